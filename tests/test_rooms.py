@@ -7,7 +7,7 @@ from pathlib import Path
 from ba_tui.context.breakdown import Filling, context_parts
 from ba_tui.core.events import TurnStarted
 from ba_tui.core.messages import user
-from ba_tui.core.ports.rooms import JoiningTool, MarkedShare, RoomParts, ToolsFound, ToolSource
+from ba_tui.core.ports.rooms import JoiningTool, MarkedShare, RoomContribution, ToolsFound, ToolSource
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
@@ -22,7 +22,9 @@ MODEL = ModelInfo("test/model", "test", "model", window=100_000)
 
 def test_tools_of_a_source_come_change_and_go_while_ba_runs() -> None:
     now: list[JoiningTool] = []
-    room = RoomParts("servers", tools=(ToolSource("package", lambda: ToolsFound(tuple(now), ["A server is down."])),))
+    room = RoomContribution(
+        "servers", tools=(ToolSource("package", lambda: ToolsFound(tuple(now), ["A server is down."])),)
+    )
     registry = Registry(lambda tool: tool)
     registry.add(tool("now", echo))
     registry.join(room.tools)
@@ -45,7 +47,7 @@ def test_tools_of_a_source_come_change_and_go_while_ba_runs() -> None:
 
 
 def test_a_room_counts_its_share_of_the_window_apart(tmp_path: Path) -> None:
-    room = RoomParts("memory", shares=(MarkedShare("Memory", regex(r'<memory id="([^"]*)">'), "Notes:\n- one"),))
+    room = RoomContribution("memory", shares=(MarkedShare("Memory", regex(r'<memory id="([^"]*)">'), "Notes:\n- one"),))
     tokens = Tokens(lambda: MODEL, (), Calibration(tmp_path / "ratios.json"))
     filling = Filling("You are ba.\n\nNotes:\n- one", "built in", (), 0, (), room.shares)
     parts = context_parts(filling, Transcript(events=[TurnStarted(user("go"))]), tokens, MODEL, 1_000)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomParts, ToolSource
+from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomContribution, ToolSource
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
@@ -19,17 +19,21 @@ from ba_tui.tools.session import GuardedTools
 from ba_tui.tools.workflows import Workflows
 
 
-def session_rooms(tools: GuardedTools, notes: SkillNotes, where: Places, trusted: Path | None) -> tuple[RoomParts, ...]:
+def session_rooms(
+    tools: GuardedTools, notes: SkillNotes, where: Places, trusted: Path | None
+) -> tuple[RoomContribution, ...]:
     """For one session; ``trusted`` is the root of its project if the person trusts it."""
     folders, read = flow_folders(bundled("config"), where.config, trusted), notes.skills.catalog.ingress.raw
     workflows = Workflows(folders, read, tools.registry.tools, tools.results)
     return (
-        RoomParts("planning", tools=(ToolSource("workflow", workflows.look),)),
-        RoomParts("skills", shares=(MarkedShare("Skills", MARK, notes.catalogue, active_skills),)),
+        RoomContribution("planning", tools=(ToolSource("workflow", workflows.look),)),
+        RoomContribution("skills", shares=(MarkedShare("Skills", MARK, notes.catalogue, active_skills),)),
     )
 
 
-def checked_rooms(loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]) -> tuple[RoomParts, ...]:
+def checked_rooms(
+    loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]
+) -> tuple[RoomContribution, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415 - no session needs them
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
@@ -39,6 +43,6 @@ def checked_rooms(loaded: Loaded, where: Places, folder: Path, tools: Callable[[
 
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
-        RoomParts("permissions", checks=(rules, trust, sandbox)),
-        RoomParts("tools", checks=(partial(tool_checks, tools),)),
+        RoomContribution("permissions", checks=(rules, trust, sandbox)),
+        RoomContribution("tools", checks=(partial(tool_checks, tools),)),
     )

@@ -13,7 +13,11 @@ import typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperArgument, TyperGroup
 
+from ba_tui.core.text import wording
+from ba_tui.core.text.patterns import regex
+
 _LONGEST = 200
+_NO_COMMAND = regex(r"No such command '(.*?)'\.")
 _WORDED = (
     (r": Value error, ", ": "),
     (r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)$", r"Unexpected: \1"),
@@ -58,6 +62,8 @@ def slip(error: typer.TyperException, app: typer.Typer, routed: Sequence[str]) -
     if isinstance(error, NoSuchOption):
         return f"Unknown option {error.option_name}.", _nearest(error.option_name, path, command)
     said = error.format_message().rstrip()
+    if missing := _NO_COMMAND.match(said):
+        return f"There is no command {missing[1]!r}.", _meant(missing[1], path, command)
     for pattern, better in _WORDED:
         said = re.sub(pattern, better, said)
     return said if said.endswith((".", "?", "!")) else f"{said}.", f"See {path} --help."
@@ -74,10 +80,20 @@ def _called(app: typer.Typer, routed: Sequence[str]) -> tuple[str, Any]:
     return path, command
 
 
+def _meant(name: str, path: str, command: Any) -> str:
+    """A hint with the sub-command that means the same, or that was mistyped."""
+    from ba_tui.cli import guesses  # noqa: PLC0415 - for a slip alone
+
+    meant = guesses.subcommand(name, list(getattr(command, "commands", {})))
+    return f"Did you mean {path} {meant}?" if meant else f"See {path} --help."
+
+
 def _nearest(option: str, path: str, command: Any) -> str:
-    """A hint with the option that was probably meant."""
-    import difflib  # noqa: PLC0415 - for a slip alone
+    """A hint with the option that means the same, or that was mistyped."""
+    from ba_tui.cli import guesses  # noqa: PLC0415 - for a slip alone
 
     known = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
-    close = difflib.get_close_matches(option, known, 1, 0.5)
-    return f"Did you mean {close[0]}?" if close else f"See {path} --help."
+    if words := guesses.option(option, known):
+        return words
+    close = wording.slip(option, known)
+    return f"Did you mean {close}?" if close else f"See {path} --help."

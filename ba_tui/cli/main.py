@@ -15,6 +15,7 @@ from ba_tui.cli.flags import read_flags
 from ba_tui.cli.launch import start_chat
 from ba_tui.cli.streams import FULL, output_failed
 from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.text.wording import slip as slip_of
 from ba_tui.core.text.wording import with_hint
 
 MOST_WORDS = 3
@@ -43,10 +44,16 @@ def _slip(argv: Sequence[str]) -> str:
     word = argv[0]
     if not word.isalpha() or word in COMMANDS or len(argv) > MOST_WORDS:
         return ""
-    import difflib  # noqa: PLC0415 - for a slip alone
+    return slip_of(word, (name for name, command in COMMANDS.items() if not command.hidden))
 
-    known = [name for name, command in COMMANDS.items() if not command.hidden]
-    return next(iter(difflib.get_close_matches(word, known, 1, 0.8)), "")
+
+def _guessed(argv: Sequence[str]) -> str:
+    """What to do instead of a command of another assistant; empty for what reads like a prompt."""
+    if argv[0] in COMMANDS or not argv[0].replace("-", "").isalpha():
+        return ""
+    from ba_tui.cli import guesses  # noqa: PLC0415 - for what is no command alone
+
+    return guesses.command(argv)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -54,10 +61,8 @@ def run(argv: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    if argv and (meant := _slip(argv)):
-        return _fail(
-            f"There is no command {argv[0]!r}.", f"Did you mean ba {meant}? To send it: ba -- {' '.join(argv)}"
-        )
+    if argv and (words := _guessed(argv) or ((meant := _slip(argv)) and f"Did you mean ba {meant}?")):
+        return _fail(f"There is no command {argv[0]!r}.", f"{words} To send it: ba -- {' '.join(argv)}")
     try:
         result = _work(route(argv))()
         sys.stdout.flush()

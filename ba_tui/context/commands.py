@@ -5,7 +5,6 @@ What one stands for when it is called is made in ``expansion``; nothing is run h
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from typing import Literal, TypeAlias
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.commands import CommandLine
+from ba_tui.core.text import wording
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
@@ -135,8 +135,8 @@ class CommandFiles:
     def nearest(self, key: str, others: Sequence[str] = ()) -> str:
         """What may have been meant, as a sentence; empty when nothing is near."""
         names = [*(each.name for each in self.look()), *others]
-        close = difflib.get_close_matches(key.casefold(), names, 1, 0.6)
-        return f"Did you mean /{close[0]}?" if close else ""
+        close = wording.slip(key, names)
+        return f"Did you mean /{close}?" if close else ""
 
     def _command(self, path: Path, name: str, folder: CommandFolder) -> CommandFile:
         shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}"

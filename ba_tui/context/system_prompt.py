@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import os
 from datetime import datetime
 from pathlib import Path
 
@@ -38,9 +38,10 @@ def system_prompt(loaded: Loaded, cwd: Path, ingress: Ingress) -> str:
         raise UsageError(f"The system prompt {path} can't be read: {why}.", "Check system_prompt_file.") from error
     added = settings.append_system_prompt
     if settings.system_prompt_file is None:
+        machine = os.uname()
         facts = {
             "cwd": neutralized(paintable(str(cwd), newlines=False)),
-            "platform": f"{platform.system()} {platform.machine()}",
+            "platform": f"{machine.sysname} {machine.machine}",
             "shell": "bash",
             "date": f"{datetime.now().astimezone():%Y-%m-%d}",
             "git": _branch(ingress),

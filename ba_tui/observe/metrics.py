@@ -5,7 +5,6 @@ Durations are seconds without the time that people took to answer.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -38,6 +37,8 @@ class ToolMetrics:
         """The duration that 95 of 100 of the newest calls stay under."""
         if len(self.recent) < 2:
             return self.recent[0] if self.recent else 0.0
+        import statistics  # noqa: PLC0415 - once somebody looks
+
         return statistics.quantiles(self.recent, n=20, method="inclusive")[-1]
 
     @property

@@ -114,3 +114,13 @@ def test_the_first_paint_waits_for_nothing_heavy(tmp_path: Path, flags: str) -> 
     }
     assert "textual" in loaded
     assert loaded & heavy == set()
+
+
+def test_the_transcript_loads_nothing_heavy_before_the_first_answer() -> None:
+    code = (
+        "import sys, ba_tui.faces.tui.transcript.view;"
+        "heavy = {'pydantic', 'yaml', 'anthropic', 'openai', 'markdown_it', 'pygments', 'typer', 'jsonschema'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

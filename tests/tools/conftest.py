@@ -1,4 +1,4 @@
-"""A desk to try tools at: a real folder, the real tools, a branch whose questions the test answers."""
+"""A harness to try tools at: a real folder, the real tools, a branch whose questions the test answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def allow(request: JudgedCall) -> GuardVerdict:
     return Allow()
 
 
-class Desk:
+class Harness:
     """Runs tools within their guards, as the loop would, and keeps every event."""
 
     def __init__(self, definitions: Mapping[str, Definition], root: Path, environment: Mapping[str, str]) -> None:
@@ -101,11 +101,11 @@ class Desk:
         return target
 
 
-def answering_call(id: str, branch: Branch, desk: Desk) -> Call:
-    """A call whose questions the desk answers as soon as they are asked."""
+def answering_call(id: str, branch: Branch, harness: Harness) -> Call:
+    """A call whose questions the harness answers as soon as they are asked."""
 
     async def consult(question: Question) -> Reply:
-        answer = desk.answer
+        answer = harness.answer
         if answer is None:
             pytest.fail(f"nobody expected the question {question.text!r}")
         branch.emit(Asked("ask", question))
@@ -120,8 +120,8 @@ def definitions() -> Mapping[str, Definition]:
 
 
 @pytest.fixture
-async def desk(definitions: Mapping[str, Definition], tmp_path: Path) -> Desk:
+async def harness(definitions: Mapping[str, Definition], tmp_path: Path) -> Harness:
     root = tmp_path / "work"
     root.mkdir()
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
-    return Desk(definitions, root, kept)
+    return Harness(definitions, root, kept)

@@ -13,7 +13,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.tools.builtin.clock import now_tool
 from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.failed import Failed
-from tests.tools.conftest import Desk, answering_call
+from tests.tools.conftest import Harness, answering_call
 
 
 def test_every_schema_is_one(definitions: Mapping[str, Definition]) -> None:
@@ -35,9 +35,9 @@ def test_a_folder_without_any(tmp_path: Path) -> None:
         load_definitions(tmp_path)
 
 
-async def test_the_time_in_a_zone(desk: Desk) -> None:
-    tool = now_tool(desk.definitions["now"], lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
-    call = answering_call("call", desk.branch, desk)
+async def test_the_time_in_a_zone(harness: Harness) -> None:
+    tool = now_tool(harness.definitions["now"], lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
+    call = answering_call("call", harness.branch, harness)
     result = await tool.run({"timezone": "Asia/Shanghai"}, call)
     assert result.text == "Saturday 2026-11-21T20:00:00+08:00 Asia/Shanghai (2026-11-21T12:00:00Z UTC)"
     assert "2026-11-21T12:00:00Z UTC" in (await tool.run({}, call)).text

@@ -67,7 +67,7 @@ class MarkedShare:
 
 
 @frozen
-class RoomParts:
+class RoomContribution:
     """What the room ``name`` brings; a new room is one more value in assembly/rooms.py. ``checks``
     of the doctor may take seconds."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SIMILAR = 0.5
+TYPO = 0.8
+"""Of the letters; with less, other words are near too: ``agents`` and ``charts`` share 0.5."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -15,6 +17,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib  # noqa: PLC0415 - for a slip alone
 
     return next(iter(difflib.get_close_matches(name, list(known), 1, SIMILAR)), "")
+
+
+def slip(name: str, known: Iterable[str]) -> str:
+    """Return the one of ``known`` that ``name`` is, but for a slip of the finger; empty when it only looks alike."""
+    import difflib  # noqa: PLC0415 - for a slip alone
+
+    names = {each.casefold(): each for each in known}
+    return next((names[each] for each in difflib.get_close_matches(name.casefold(), names, 1, TYPO)), "")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

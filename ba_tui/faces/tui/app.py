@@ -22,6 +22,7 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
@@ -150,6 +151,18 @@ class BaApp(App[None]):
     def _on_terminal_gone(self, _event: TerminalGone) -> None:
         self._leave_now()
 
+    # Keys
+
+    async def on_event(self, event: Event) -> None:
+        """As Textual's; but what somebody writes goes to the input wherever the focus is."""
+        chat = self.chat
+        if isinstance(event, Key | Paste) and not event.is_forwarded and chat and self.screen is chat:
+            from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
+
+            if chat.early is None and lead_to_input(chat, chat, event):
+                return
+        await super().on_event(event)
+
     # Colours
 
     async def _use_wanted(self) -> None:
@@ -176,7 +189,7 @@ class BaApp(App[None]):
         if self.chat:
             self.chat.warn(text, hint)
 
-    def on_ground_known(self, event: GroundKnown) -> None:
+    def _on_ground_known(self, event: GroundKnown) -> None:
         """Follow the terminal unless a theme was chosen."""
         if not self._wanted and self.theme in {"dark", "light"}:
             self.theme = "light" if event.light else "dark"

@@ -9,8 +9,11 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
-from ba_tui.faces.tui.commands import SlashCommand
+from ba_tui.faces.tui.commands import SlashCommand, find
 from ba_tui.faces.tui.screens.chat import ChatScreen
+
+WHOLE_NAME = 1_000
+"""More than any likeness counts."""
 
 
 class PaletteCommands(Provider):
@@ -24,6 +27,8 @@ class PaletteCommands(Provider):
         matcher = self.matcher(query)
         for command, title in self._offered():
             score = max(matcher.match(title), matcher.match(command.summary))
+            if find(query.strip().removeprefix("/"), (command,)):
+                score += WHOLE_NAME
             if score > 0:
                 yield Hit(score, matcher.highlight(title), partial(self._run, command), title, command.summary)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TOLD = 3
 """Troubles that are told at once; the help lists all."""
 SKILL = "skill"
+READING = 8.0
+"""Seconds for which the answer to a guess stays."""
 
 
 class CommandTable:
@@ -89,7 +91,7 @@ class CommandTable:
             return
         await self.load()
         if self.find(name) is None and not await self._sendable(text):
-            self._chat.activity.hint(nearest(name, self.rows))
+            self._chat.activity.hint(nearest(name, self.rows), READING)
             self._chat.composer.put_back(text)
         elif self.find(name) is None:
             _submit(self._chat, text)

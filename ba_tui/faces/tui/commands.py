@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ba_tui.core.text import wording
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.guesses import answer
 from ba_tui.faces.tui.widgets.completion import Candidate
 
+PREFIX = 1
+"""The rank of a name that begins with what was typed; the whole name has a lower one."""
 PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 
 
@@ -70,14 +72,12 @@ def _is_path(cwd: Path, name: str) -> bool:
 
 def nearest(name: str, rows: Iterable[SlashCommand]) -> str:
     """The line for a command that does not exist."""
-    names = [word for command in rows if command.slash for word in (command.name, *command.aliases)]
-    close = wording.nearest(name.casefold(), names)
-    return f"There is no /{name}." + (f" Did you mean /{close}?" if close else " Type / to see all commands.")
+    return answer(name, [word for command in rows if command.slash for word in (command.name, *command.aliases)])
 
 
 def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
-    """Commands for the popup: those that start with ``query``, by name before alias, then those that hold it or its
-    letters in order."""
+    """Commands for the popup: the one of this name, those that start with ``query``, by name before alias, then those
+    that hold it or its letters in order."""
     query = query.casefold()
     ranked: list[tuple[tuple[int, int], int, Candidate]] = []
     for index, command in enumerate(command for command in rows if command.slash):
@@ -85,14 +85,18 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
         ranks = [(rank, alias) for word, alias in words if (rank := _rank(query, word)) is not None]
         if ranks:
             insert = f"/{command.name}" + (" " if command.asks else "")
-            ranked.append((min(ranks), index, Candidate(insert, command.title, command.summary)))
+            best = min(ranks)
+            candidate = Candidate(insert, command.title, command.summary, sure=best[0] <= PREFIX)
+            ranked.append((best, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
 
 
 def _rank(query: str, word: str) -> int | None:
-    if word.startswith(query):
+    if word == query:
         return 0
+    if word.startswith(query):
+        return PREFIX
     if query in word:
-        return 1
+        return 2
     letters = iter(word)
-    return 2 if len(query) > 1 and all(letter in letters for letter in query) else None
+    return 3 if len(query) > 1 and all(letter in letters for letter in query) else None

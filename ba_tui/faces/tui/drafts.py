@@ -1,9 +1,9 @@
 """What the person wrote and has not sent: the draft, and the prompts that wait. It outlives ba, however that ends.
 
-It is kept whole, in the person's state folder.
+It is kept whole, in the person's state folder, and belongs to a session: nobody gets it who opens another one.
 
-Each process has a file of its own and holds a lock beside it. What processes that are gone left for a folder, the next
-one in that folder takes over.
+Each process has a file of its own and holds a lock beside it. What processes that are gone left of a session, the next
+one that opens it takes over. What they left of sessions that never began can't be opened: that goes to the history.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import threading
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +34,11 @@ class SavedInput:
     draft: str = ""
     prompts: tuple[str, ...] = ()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text, in the order in which they were to be sent."""
+        return (*self.prompts, self.draft) if self.draft.strip() else self.prompts
+
     def __bool__(self) -> bool:
         return bool(self.draft.strip() or self.prompts)
 
@@ -42,48 +48,80 @@ class SavedInput:
 
 
 @frozen
+class LeftBehind:
+    """``own`` was left of the session itself; ``texts`` of sessions in its folder that never began, oldest first."""
+
+    own: SavedInput = SavedInput()
+    texts: tuple[str, ...] = ()
+
+
+@frozen
 class _Orphan:
-    """Files of a process that is gone; ``lock`` is held until they are taken over."""
+    """Files of a process that is gone; ``lock`` is held until they are taken over. ``own``: of the same session."""
 
     path: Path
     lock: int
+    own: bool
 
 
 class DraftStore:
-    """``current`` is what is to be kept; ``save`` and ``take_over`` are file work and meant for a thread."""
+    """``current`` is what is to be kept; ``save`` and ``take_over`` are file work and meant for a thread.
 
-    def __init__(self, state: Path, cwd: Path) -> None:
+    ``session``: the id of the one that it belongs to; empty before that is known.
+    """
+
+    def __init__(self, state: Path, cwd: Path, session: str = "") -> None:
         self.current = SavedInput()
+        self.session = session
         self._folder = state / "drafts"
         self._slug = folder_slug(cwd)
-        self._name = f"{self._slug}.{uuid.uuid4().hex[:12]}"
+        self._name = f"{self._slug}.{session}.{uuid.uuid4().hex[:12]}"
         self._saved = SavedInput()
         self._lock: int | None = None
         self._writing = threading.Lock()
         self._closed = False
 
-    def take_over(self) -> SavedInput:
-        """What was left in this folder, the oldest first; from now on it is in the file of this process."""
-        found, orphans = SavedInput(), list[_Orphan]()
-        with suppress(OSError):
-            locks = sorted(self._folder.glob(f"{self._slug}.*{_LOCK}"), key=lambda path: path.stat().st_mtime)
-            for path in locks:
-                if path.name != self._name + _LOCK and (fd := _locked(path, os.O_RDWR)) is not None:
-                    orphans.append(_Orphan(path.with_suffix(_KEPT), fd))
-        taken: list[_Orphan] = []
+    def take_over(self, begun: Callable[[str], bool], shelve: Callable[[str], bool]) -> LeftBehind:
+        """Return what was left; what is the session's own is in the file of this process from now on.
+
+        ``begun``: whether there is a session with this id. ``shelve`` writes a text of one that never began to where
+        the person finds it, and returns False when it can't.
+        """
+        own, texts, taken = SavedInput(), list[str](), list[_Orphan]()
+        orphans = self._orphans(begun)
         for each in orphans:
             with suppress(OSError, ValueError, TypeError, KeyError):
-                found += _read(each.path)
+                left = _read(each.path)
+                if each.own:
+                    own += left
+                elif all(map(shelve, left.texts)):
+                    texts += left.texts
+                else:
+                    continue
                 taken.append(each)
-        self.current = found + self.current
+        self.current = own + self.current
         # What this process could not write down stays where it is.
         if not self.save():
-            taken = []
+            taken = [each for each in taken if not each.own]
         for each in orphans:
             if each in taken:
                 each.path.unlink(missing_ok=True)
                 each.path.with_suffix(_LOCK).unlink(missing_ok=True)
             os.close(each.lock)
+        return LeftBehind(own, tuple(texts))
+
+    def _orphans(self, begun: Callable[[str], bool]) -> list[_Orphan]:
+        """What processes that are gone left of this session, or in its folder of one that never began."""
+        found: list[_Orphan] = []
+        with suppress(OSError):
+            for path in sorted(self._folder.glob(f"*{_LOCK}"), key=lambda path: path.stat().st_mtime):
+                slug, _, rest = path.name.partition(".")
+                session = rest.partition(".")[0] if rest.count(".") > 1 else ""
+                own = bool(session) and session == self.session
+                if path.name == self._name + _LOCK or not (own or (slug == self._slug and not begun(session))):
+                    continue
+                if (fd := _locked(path, os.O_RDWR)) is not None:
+                    found.append(_Orphan(path.with_suffix(_KEPT), fd, own))
         return found
 
     def save(self) -> bool:

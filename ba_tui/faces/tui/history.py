@@ -48,13 +48,19 @@ class PromptHistory:
         self.entries.append(text)
         return True
 
-    def append(self, text: str) -> None:
-        """Add one prompt to the file."""
+    def shelve(self, text: str) -> bool:
+        """Keep ``text`` for this run and in the file; False when it can't be written."""
+        return not self.remember(text) or self.append(text)
+
+    def append(self, text: str) -> bool:
+        """Add one prompt to the file; False when it can't be written."""
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
             with open(os.open(self._file, flags, 0o600), "a", encoding="utf-8") as file:
                 file.write(_line(text))
+            return True
+        return False
 
     def search(self, words: str, limit: int = 50) -> Iterator[str]:
         """Prompts that hold all of ``words``, newest first, each once."""

@@ -55,7 +55,7 @@ class Asking:
         from ba_tui.faces.tui.widgets.ask import AskPanel  # noqa: PLC0415 - a tenth of the way to the first paint
 
         if self._chat.ask is None:
-            self._chat.ask = AskPanel()
+            self._chat.ask = AskPanel(writing=lambda: bool(self._chat.composer.text))
             self._chat.mount(self._chat.ask, after=self._chat.main_area)
         return self._chat.ask
 

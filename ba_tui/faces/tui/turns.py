@@ -75,6 +75,11 @@ class Turns:
             self.paused = not self.waiting
             self.waiting.extend(prompts)
 
+    def forget(self) -> None:
+        """Drop what waits: another session is open."""
+        self.waiting.clear()
+        self.paused = self._restored = False
+
     def submit(self, text: str) -> None:
         """Send ``text``, or queue it behind what runs."""
         self.waiting.append(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ba_tui.core.messages import utc_now
 from ba_tui.core.results import ToolResult
@@ -16,6 +15,8 @@ from ba_tui.tools.failed import Failed
 
 def now_tool(definition: Definition, clock: Callable[[], datetime] = utc_now) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - when somebody asks for the time
+
         moment = clock()
         name: str = args.get("timezone", "")
         try:

@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -220,6 +218,8 @@ def is_tool_file(path: Path) -> bool:
 
 
 def _offered() -> Iterator[_Seen]:
+    from importlib import metadata  # noqa: PLC0415 - what was found is kept until something is installed
+
     for entry in metadata.entry_points(group=GROUP):
         version = entry.dist.version if entry.dist else ""
         yield _Seen("package", f"{entry.name} {version}", module=entry.value)
@@ -315,4 +315,4 @@ class _Cache:
 
 def _maker() -> str:
     """Who described: another Python or another ba may do it differently."""
-    return f"ba {__version__}, python {platform.python_version()} at {sys.executable}"
+    return f"ba {__version__}, python {sys.version.partition(' ')[0]} at {sys.executable}"

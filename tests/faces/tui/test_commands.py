@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
+from ba_tui.cli import main as cli
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.commands import complete, find, nearest, parse
+from ba_tui.faces.tui.guesses import OTHERWISE, SAME
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens.help import HelpScreen, spelled
+from ba_tui.faces.tui.screens.permissions import PermissionsScreen
 from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
 from ba_tui.faces.tui.screens.themes import ThemePicker
@@ -67,7 +71,56 @@ def test_completion_and_suggestion() -> None:
         "names before aliases"
     )
     assert "/export" in nearest("exprot", COMMANDS)
+    assert nearest("conetxt", COMMANDS) == "There is no /conetxt. Did you mean /context?"
     assert find("Q", COMMANDS) is find("exit", COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("guess", "words"),
+    [
+        ("agents", "Sub-agents are not supported yet"),
+        ("mcp", "MCP servers are not supported yet"),
+        ("memory", "AGENTS.md"),
+        ("cost", "/context?"),
+        ("usage", "/context?"),
+        ("reset", "/clear?"),
+        ("logout", "keys.yaml"),
+        ("settings", "`ba config show`"),
+        ("config", "`ba config show`"),
+        ("yolo", "/mode auto"),
+        ("plan", "/mode plan"),
+        ("agnets", "Sub-agents"),
+        ("charge", "Type / to see all commands."),
+        ("xyzzy", "Type / to see all commands."),
+    ],
+)
+def test_a_guess_is_answered_by_what_it_means(guess: str, words: str) -> None:
+    line = nearest(guess, COMMANDS)
+    assert line.startswith(f"There is no /{guess}. ")
+    assert words in line
+
+
+def test_guesses_name_what_there_is_and_fit_on_the_line() -> None:
+    names = {name for command in COMMANDS if command.slash for name in (command.name, *command.aliases)}
+    assert set(SAME.values()) <= names
+    named = {name for words in OTHERWISE.values() for name in re.findall(r"(?<!\S)/([a-z]+)", words)}
+    assert named <= names
+    commands = {name for words in OTHERWISE.values() for name in re.findall(r"`ba ([a-z]+)", words)}
+    assert commands <= set(cli.COMMANDS)
+    assert max(len(nearest(guess, ())) for guess in (*SAME, *OTHERWISE)) <= 78
+
+
+async def test_enter_takes_no_name_that_only_has_the_same_letters(world: World) -> None:
+    """``rm`` is in ``/permissions``, and ``cd`` in ``/background``."""
+    async with running(world) as hand:
+        await hand.press(*"/rm")
+        assert hand.chat.composer.popup.candidates[0].insert == "/permissions"
+        await hand.press("enter")
+        await hand.until(lambda: "There is no /rm." in hand.hint)
+        assert hand.text == "/rm"
+        await hand.press("end", "backspace", "m", "down", "up", "enter")
+        # It was chosen now.
+        await shown(hand, PermissionsScreen)
 
 
 async def test_an_unknown_command_is_kept_and_the_nearest_named(world: World) -> None:
@@ -197,7 +250,7 @@ async def test_help_lists_every_command_and_live_key(world: World) -> None:
             assert not command.slash or command.title in cells
             assert not command.keys or spelled(command.keys) in cells
         assert "Unfold pastes" in cells
-        assert "G" in cells
+        assert "Shift+Up" in cells
         assert "Yes, for this session: what the line names" in cells
         painted = str(screen.query_one(".rows", Static).content)
         assert all(word in painted for command in COMMANDS if command.slash for word in command.title.split())

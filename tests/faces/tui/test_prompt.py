@@ -12,7 +12,8 @@ from textual import events
 from textual.binding import Binding
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.mentions import Weight
+from ba_tui.core.ports.mentions import Suggestion, Weight
+from ba_tui.core.start import Start
 from ba_tui.faces.tui.acts.editor import edited
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
 from ba_tui.faces.tui.widgets.prompt import PromptInput
@@ -149,7 +150,7 @@ async def test_history_and_draft_outlive_the_app_in_private_files(world: World, 
         await hand.idle()
         await hand.type("unsent words")
         await hand.app.action_quit()
-    async with running(world) as hand:
+    async with running(world, Start(resume="last")) as hand:
         await hand.until(lambda: hand.text)
         assert hand.text == "unsent words"
         await hand.press("up")
@@ -181,6 +182,48 @@ async def test_at_completes_files(world: World) -> None:
         await hand.until(lambda: hand.chat.composer.popup.display)
         await hand.press("enter")
         assert hand.text == 'look at @src/app.py @"read me.md"'
+
+
+async def test_a_whole_name_wins_over_names_that_begin_with_it(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press(*"/mode")
+        assert hand.chat.composer.popup.candidates[0].insert == "/mode"
+        assert any(each.insert == "/model" for each in hand.chat.composer.popup.candidates)
+        await hand.press("enter")
+        await hand.until(lambda: "accept-edits" in hand.status)
+        assert hand.app.screen is hand.chat
+
+
+async def test_a_whole_mention_wins_over_names_that_begin_with_it(world: World) -> None:
+    world.names.found = (Suggestion("file", "app.py.bak", "app.py.bak"), Suggestion("file", "app.py", "app.py"))
+    async with running(world) as hand:
+        await hand.press(*"@app.py")
+        await hand.until(lambda: hand.chat.composer.popup.display)
+        await hand.press("tab")
+        assert hand.text == "@app.py "
+
+
+async def test_the_popup_says_how_many_rows_it_does_not_show(world: World) -> None:
+    async with running(world) as hand:
+        await hand.press("slash")
+        popup = hand.chat.composer.popup
+        total = len(popup.candidates)
+        assert str(popup.render()).splitlines()[-1].strip() == f"… {total - 8} more below"
+        await hand.press(*["down"] * 10)
+        assert str(popup.render()).splitlines()[-1].strip() == f"… 6 more above, {total - 14} more below"
+        assert popup.size.height == 9
+        await hand.press(*"compac")
+        assert "more" not in str(popup.render())
+
+
+async def test_an_enter_is_not_lost_on_names_that_fit_no_more(world: World) -> None:
+    async with running(world) as hand:
+        prompt = hand.chat.composer.prompt
+        await hand.press(*"@sr")
+        await hand.until(lambda: hand.chat.composer.popup.display)
+        for key, letter in (("x", "x"), ("space", " "), ("y", "y"), ("enter", "\r")):
+            prompt.post_message(events.Key(key, letter))
+        await hand.until(lambda: "@srx y" in hand.said())
 
 
 async def test_the_popup_says_of_what_kind_a_name_is(world: World) -> None:

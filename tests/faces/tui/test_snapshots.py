@@ -190,7 +190,7 @@ def test_a_whole_result(snap_compare: Any, world: World, size: tuple[int, int], 
         await hand.until(lambda: hand.chat.transcript.records)
         await hand.press("ctrl+o")
         await hand.until(lambda: hand.app.screen.query(Paged) and hand.app.screen.query_one(Paged).line_count)
-        await hand.press("slash", *"wrong", "enter")
+        await hand.press("ctrl+f", *"wrong", "enter")
         paged = hand.app.screen.query_one(Paged)
         await hand.until(lambda: paged.finding and not paged.finding.due and paged.finding.found)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ba_tui.tools.builtin.arithmetic import evaluate
 from ba_tui.tools.failed import Failed
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,6 @@ def test_any_text_is_answered_or_refused(expression: str) -> None:
     assert answers[0]
 
 
-async def test_the_tool_says_whether_it_rounded(desk: Desk) -> None:
-    assert (await desk.run("calculator", expression="240 + 15%")).text == "240 + 15% = 276"
-    assert (await desk.run("calculator", expression="2 / 3")).text.startswith("2 / 3 ≈ 0.6666")
+async def test_the_tool_says_whether_it_rounded(harness: Harness) -> None:
+    assert (await harness.run("calculator", expression="240 + 15%")).text == "240 + 15% = 276"
+    assert (await harness.run("calculator", expression="2 / 3")).text.startswith("2 / 3 ≈ 0.6666")

@@ -22,22 +22,22 @@ from ba_tui.tools.editing.documents import Positions, detect, plain_lines
 from ba_tui.tools.editing.edits import planned_edit
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
-async def test_lines_are_numbered_and_ranges_say_how_to_go_on(desk: Desk) -> None:
-    desk.write("a.txt", "".join(f"line {number}\n" for number in range(1, 11)))
-    result = await desk.run("read_file", path="a.txt", offset=3, limit=2)
+async def test_lines_are_numbered_and_ranges_say_how_to_go_on(harness: Harness) -> None:
+    harness.write("a.txt", "".join(f"line {number}\n" for number in range(1, 11)))
+    result = await harness.run("read_file", path="a.txt", offset=3, limit=2)
     assert result.text == "3\tline 3\n4\tline 4\n[lines 3-4, of 10; go on with offset=5]"
     assert result.display == Source("a.txt", "line 3\nline 4", 3)
-    assert (await desk.run("read_file", path="a.txt", offset=9)).text == "9\tline 9\n10\tline 10"
+    assert (await harness.run("read_file", path="a.txt", offset=9)).text == "9\tline 9\n10\tline 10"
 
 
-async def test_beyond_the_end_and_empty(desk: Desk) -> None:
-    desk.write("a.txt", "one\n")
-    desk.write("empty.txt", "")
-    assert "has 1 lines" in (await desk.run("read_file", path="a.txt", offset=5)).text
-    assert (await desk.run("read_file", path="empty.txt")).text == "empty.txt is empty."
+async def test_beyond_the_end_and_empty(harness: Harness) -> None:
+    harness.write("a.txt", "one\n")
+    harness.write("empty.txt", "")
+    assert "has 1 lines" in (await harness.run("read_file", path="a.txt", offset=5)).text
+    assert (await harness.run("read_file", path="empty.txt")).text == "empty.txt is empty."
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ async def test_beyond_the_end_and_empty(desk: Desk) -> None:
         (b"a\r\nb\r\n", "a\n2\tb", ""),
     ],
 )
-async def test_encodings(desk: Desk, data: bytes, text: str, encoding: str) -> None:
-    desk.write("file.txt", data)
-    result = await desk.run("read_file", path="file.txt")
+async def test_encodings(harness: Harness, data: bytes, text: str, encoding: str) -> None:
+    harness.write("file.txt", data)
+    result = await harness.run("read_file", path="file.txt")
     assert result.text == f"1\t{text}" + (f"\n[encoding: {encoding}]" if encoding else "")
 
 
@@ -67,45 +67,45 @@ async def test_encodings(desk: Desk, data: bytes, text: str, encoding: str) -> N
         (bytes(range(256)), "a binary file"),
     ],
 )
-async def test_binary_files_are_refused_kindly(desk: Desk, data: bytes, said: str) -> None:
-    desk.write("thing", data)
-    result = await desk.run("read_file", path="thing")
+async def test_binary_files_are_refused_kindly(harness: Harness, data: bytes, said: str) -> None:
+    harness.write("thing", data)
+    result = await harness.run("read_file", path="thing")
     assert result.is_error
     assert said in result.text
 
 
-async def test_a_missing_file_names_the_nearest(desk: Desk) -> None:
-    desk.write("src/settings.py", "")
-    desk.write("deep/down/config.yaml", "")
-    assert "Nearest: src/settings.py" in (await desk.run("read_file", path="src/setings.py")).text
-    assert "deep/down/config.yaml" in (await desk.run("read_file", path="config.yaml")).text
+async def test_a_missing_file_names_the_nearest(harness: Harness) -> None:
+    harness.write("src/settings.py", "")
+    harness.write("deep/down/config.yaml", "")
+    assert "Nearest: src/settings.py" in (await harness.run("read_file", path="src/setings.py")).text
+    assert "deep/down/config.yaml" in (await harness.run("read_file", path="config.yaml")).text
 
 
-async def test_folders_pipes_and_devices(desk: Desk) -> None:
-    (desk.root / "folder").mkdir()
-    os.mkfifo(desk.root / "pipe")
+async def test_folders_pipes_and_devices(harness: Harness) -> None:
+    (harness.root / "folder").mkdir()
+    os.mkfifo(harness.root / "pipe")
     with socket.socket(socket.AF_UNIX) as end:
-        end.bind(os.fspath(desk.root / "socket"))
-    assert "list_files" in (await desk.run("read_file", path="folder")).text
-    assert "is a pipe" in (await desk.run("read_file", path="pipe")).text
-    assert "is a pipe, socket" in (await desk.run("read_file", path="socket")).text
+        end.bind(os.fspath(harness.root / "socket"))
+    assert "list_files" in (await harness.run("read_file", path="folder")).text
+    assert "is a pipe" in (await harness.run("read_file", path="pipe")).text
+    assert "is a pipe, socket" in (await harness.run("read_file", path="socket")).text
 
 
-async def test_long_lines_and_long_files_are_bounded(desk: Desk) -> None:
-    desk.write("long.txt", "x" * 100_000 + "\n" + "y\n" * 50_000)
-    result = await desk.run("read_file", path="long.txt")
+async def test_long_lines_and_long_files_are_bounded(harness: Harness) -> None:
+    harness.write("long.txt", "x" * 100_000 + "\n" + "y\n" * 50_000)
+    result = await harness.run("read_file", path="long.txt")
     assert len(result.text) < 30_000
     assert "[line cut at 2000 characters]" in result.text
     assert "go on with offset=2001" in result.text
 
 
-async def test_a_huge_file_is_read_in_part(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_huge_file_is_read_in_part(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ba_tui.tools.builtin.files.MAX_BYTES", 1_000)
-    desk.write("huge.log", "z" * 300_000 + "\nsecond\n" + "more\n" * 1_000)
-    result = await desk.run("read_file", path="huge.log", offset=2, limit=2)
+    harness.write("huge.log", "z" * 300_000 + "\nsecond\n" + "more\n" * 1_000)
+    result = await harness.run("read_file", path="huge.log", offset=2, limit=2)
     assert result.text == "2\tsecond\n3\tmore\n[lines 2-3, more follow; go on with offset=4]"
-    assert (await desk.run("read_file", path="huge.log", offset=1_002)).text == "1002\tmore"
-    result = await desk.run("read_file", path="huge.log", offset=1_003)
+    assert (await harness.run("read_file", path="huge.log", offset=1_002)).text == "1002\tmore"
+    result = await harness.run("read_file", path="huge.log", offset=1_003)
     assert result.is_error
     assert "huge.log has 1002 lines; line 1003 is beyond its end." in result.text
 
@@ -115,10 +115,10 @@ def wait_until_open(path: Path) -> None:
         pass
 
 
-async def test_reading_a_huge_file_ends_with_the_call(desk: Desk) -> None:
-    huge = desk.write("huge.log", b"first\n" * 15_000)
+async def test_reading_a_huge_file_ends_with_the_call(harness: Harness) -> None:
+    huge = harness.write("huge.log", b"first\n" * 15_000)
     os.truncate(huge, 100_000_000_000)
-    call = asyncio.ensure_future(desk.run("read_file", path="huge.log", offset=20_000))
+    call = asyncio.ensure_future(harness.run("read_file", path="huge.log", offset=20_000))
     await asyncio.to_thread(wait_until_open, huge)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -126,28 +126,28 @@ async def test_reading_a_huge_file_ends_with_the_call(desk: Desk) -> None:
     await asyncio.get_running_loop().shutdown_default_executor()
 
 
-async def test_a_new_file_with_its_folders(desk: Desk) -> None:
-    result = await desk.run("write_file", path="new/deep/a.py", content="x = 1\ny = 2\n")
-    assert (desk.root / "new/deep/a.py").read_text() == "x = 1\ny = 2\n"
+async def test_a_new_file_with_its_folders(harness: Harness) -> None:
+    result = await harness.run("write_file", path="new/deep/a.py", content="x = 1\ny = 2\n")
+    assert (harness.root / "new/deep/a.py").read_text() == "x = 1\ny = 2\n"
     assert result.display == Diff("new/deep/a.py", None, "x = 1\ny = 2\n")
     assert result.summary == "+2 -0"
-    edit = await desk.run("edit_file", path="new/deep/a.py", old_string="x = 1", new_string="x = 3")
+    edit = await harness.run("edit_file", path="new/deep/a.py", old_string="x = 1", new_string="x = 3")
     assert not edit.is_error, "what was just written need not be read"
 
 
-async def test_unread_and_stale_files_are_not_overwritten(desk: Desk) -> None:
-    file = desk.write("a.txt", "mine\n")
-    blind = await desk.run("write_file", path="a.txt", content="theirs\n")
+async def test_unread_and_stale_files_are_not_overwritten(harness: Harness) -> None:
+    file = harness.write("a.txt", "mine\n")
+    blind = await harness.run("write_file", path="a.txt", content="theirs\n")
     assert "has not been read" in blind.text
-    assert "not been read" in (await desk.run("edit_file", path="a.txt", old_string="mine", new_string="x")).text
-    await desk.run("read_file", path="a.txt")
+    assert "not been read" in (await harness.run("edit_file", path="a.txt", old_string="mine", new_string="x")).text
+    await harness.run("read_file", path="a.txt")
     file.write_text("changed meanwhile\n")
     for name, args in (("write_file", {"content": "x"}), ("edit_file", {"old_string": "meanwhile", "new_string": "x"})):
-        stale = await desk.run(name, path="a.txt", **args)
+        stale = await harness.run(name, path="a.txt", **args)
         assert "has changed since it was read" in stale.text
     assert file.read_text() == "changed meanwhile\n"
-    await desk.run("read_file", path="a.txt")
-    assert not (await desk.run("write_file", path="a.txt", content="now\n")).is_error
+    await harness.run("read_file", path="a.txt")
+    assert not (await harness.run("write_file", path="a.txt", content="now\n")).is_error
     assert file.read_text() == "now\n"
 
 
@@ -169,64 +169,64 @@ def test_a_failed_write_leaves_no_folders(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-async def test_edits_at_the_same_time_all_arrive(desk: Desk) -> None:
+async def test_edits_at_the_same_time_all_arrive(harness: Harness) -> None:
     names = [f"name{number:02}" for number in range(20)]
-    file = desk.write("a.txt", "\n".join(names))
-    await desk.run("read_file", path="a.txt")
+    file = harness.write("a.txt", "\n".join(names))
+    await harness.run("read_file", path="a.txt")
     edits = [{"path": "a.txt", "old_string": name, "new_string": name.upper()} for name in names]
-    await asyncio.gather(*(desk.tools["edit_file"].run(args, Call("call", desk.branch)) for args in edits))
+    await asyncio.gather(*(harness.tools["edit_file"].run(args, Call("call", harness.branch)) for args in edits))
     assert file.read_text() == "\n".join(names).upper()
 
 
-async def test_text_that_is_no_unicode_is_refused(desk: Desk) -> None:
-    file = desk.write("a.txt", "one\n")
-    await desk.run("read_file", path="a.txt")
+async def test_text_that_is_no_unicode_is_refused(harness: Harness) -> None:
+    file = harness.write("a.txt", "one\n")
+    await harness.run("read_file", path="a.txt")
     for name, args in (
         ("write_file", {"content": "\ud800"}),
         ("edit_file", {"old_string": "one", "new_string": "\ud800"}),
     ):
-        assert (await desk.run(name, path="a.txt", **args)).summary in {"invalid parameters", "validation error"}
+        assert (await harness.run(name, path="a.txt", **args)).summary in {"invalid parameters", "validation error"}
     assert file.read_text() == "one\n"
 
 
-async def test_a_file_of_two_names_changes_under_one(desk: Desk) -> None:
-    (desk.root / "b.txt").hardlink_to(desk.write("a.txt", "one\n"))
-    await desk.run("read_file", path="a.txt")
-    result = await desk.run("edit_file", path="a.txt", old_string="one", new_string="two")
+async def test_a_file_of_two_names_changes_under_one(harness: Harness) -> None:
+    (harness.root / "b.txt").hardlink_to(harness.write("a.txt", "one\n"))
+    await harness.run("read_file", path="a.txt")
+    result = await harness.run("edit_file", path="a.txt", old_string="one", new_string="two")
     assert result.text.endswith("Note: the same file under 1 other name keeps what it held.")
-    assert (desk.root / "b.txt").read_text() == "one\n"
+    assert (harness.root / "b.txt").read_text() == "one\n"
 
 
-async def test_a_read_only_file_stays_as_it_is(desk: Desk) -> None:
-    file = desk.write("a.txt", "one\n")
-    await desk.run("read_file", path="a.txt")
+async def test_a_read_only_file_stays_as_it_is(harness: Harness) -> None:
+    file = harness.write("a.txt", "one\n")
+    await harness.run("read_file", path="a.txt")
     file.chmod(0o444)
     for name, args in (
         ("write_file", {"content": "two\n"}),
         ("edit_file", {"old_string": "one", "new_string": "two"}),
     ):
-        assert "a.txt is read-only" in (await desk.run(name, path="a.txt", **args)).text
+        assert "a.txt is read-only" in (await harness.run(name, path="a.txt", **args)).text
     assert file.read_text() == "one\n"
-    assert list(desk.root.iterdir()) == [file]
+    assert list(harness.root.iterdir()) == [file]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Python knows them on Linux alone")
-async def test_what_is_noted_at_a_file_is_kept(desk: Desk) -> None:
-    file = desk.write("a.txt", "one\n")
+async def test_what_is_noted_at_a_file_is_kept(harness: Harness) -> None:
+    file = harness.write("a.txt", "one\n")
     try:
         os.setxattr(file, "user.origin", b"here")
     except OSError:
         pytest.skip("this file system keeps no notes")
-    await desk.run("read_file", path="a.txt")
-    await desk.run("edit_file", path="a.txt", old_string="one", new_string="two")
+    await harness.run("read_file", path="a.txt")
+    await harness.run("edit_file", path="a.txt", old_string="one", new_string="two")
     assert os.getxattr(file, "user.origin") == b"here"
 
 
-async def test_the_mode_is_kept(desk: Desk) -> None:
-    script = desk.write("run.sh", "#!/bin/sh\necho old\n")
+async def test_the_mode_is_kept(harness: Harness) -> None:
+    script = harness.write("run.sh", "#!/bin/sh\necho old\n")
     script.chmod(0o755)
-    await desk.run("read_file", path="run.sh")
-    await desk.run("edit_file", path="run.sh", old_string="old", new_string="new")
+    await harness.run("read_file", path="run.sh")
+    await harness.run("edit_file", path="run.sh", old_string="old", new_string="new")
     assert stat.S_IMODE(script.stat().st_mode) == 0o755
     assert script.read_text() == "#!/bin/sh\necho new\n"
 
@@ -243,68 +243,68 @@ async def test_the_mode_is_kept(desk: Desk) -> None:
         (b"a\rb\rc", b"a\rB1\rB2\rc"),
     ],
 )
-async def test_line_ends_marks_and_encodings_stay(desk: Desk, before: bytes, after: bytes) -> None:
-    file = desk.write("a.txt", before)
-    await desk.run("read_file", path="a.txt")
-    result = await desk.run("edit_file", path="a.txt", old_string="b", new_string="B1\nB2")
+async def test_line_ends_marks_and_encodings_stay(harness: Harness, before: bytes, after: bytes) -> None:
+    file = harness.write("a.txt", before)
+    await harness.run("read_file", path="a.txt")
+    result = await harness.run("edit_file", path="a.txt", old_string="b", new_string="B1\nB2")
     assert file.read_bytes() == after, result.text
 
 
-async def test_windows_line_ends_in_the_arguments_do_not_matter(desk: Desk) -> None:
-    file = desk.write("a.txt", b"one\r\ntwo\r\nthree\r\n")
-    await desk.run("read_file", path="a.txt")
-    await desk.run("edit_file", path="a.txt", old_string="one\ntwo\n", new_string="one\r\n2\r\n")
+async def test_windows_line_ends_in_the_arguments_do_not_matter(harness: Harness) -> None:
+    file = harness.write("a.txt", b"one\r\ntwo\r\nthree\r\n")
+    await harness.run("read_file", path="a.txt")
+    await harness.run("edit_file", path="a.txt", old_string="one\ntwo\n", new_string="one\r\n2\r\n")
     assert file.read_bytes() == b"one\r\n2\r\nthree\r\n"
-    await desk.run("write_file", path="a.txt", content="x\ny\n")
+    await harness.run("write_file", path="a.txt", content="x\ny\n")
     assert file.read_bytes() == b"x\r\ny\r\n"
 
 
-async def test_a_character_the_encoding_lacks(desk: Desk) -> None:
-    file = desk.write("a.txt", "un été\n".encode("cp1252"))
-    await desk.run("read_file", path="a.txt")
-    result = await desk.run("edit_file", path="a.txt", old_string="un", new_string="一")
+async def test_a_character_the_encoding_lacks(harness: Harness) -> None:
+    file = harness.write("a.txt", "un été\n".encode("cp1252"))
+    await harness.run("read_file", path="a.txt")
+    result = await harness.run("edit_file", path="a.txt", old_string="un", new_string="一")
     assert "cp1252" in result.text
     assert file.read_bytes() == "un été\n".encode("cp1252")
-    assert "UTF-8 now" in (await desk.run("write_file", path="a.txt", content="一\n")).text
+    assert "UTF-8 now" in (await harness.run("write_file", path="a.txt", content="一\n")).text
     assert file.read_text("utf-8") == "一\n"
 
 
-async def test_the_preview_is_the_diff_that_follows(desk: Desk) -> None:
-    desk.write("a.txt", "one\ntwo\n")
-    await desk.run("read_file", path="a.txt")
+async def test_the_preview_is_the_diff_that_follows(harness: Harness) -> None:
+    harness.write("a.txt", "one\ntwo\n")
+    await harness.run("read_file", path="a.txt")
     args = {"path": "a.txt", "old_string": "two", "new_string": "2"}
-    preview = desk.tools["edit_file"].preview
+    preview = harness.tools["edit_file"].preview
     assert preview is not None
     shown = await preview(args)
     assert shown == Diff("a.txt", "one\ntwo\n", "one\n2\n")
-    assert (await desk.run("edit_file", **args)).display == shown
+    assert (await harness.run("edit_file", **args)).display == shown
 
 
-async def test_a_diff_of_a_large_file_shows_the_surroundings(desk: Desk) -> None:
-    desk.write("big.txt", "".join(f"line number {number}\n" for number in range(30_000)))
-    await desk.run("read_file", path="big.txt")
-    result = await desk.run("edit_file", path="big.txt", old_string="number 15000\n", new_string="here\n")
+async def test_a_diff_of_a_large_file_shows_the_surroundings(harness: Harness) -> None:
+    harness.write("big.txt", "".join(f"line number {number}\n" for number in range(30_000)))
+    await harness.run("read_file", path="big.txt")
+    result = await harness.run("edit_file", path="big.txt", old_string="number 15000\n", new_string="here\n")
     assert isinstance(result.display, Diff)
     assert len(result.display.after) < 10_000
     assert result.summary == "+1 -1"
 
 
-async def test_a_tolerant_match_says_so(desk: Desk) -> None:
-    desk.write("a.py", "if a:\n    first()\n    second()\n")
-    await desk.run("read_file", path="a.py")
-    result = await desk.run("edit_file", path="a.py", old_string="first()\nsecond()", new_string="first()\nthird()")
+async def test_a_tolerant_match_says_so(harness: Harness) -> None:
+    harness.write("a.py", "if a:\n    first()\n    second()\n")
+    await harness.run("read_file", path="a.py")
+    result = await harness.run("edit_file", path="a.py", old_string="first()\nsecond()", new_string="first()\nthird()")
     assert "different white space" in result.text
-    assert (desk.root / "a.py").read_text() == "if a:\n    first()\n    third()\n"
+    assert (harness.root / "a.py").read_text() == "if a:\n    first()\n    third()\n"
 
 
-async def test_a_link_is_followed_and_stays_a_link(desk: Desk) -> None:
-    desk.write("real/a.txt", "one\n")
-    (desk.root / "link.txt").symlink_to("real/a.txt")
-    await desk.run("read_file", path="link.txt")
-    result = await desk.run("edit_file", path="link.txt", old_string="one", new_string="two")
+async def test_a_link_is_followed_and_stays_a_link(harness: Harness) -> None:
+    harness.write("real/a.txt", "one\n")
+    (harness.root / "link.txt").symlink_to("real/a.txt")
+    await harness.run("read_file", path="link.txt")
+    result = await harness.run("edit_file", path="link.txt", old_string="one", new_string="two")
     assert "real/a.txt" in result.text
-    assert (desk.root / "link.txt").is_symlink()
-    assert (desk.root / "real/a.txt").read_text() == "two\n"
+    assert (harness.root / "link.txt").is_symlink()
+    assert (harness.root / "real/a.txt").read_text() == "two\n"
 
 
 @pytest.mark.parametrize("swapped", ["file", "folder"])
@@ -327,13 +327,13 @@ def test_a_link_that_comes_in_between_is_not_followed(tmp_path: Path, swapped: s
     assert (root / "outside" / "a.txt").read_bytes() == b"before"
 
 
-async def test_a_folder_without_rights(desk: Desk) -> None:
+async def test_a_folder_without_rights(harness: Harness) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
-    desk.write("closed/a.txt", "x")
-    (desk.root / "closed").chmod(0o500)
-    result = await desk.run("write_file", path="closed/b.txt", content="x")
-    (desk.root / "closed").chmod(0o700)
+    harness.write("closed/a.txt", "x")
+    (harness.root / "closed").chmod(0o500)
+    result = await harness.run("write_file", path="closed/b.txt", content="x")
+    (harness.root / "closed").chmod(0o700)
     assert "does not allow" in result.text
 
 

@@ -21,7 +21,7 @@ from ba_tui.tools.builtin.pdf import read_pdf
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.modalities import Modalities
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 EVERYTHING = Modalities(lambda: True, lambda: True)
 
@@ -85,16 +85,18 @@ def pdf(*pages: str) -> bytes:
     return out.getvalue()
 
 
-def sees(desk: Desk, modalities: Modalities) -> None:
-    desk.tools["read_file"] = read_file_tool(desk.definitions["read_file"], desk.workspace, SeenFiles(), modalities)
+def sees(harness: Harness, modalities: Modalities) -> None:
+    harness.tools["read_file"] = read_file_tool(
+        harness.definitions["read_file"], harness.workspace, SeenFiles(), modalities
+    )
 
 
 @pytest.mark.parametrize("make", [png, gif, jpeg, lossy, lossless, extended])
-async def test_pictures_are_measured_and_attached(desk: Desk, make: Callable[[int, int], bytes]) -> None:
+async def test_pictures_are_measured_and_attached(harness: Harness, make: Callable[[int, int], bytes]) -> None:
     data = make(31, 7)
-    desk.write("picture", data)
-    sees(desk, EVERYTHING)
-    result = await desk.run("read_file", path="picture")
+    harness.write("picture", data)
+    sees(harness, EVERYTHING)
+    result = await harness.run("read_file", path="picture")
     assert "31×7 pixels" in result.text
     (image,) = result.attachments
     assert isinstance(image, Image)
@@ -102,21 +104,21 @@ async def test_pictures_are_measured_and_attached(desk: Desk, make: Callable[[in
     assert base64.b64decode(image.data) == data
 
 
-async def test_a_model_without_eyes_is_told_what_it_is(desk: Desk) -> None:
-    desk.write("plot.png", png(640, 480))
-    result = await desk.run("read_file", path="plot.png")
+async def test_a_model_without_eyes_is_told_what_it_is(harness: Harness) -> None:
+    harness.write("plot.png", png(640, 480))
+    result = await harness.run("read_file", path="plot.png")
     assert result.is_error
     assert "plot.png is a PNG image, 640×480 pixels" in result.text
     assert "can't see pictures" in result.text
 
 
-async def test_pictures_that_no_provider_takes(desk: Desk) -> None:
-    sees(desk, EVERYTHING)
-    desk.write("wide.gif", gif(9_000, 10))
-    desk.write("heavy.png", png(10, 10) + bytes(4_000_000))
+async def test_pictures_that_no_provider_takes(harness: Harness) -> None:
+    sees(harness, EVERYTHING)
+    harness.write("wide.gif", gif(9_000, 10))
+    harness.write("heavy.png", png(10, 10) + bytes(4_000_000))
     for name, said in (("wide.gif", "9000×10"), ("heavy.png", "4.0 MB; at most")):
         with pytest.raises(Failed, match=said):
-            await desk.run("read_file", path=name)
+            await harness.run("read_file", path=name)
 
 
 @given(st.sampled_from([png(3, 2), jpeg(3, 2), lossy(3, 2), lossless(3, 2), extended(3, 2)]), st.data())
@@ -127,38 +129,38 @@ def test_a_broken_header_never_breaks_the_reader(whole: bytes, data: st.DataObje
     assert found is None or (found.width > 0 and found.height > 0)
 
 
-async def test_the_pages_of_a_pdf(desk: Desk) -> None:
-    desk.write("report.pdf", pdf("First page", "", "Third page"))
-    result = await desk.run("read_file", path="report.pdf")
+async def test_the_pages_of_a_pdf(harness: Harness) -> None:
+    harness.write("report.pdf", pdf("First page", "", "Third page"))
+    result = await harness.run("read_file", path="report.pdf")
     assert result.text == ("[page 1]\nFirst page\n\n[page 2]\n(no text)\n\n[page 3]\nThird page\n\n[pages 1-3 of 3]")
-    part = await desk.run("read_file", path="report.pdf", offset=1, limit=1)
+    part = await harness.run("read_file", path="report.pdf", offset=1, limit=1)
     assert part.text == "[page 1]\nFirst page\n\n[page 1 of 3; go on with offset=2]"
-    assert "there is no page 4" in (await desk.run("read_file", path="report.pdf", offset=4)).text
+    assert "there is no page 4" in (await harness.run("read_file", path="report.pdf", offset=4)).text
 
 
-async def test_a_scanned_pdf_is_attached_or_said(desk: Desk) -> None:
-    desk.write("scan.pdf", data := pdf("", ""))
-    assert "probably scanned" in (await desk.run("read_file", path="scan.pdf")).text
-    sees(desk, EVERYTHING)
-    result = await desk.run("read_file", path="scan.pdf")
+async def test_a_scanned_pdf_is_attached_or_said(harness: Harness) -> None:
+    harness.write("scan.pdf", data := pdf("", ""))
+    assert "probably scanned" in (await harness.run("read_file", path="scan.pdf")).text
+    sees(harness, EVERYTHING)
+    result = await harness.run("read_file", path="scan.pdf")
     assert not result.is_error
     (document,) = result.attachments
     assert isinstance(document, Document)
     assert (document.title, base64.b64decode(document.data)) == ("scan.pdf", data)
 
 
-async def test_locked_and_broken_pdfs(desk: Desk) -> None:
+async def test_locked_and_broken_pdfs(harness: Harness) -> None:
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
     writer.encrypt("secret", algorithm="AES-256")
     writer.write(locked := io.BytesIO())
-    desk.write("locked.pdf", locked.getvalue())
-    desk.write("cut.pdf", pdf("Text")[:120])
-    desk.write("empty.pdf", pdf())
-    said = (await desk.run("read_file", path="locked.pdf")).text
+    harness.write("locked.pdf", locked.getvalue())
+    harness.write("cut.pdf", pdf("Text")[:120])
+    harness.write("empty.pdf", pdf())
+    said = (await harness.run("read_file", path="locked.pdf")).text
     assert "password" in said or "another package" in said
-    assert "as a PDF" in (await desk.run("read_file", path="cut.pdf")).text
-    assert "without pages" in (await desk.run("read_file", path="empty.pdf")).text
+    assert "as a PDF" in (await harness.run("read_file", path="cut.pdf")).text
+    assert "without pages" in (await harness.run("read_file", path="empty.pdf")).text
 
 
 @given(st.data())
@@ -190,9 +192,9 @@ def test_a_damaged_pdf_is_read_or_refused(data: st.DataObject) -> None:
         ("a.bin", bytes(64), "a binary file"),
     ],
 )
-async def test_other_files_are_named_with_what_to_do(desk: Desk, name: str, data: bytes, said: str) -> None:
-    desk.write(name, data)
-    result = await desk.run("read_file", path=name)
+async def test_other_files_are_named_with_what_to_do(harness: Harness, name: str, data: bytes, said: str) -> None:
+    harness.write(name, data)
+    result = await harness.run("read_file", path=name)
     assert result.is_error
     assert said in result.text
 
@@ -213,9 +215,9 @@ async def test_other_files_are_named_with_what_to_do(desk: Desk, name: str, data
         ("cp1252", "größe"),
     ],
 )
-async def test_texts_of_old_encodings_stay_what_they_are(desk: Desk, codec: str, text: str) -> None:
-    file = desk.write("old.txt", f"{text}\nend\n".encode(codec))
-    result = await desk.run("read_file", path="old.txt")
+async def test_texts_of_old_encodings_stay_what_they_are(harness: Harness, codec: str, text: str) -> None:
+    file = harness.write("old.txt", f"{text}\nend\n".encode(codec))
+    result = await harness.run("read_file", path="old.txt")
     assert result.text == f"1\t{text}\n2\tend\n[encoding: {codec} (guessed)]"
-    await desk.run("edit_file", path="old.txt", old_string="end", new_string=text[:3])
+    await harness.run("edit_file", path="old.txt", old_string="end", new_string=text[:3])
     assert file.read_bytes() == f"{text}\n{text[:3]}\n".encode(codec)

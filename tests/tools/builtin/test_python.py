@@ -34,7 +34,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends
 
 
 async def run(floor: Floor, code: str, **more: object) -> ToolResult:
-    return await floor.desk.run("python", code=code, **more)
+    return await floor.harness.run("python", code=code, **more)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ async def test_what_it_shows(floor: Floor, code: str, shown: str) -> None:
 
 
 async def test_a_traceback_is_of_the_code_alone(floor: Floor) -> None:
-    floor.desk.write("mine.py", "import json\n\ndef load(text):\n    return json.loads(text)\n")
+    floor.harness.write("mine.py", "import json\n\ndef load(text):\n    return json.loads(text)\n")
     result = await run(floor, "import mine\n\ndef f(x):\n    return mine.load(x)\n\nf('{')")
     lines = result.text.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert '  File "<code>", line 6, in <module>' in lines
     assert "    f('{')" in lines
     assert '  File "<code>", line 4, in f' in lines
-    assert f'  File "{floor.desk.root}/mine.py", line 4, in load' in lines
+    assert f'  File "{floor.harness.root}/mine.py", line 4, in load' in lines
     assert lines[-2].startswith("json.decoder.JSONDecodeError: ")
     assert lines[-1] == "[exit code 1]"
     assert "json/decoder.py" not in result.text
@@ -114,8 +114,8 @@ async def test_nothing_is_kept_but_files(floor: Floor) -> None:
 
 
 async def test_it_runs_where_shell_commands_run(floor: Floor) -> None:
-    floor.desk.write("sub/helper.py", "WORD = 'found'")
-    await floor.desk.run("shell", command="cd sub")
+    floor.harness.write("sub/helper.py", "WORD = 'found'")
+    await floor.harness.run("shell", command="cd sub")
     assert (
         await run(floor, "import helper, os; helper.WORD, os.path.basename(os.getcwd())")
     ).text == "('found', 'sub')"
@@ -123,13 +123,13 @@ async def test_it_runs_where_shell_commands_run(floor: Floor) -> None:
 
 
 async def test_output_arrives_while_it_runs(floor: Floor) -> None:
-    os.mkfifo(floor.desk.root / "gate")
+    os.mkfifo(floor.harness.root / "gate")
     running = asyncio.create_task(run(floor, "print('first')\nopen('gate').read()\nprint('second')"))
-    await until_printed(floor.desk, "first")
+    await until_printed(floor.harness, "first")
     assert not running.done()
-    await asyncio.to_thread((floor.desk.root / "gate").write_text, "go")
+    await asyncio.to_thread((floor.harness.root / "gate").write_text, "go")
     assert (await running).text == "first\nsecond"
-    assert printed(floor.desk) == "first\nsecond\n"
+    assert printed(floor.harness) == "first\nsecond\n"
 
 
 async def test_large_output_is_stored(floor: Floor) -> None:
@@ -139,7 +139,7 @@ async def test_large_output_is_stored(floor: Floor) -> None:
 
 
 async def test_keys_are_not_in_its_environment(floor: Floor) -> None:
-    floor.desk.environment = {**floor.desk.environment, "ANTHROPIC_API_KEY": "leak-1", "MY_SETTING": "fine"}
+    floor.harness.environment = {**floor.harness.environment, "ANTHROPIC_API_KEY": "leak-1", "MY_SETTING": "fine"}
     floor.equip()
     result = await run(floor, "import os; print(dict(os.environ)); open(f'/proc/{os.getppid()}/environ').read()")
     assert "leak" not in result.text
@@ -147,23 +147,23 @@ async def test_keys_are_not_in_its_environment(floor: Floor) -> None:
 
 
 async def test_it_asks_with_the_whole_code_and_runs_nothing_that_names_a_secret(floor: Floor) -> None:
-    desk = floor.desk
-    policy = Policy(desk.workspace, bundled_rules())
-    gate = Gate(policy.judge, policy.remember, lambda call: desk.root)
-    desk.tools["python"] = output(permission(gate)(desk.tools["python"]))
-    desk.write(".env", "KEY=1")
+    harness = floor.harness
+    policy = Policy(harness.workspace, bundled_rules())
+    gate = Gate(policy.judge, policy.remember, lambda call: harness.root)
+    harness.tools["python"] = output(permission(gate)(harness.tools["python"]))
+    harness.write(".env", "KEY=1")
     assert "holds secrets" in (await run(floor, "open('.env').read()")).text
-    assert not desk.asked
-    desk.answer = lambda question: Reply("session")
+    assert not harness.asked
+    harness.answer = lambda question: Reply("session")
     assert (await run(floor, "print(6)")).text == "6"
-    (question,) = desk.asked
-    assert question.preview == CommandText("print(6)", str(desk.root))
+    (question,) = harness.asked
+    assert question.preview == CommandText("print(6)", str(harness.root))
     assert (question.rule, question.risks) == ("python(print(6))", ("runs a command",))
     assert (await run(floor, "print(6)")).text == "6"
-    assert len(desk.asked) == 1
-    desk.answer = lambda question: Reply("deny")
+    assert len(harness.asked) == 1
+    harness.answer = lambda question: Reply("deny")
     assert "did not allow" in (await run(floor, "print(6)\nopen('x', 'w')")).text
-    assert not (desk.root / "x").exists()
+    assert not (harness.root / "x").exists()
 
 
 def fake(root: Path, says: str, folder: str = ".venv") -> Path:
@@ -175,7 +175,7 @@ def fake(root: Path, says: str, folder: str = ".venv") -> Path:
 
 
 async def test_the_interpreter_is_the_projects_own(floor: Floor) -> None:
-    root = floor.desk.root
+    root = floor.harness.root
     assert (await run(floor, "import sys; sys.executable")).text == repr(sys.executable)
     other = fake(root, "given", "other")
     fake(root, "project")
@@ -207,7 +207,7 @@ async def test_files_are_limited(floor: Floor) -> None:
     limited(floor, ProcessLimits(file_size=1_000_000))
     result = await run(floor, "open('big', 'wb').write(b'x' * 10_000_000)")
     assert "File too large" in result.text
-    assert (floor.desk.root / "big").stat().st_size == 1_000_000
+    assert (floor.harness.root / "big").stat().st_size == 1_000_000
 
 
 def test_processor_time_covers_all_cores_for_the_time_allowed() -> None:
@@ -250,8 +250,8 @@ async def test_a_timeout_gives_what_came_so_far(floor: Floor) -> None:
 
 async def test_cancelling_frees_the_turn_at_once(floor: Floor) -> None:
     use = ToolUse("call", "python", {"code": HANG})
-    running = asyncio.ensure_future(floor.desk.tools["python"].run(use.input, Call(use.id, floor.desk.branch)))
-    await until_printed(floor.desk, "ready")
+    running = asyncio.ensure_future(floor.harness.tools["python"].run(use.input, Call(use.id, floor.harness.branch)))
+    await until_printed(floor.harness, "ready")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -276,16 +276,16 @@ async def test_nothing_stays_behind(floor: Floor, code: str) -> None:
 
 
 async def test_it_moves_to_the_background_too(floor: Floor) -> None:
-    os.mkfifo(floor.desk.root / "gate")
+    os.mkfifo(floor.harness.root / "gate")
     use = ToolUse("call", "python", {"code": "print('first')\nopen('gate').read()\n6 * 7"})
-    running = asyncio.create_task(floor.desk.finish(use))
-    await until_printed(floor.desk, "first")
+    running = asyncio.create_task(floor.harness.finish(use))
+    await until_printed(floor.harness, "first")
     assert floor.shells.detach("call")
     assert "Moved to the background" in (await running).text
     (moved,) = floor.shells.list()
-    await asyncio.to_thread((floor.desk.root / "gate").write_text, "go")
+    await asyncio.to_thread((floor.harness.root / "gate").write_text, "go")
     await floor.shells.find(moved.id).process.ended.wait()
-    assert (await floor.desk.run("shell_output", id=moved.id)).text.endswith("\n42")
+    assert (await floor.harness.run("shell_output", id=moved.id)).text.endswith("\n42")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from ba_tui.tools.builtin.history_search import rounds, search, terms_of
 from ba_tui.tools.builtin.recall import recall_tool
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from tests.tools.conftest import Desk, answering_call
+from tests.tools.conftest import Harness, answering_call
 
 
 def said(text: str, stop: StopReason = "end_turn") -> MessageDone:
@@ -65,20 +65,20 @@ HISTORY: tuple[Event, ...] = (
 
 
 class Recaller:
-    def __init__(self, desk: Desk, events: Sequence[Event] = HISTORY) -> None:
+    def __init__(self, harness: Harness, events: Sequence[Event] = HISTORY) -> None:
         async def history() -> Sequence[Event]:
             return events
 
-        self.tool = output(validate(recall_tool(desk.definitions["recall"], history)))
-        self.call = answering_call("call", desk.branch, desk)
+        self.tool = output(validate(recall_tool(harness.definitions["recall"], history)))
+        self.call = answering_call("call", harness.branch, harness)
 
     async def __call__(self, **args: Any) -> ToolResult:
         return await self.tool.run(args, self.call)
 
 
 @pytest.fixture
-async def recall(desk: Desk) -> Recaller:
-    return Recaller(desk)
+async def recall(harness: Harness) -> Recaller:
+    return Recaller(harness)
 
 
 def found(query: str) -> list[tuple[int, int]]:
@@ -173,7 +173,7 @@ async def test_a_round_whole(recall: Recaller) -> None:
         assert "the rounds 1 to 4" in missing.text
 
 
-async def test_a_list_of_all_rounds(recall: Recaller, desk: Desk) -> None:
+async def test_a_list_of_all_rounds(recall: Recaller, harness: Harness) -> None:
     result = await recall()
     assert [line.partition(": ")[2] for line in result.text.splitlines()] == [
         "Load sales.csv into DuckDB, please",
@@ -181,7 +181,7 @@ async def test_a_list_of_all_rounds(recall: Recaller, desk: Desk) -> None:
         "合并两个表格",
         "where was duckdb?",
     ]
-    empty = Recaller(desk, ())
+    empty = Recaller(harness, ())
     assert "no rounds yet" in (await empty()).text
     assert "there are no rounds yet" in (await empty(round=1)).text
 
@@ -208,7 +208,7 @@ def test_a_word_that_was_said_is_found(prompts: list[str], data: st.DataObject) 
     assert search(rounds([TurnStarted(user(prompt)) for prompt in prompts]), word)
 
 
-async def test_what_the_person_wrote_is_read_byte_for_byte(desk: Desk) -> None:
+async def test_what_the_person_wrote_is_read_byte_for_byte(harness: Harness) -> None:
     words = "  first:\n\tretries: 3\n\n  second:\n\tretries: 3  \n"
     events = [
         TurnStarted(user(words)),
@@ -220,7 +220,7 @@ async def test_what_the_person_wrote_is_read_byte_for_byte(desk: Desk) -> None:
         said("Done."),
         TurnEnded("done"),
     ]
-    result = await Recaller(desk, events)(round=1, person=True)
+    result = await Recaller(harness, events)(round=1, person=True)
     for part in (words, "faster,\n  please", "the  left one"):
         assert part in result.text
     for other in ("result", "late", "Done."):

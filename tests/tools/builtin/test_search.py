@@ -13,28 +13,28 @@ from hypothesis import strategies as st
 
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.globbing import Glob
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
 @pytest.fixture
-async def project(desk: Desk) -> Desk:
-    desk.write(".gitignore", "*.log\nbuild/\n")
-    desk.write("README.md", "# Title\n")
-    desk.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
-    desk.write("src/deep/down/util.py", "def helper():\n    return 'MAIN'\n")
-    desk.write("src/deep/.gitignore", "!keep.log\nsecret.txt\n")
-    desk.write("src/deep/keep.log", "main kept\n")
-    desk.write("src/deep/secret.txt", "main hidden\n")
-    desk.write("noise.log", "main noise\n")
-    desk.write("build/out.py", "main built\n")
-    desk.write(".env", "main=secret\n")
-    desk.write("blob.bin", b"main\0\1\2\3")
-    (desk.root / "link.py").symlink_to("src/app.py")
-    (desk.root / "loop").symlink_to(".")
-    return desk
+async def project(harness: Harness) -> Harness:
+    harness.write(".gitignore", "*.log\nbuild/\n")
+    harness.write("README.md", "# Title\n")
+    harness.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
+    harness.write("src/deep/down/util.py", "def helper():\n    return 'MAIN'\n")
+    harness.write("src/deep/.gitignore", "!keep.log\nsecret.txt\n")
+    harness.write("src/deep/keep.log", "main kept\n")
+    harness.write("src/deep/secret.txt", "main hidden\n")
+    harness.write("noise.log", "main noise\n")
+    harness.write("build/out.py", "main built\n")
+    harness.write(".env", "main=secret\n")
+    harness.write("blob.bin", b"main\0\1\2\3")
+    (harness.root / "link.py").symlink_to("src/app.py")
+    (harness.root / "loop").symlink_to(".")
+    return harness
 
 
-async def test_a_tree_without_what_git_ignores(project: Desk) -> None:
+async def test_a_tree_without_what_git_ignores(project: Harness) -> None:
     result = await project.run("list_files", depth=3)
     assert result.text.splitlines() == [
         ".env",
@@ -55,58 +55,58 @@ async def test_a_tree_without_what_git_ignores(project: Desk) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-async def test_a_line_of_an_ignore_file_that_means_nothing_spoils_no_other(desk: Desk, end: str) -> None:
+async def test_a_line_of_an_ignore_file_that_means_nothing_spoils_no_other(harness: Harness, end: str) -> None:
     lines = ["*.log", "!", "odd\\", "trail\\ ", "[[:digit:]]*", "[[]x]", "[a--b]y", "", "# words", "\\#sharp"]
-    desk.write(".gitignore", "\ufeff" + end.join(lines))
+    harness.write(".gitignore", "\ufeff" + end.join(lines))
     for name in ("a.log", "trail ", "1st", "[x]", "#sharp", "kept", "st", "sharp"):
-        desk.write(name, "")
-    assert (await desk.run("list_files")).text.splitlines() == [".gitignore", "kept", "sharp", "st"]
+        harness.write(name, "")
+    assert (await harness.run("list_files")).text.splitlines() == [".gitignore", "kept", "sharp", "st"]
 
 
 @pytest.mark.parametrize("kind", ["endless", "pipe"])
 async def test_an_ignore_file_that_is_none_holds_nothing_up(
-    desk: Desk, kind: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.write("a.py", "main\n")
+    harness.write("a.py", "main\n")
     if kind == "pipe":
-        desk.write("src/b.py", "main\n")
+        harness.write("src/b.py", "main\n")
         monkeypatch.setattr("ba_tui.tools.builtin.search.PATIENCE", 0.05)
-        os.mkfifo(desk.root / "src" / ".gitignore")
-        found = (await desk.run("grep", pattern="main")).text.splitlines()
+        os.mkfifo(harness.root / "src" / ".gitignore")
+        found = (await harness.run("grep", pattern="main")).text.splitlines()
         assert found == ["a.py:1:main", "src/b.py:1:main", "[src/.gitignore is a pipe, not a file: it was left out]"]
-        (desk.root / "src" / "b.py").unlink()
+        (harness.root / "src" / "b.py").unlink()
     else:
-        (desk.root / ".gitignore").symlink_to("/dev/zero")
+        (harness.root / ".gitignore").symlink_to("/dev/zero")
         monkeypatch.setattr("ba_tui.tools.builtin.search.MAX_MEMORY", 100_000_000)
-        await desk.run("grep", pattern="main")
-    assert (await desk.run("glob", pattern="*.py")).text == "a.py"
+        await harness.run("grep", pattern="main")
+    assert (await harness.run("glob", pattern="*.py")).text == "a.py"
 
 
-async def test_the_rules_of_the_repository_above_hold_below(project: Desk) -> None:
+async def test_the_rules_of_the_repository_above_hold_below(project: Harness) -> None:
     (project.root / ".git").mkdir()
     project.write("src/trace.log", "")
     assert "trace.log" not in (await project.run("list_files", path="src")).text
 
 
-async def test_long_listings_are_cut_and_say_so(desk: Desk) -> None:
+async def test_long_listings_are_cut_and_say_so(harness: Harness) -> None:
     for number in range(450):
-        desk.write(f"file{number:03}", "")
-    result = await desk.run("list_files")
+        harness.write(f"file{number:03}", "")
+    result = await harness.run("list_files")
     assert "[400 of 450 entries" in result.text
-    assert "[400 of 450 paths" in (await desk.run("glob", pattern="file*")).text
+    assert "[400 of 450 paths" in (await harness.run("glob", pattern="file*")).text
 
 
-async def test_what_lies_too_deep_is_told(desk: Desk) -> None:
-    desk.write("/".join(["d"] * 65 + ["x.py"]), "")
+async def test_what_lies_too_deep_is_told(harness: Harness) -> None:
+    harness.write("/".join(["d"] * 65 + ["x.py"]), "")
     for pattern in ("*.py", "d"):
-        text = (await desk.run("glob", pattern=pattern)).text
+        text = (await harness.run("glob", pattern=pattern)).text
         assert text.endswith("[what lies more than 64 folders deep was not looked at; name a folder below as path]")
-    assert (await desk.run("glob", pattern="*.py", path="d/d")).text == "/".join(["d"] * 65 + ["x.py"])
-    assert "[folders with … hold more, deeper than 10" in (await desk.run("list_files", depth=10)).text
-    assert "[" not in (await desk.run("list_files")).text
+    assert (await harness.run("glob", pattern="*.py", path="d/d")).text == "/".join(["d"] * 65 + ["x.py"])
+    assert "[folders with … hold more, deeper than 10" in (await harness.run("list_files", depth=10)).text
+    assert "[" not in (await harness.run("list_files")).text
 
 
-async def test_wrong_places(project: Desk) -> None:
+async def test_wrong_places(project: Harness) -> None:
     assert "use read_file" in (await project.run("list_files", path="README.md")).text.lower()
     assert (await project.run("list_files", path="nowhere")).is_error
     assert (await project.run("glob", pattern="../*")).is_error
@@ -126,7 +126,7 @@ async def test_wrong_places(project: Desk) -> None:
         ("src/deep/**", ["src/deep/.gitignore", "src/deep/down/util.py", "src/deep/keep.log"]),
     ],
 )
-async def test_globs(project: Desk, pattern: str, found: list[str]) -> None:
+async def test_globs(project: Harness, pattern: str, found: list[str]) -> None:
     assert (await project.run("glob", pattern=pattern)).text.splitlines() == found
 
 
@@ -145,7 +145,7 @@ def test_a_hostile_glob_does_not_hang() -> None:
 
 
 @pytest.fixture(params=["ripgrep", "python"])
-async def searching(project: Desk, request: pytest.FixtureRequest) -> Desk:
+async def searching(project: Harness, request: pytest.FixtureRequest) -> Harness:
     """The same searches by ripgrep and by the script that stands in for it."""
     if request.param == "python":
         project.rg = None
@@ -155,13 +155,13 @@ async def searching(project: Desk, request: pytest.FixtureRequest) -> Desk:
     return project
 
 
-async def test_matches_with_path_and_line(searching: Desk) -> None:
+async def test_matches_with_path_and_line(searching: Harness) -> None:
     result = await searching.run("grep", pattern="main")
     assert result.text.splitlines() == ["src/app.py:3:def main():", "src/deep/keep.log:1:main kept"]
     assert result.summary == "2 lines"
 
 
-async def test_modes_case_globs_and_context(searching: Desk) -> None:
+async def test_modes_case_globs_and_context(searching: Harness) -> None:
     files = await searching.run("grep", pattern="main", mode="files", ignore_case=True, glob="*.py")
     assert files.text.splitlines() == ["src/app.py", "src/deep/down/util.py"]
     count = await searching.run("grep", pattern="return|def", mode="count", path="src")
@@ -172,62 +172,62 @@ async def test_modes_case_globs_and_context(searching: Desk) -> None:
     assert without.text.splitlines() == ["src/app.py:3:def main():"]
 
 
-async def test_pipes_are_not_searched(searching: Desk) -> None:
+async def test_pipes_are_not_searched(searching: Harness) -> None:
     os.mkfifo(searching.root / "src/pipe")
     assert "src/pipe is a pipe, socket or device" in (await searching.run("grep", pattern="main", path="src/pipe")).text
     assert "src/app.py:3:" in (await searching.run("grep", pattern="main", path="src")).text
 
 
-async def test_one_file_and_no_match(searching: Desk) -> None:
+async def test_one_file_and_no_match(searching: Harness) -> None:
     assert (await searching.run("grep", pattern="os", path="src/app.py")).text.startswith("src/app.py:1:import os")
     assert (await searching.run("grep", pattern="nowhere to be found")).text.startswith("No match")
 
 
-async def test_a_line_that_no_glob_can_be_made_of_fails_no_search(desk: Desk) -> None:
-    desk.write("src/a.py", "main\n")
-    desk.write(".gitignore", "[z-a]\n*.log\nbuild/\n")
-    assert (await desk.run("grep", pattern="nowhere to be found", path="src")).text.startswith("No match")
+async def test_a_line_that_no_glob_can_be_made_of_fails_no_search(harness: Harness) -> None:
+    harness.write("src/a.py", "main\n")
+    harness.write(".gitignore", "[z-a]\n*.log\nbuild/\n")
+    assert (await harness.run("grep", pattern="nowhere to be found", path="src")).text.startswith("No match")
 
 
-async def test_what_the_system_closes(desk: Desk) -> None:
+async def test_what_the_system_closes(harness: Harness) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
-    desk.write("closed/a.txt", "main\n").parent.chmod(0)
-    found = await desk.run("grep", pattern="main")
+    harness.write("closed/a.txt", "main\n").parent.chmod(0)
+    found = await harness.run("grep", pattern="main")
     for name, args in (("list_files", {}), ("glob", {"pattern": "*"}), ("grep", {"pattern": "main"})):
-        assert "does not allow access to closed" in (await desk.run(name, path="closed", **args)).text
-    (desk.root / "closed").chmod(0o700)
+        assert "does not allow access to closed" in (await harness.run(name, path="closed", **args)).text
+    (harness.root / "closed").chmod(0o700)
     assert found.text.endswith("[some files or folders could not be read]")
 
 
-async def test_windows_line_ends_are_line_ends(desk: Desk) -> None:
-    desk.write("dos.txt", "one\r\ntwo\r\n")
-    assert (await desk.run("grep", pattern="^one$")).text == "dos.txt:1:one"
-    assert (await desk.run("grep", pattern="\\r$", mode="count")).text == "dos.txt:2"
+async def test_windows_line_ends_are_line_ends(harness: Harness) -> None:
+    harness.write("dos.txt", "one\r\ntwo\r\n")
+    assert (await harness.run("grep", pattern="^one$")).text == "dos.txt:1:one"
+    assert (await harness.run("grep", pattern="\\r$", mode="count")).text == "dos.txt:2"
 
 
-async def test_names_with_line_ends(desk: Desk) -> None:
-    desk.write("odd\nname.txt", "x\nunique\ny\nz\nunique\n")
-    desk.write(".ssh/id\nname.txt", "unique\n")
+async def test_names_with_line_ends(harness: Harness) -> None:
+    harness.write("odd\nname.txt", "x\nunique\ny\nz\nunique\n")
+    harness.write(".ssh/id\nname.txt", "unique\n")
     for mode, expected in {"files": "odd\\nname.txt", "count": "odd\\nname.txt:2"}.items():
-        assert (await desk.run("grep", pattern="unique", mode=mode)).text == expected
-    found = await desk.run("grep", pattern="unique|x", path=".", glob="*name.txt")
+        assert (await harness.run("grep", pattern="unique", mode=mode)).text == expected
+    found = await harness.run("grep", pattern="unique|x", path=".", glob="*name.txt")
     assert found.text.splitlines() == [f"odd\\nname.txt:{line}" for line in ("1:x", "2:unique", "5:unique")]
-    assert (await desk.run("glob", pattern="*name.txt")).text.splitlines()[-1] == "odd\\nname.txt"
+    assert (await harness.run("glob", pattern="*name.txt")).text.splitlines()[-1] == "odd\\nname.txt"
 
 
-async def test_secrets_stay_secret(searching: Desk) -> None:
+async def test_secrets_stay_secret(searching: Harness) -> None:
     for args in ({}, {"path": ".env"}, {"glob": ".env"}, {"mode": "files"}, {"mode": "count"}):
         assert (await searching.run("grep", pattern="main=", **args)).text.startswith("No match")
 
 
-async def test_a_pattern_that_is_none(searching: Desk) -> None:
+async def test_a_pattern_that_is_none(searching: Harness) -> None:
     result = await searching.run("grep", pattern="main(")
     assert result.is_error
     assert re.search("unclosed|missing|unterminated", result.text)
 
 
-async def test_output_is_bounded(searching: Desk) -> None:
+async def test_output_is_bounded(searching: Harness) -> None:
     searching.write("many.txt", "hit\n" * 100_000)
     searching.write("wide.txt", "hit" * 1_000_000)
     result = await searching.run("grep", pattern="hit", path="many.txt")
@@ -235,14 +235,14 @@ async def test_output_is_bounded(searching: Desk) -> None:
     assert len((await searching.run("grep", pattern="hit", path="wide.txt")).text) < 1_000
 
 
-async def test_hard_links_of_secrets_are_left_out(searching: Desk) -> None:
+async def test_hard_links_of_secrets_are_left_out(searching: Harness) -> None:
     secret = searching.write("far/away/.env", "plain words\n")
     (searching.root / "notes.txt").hardlink_to(secret)
     for mode in ("content", "files", "count"):
         assert (await searching.run("grep", pattern="plain words", mode=mode)).text.startswith("No match")
 
 
-async def test_a_line_of_a_key_is_masked_as_the_whole_is(searching: Desk) -> None:
+async def test_a_line_of_a_key_is_masked_as_the_whole_is(searching: Harness) -> None:
     drawn = random.Random(5)
     body = ["".join(drawn.choices(string.ascii_letters + string.digits, k=64)) for _ in range(6)]
     key = ["-----BEGIN OPENSSH PRIVATE KEY-----", *body, "-----END OPENSSH PRIVATE KEY-----"]
@@ -253,7 +253,7 @@ async def test_a_line_of_a_key_is_masked_as_the_whole_is(searching: Desk) -> Non
         assert not any(line in result.text for line in body)
 
 
-async def test_a_token_at_the_cut_of_a_line_is_masked(searching: Desk) -> None:
+async def test_a_token_at_the_cut_of_a_line_is_masked(searching: Harness) -> None:
     token = "ghp_aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dE2fG4"
     searching.write("wide.txt", f"here {'x ' * 137}{token} {'y ' * 200}")
     result = await searching.run("grep", pattern="here")

@@ -19,7 +19,7 @@ from ba_tui.core.tool import Call
 from ba_tui.processes.children import Process
 from ba_tui.processes.supervised import Program
 from ba_tui.tools.builtin.shell import Shell
-from tests.tools.conftest import CHECKOUT, Desk
+from tests.tools.conftest import CHECKOUT, Harness
 from tests.tools.running.processes import all_gone, another, printed, tagged, until_printed, word
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
@@ -46,75 +46,79 @@ def tag() -> Iterator[str]:
         process.kill()
 
 
-async def test_output_exit_code_and_folder(desk: Desk) -> None:
-    (desk.root / "sub").mkdir()
-    result = await desk.run("shell", command="echo out; echo err >&2; cd sub; exit 3")
+async def test_output_exit_code_and_folder(harness: Harness) -> None:
+    (harness.root / "sub").mkdir()
+    result = await harness.run("shell", command="echo out; echo err >&2; cd sub; exit 3")
     assert result.text == "out\nerr\n[exit code 3; the folder is now sub]"
     assert result.display == CommandText("echo out; echo err >&2; cd sub; exit 3", ".", "out\nerr\n", 3)
     assert result.summary == "exit 3"
-    assert result.changes == StateChange(cwd=str(desk.root / "sub"))
-    assert (await desk.run("shell", command="pwd")).text == str(desk.root / "sub")
-    assert (await desk.run("shell", command="exit 0")).text == "(no output)"
+    assert result.changes == StateChange(cwd=str(harness.root / "sub"))
+    assert (await harness.run("shell", command="pwd")).text == str(harness.root / "sub")
+    assert (await harness.run("shell", command="exit 0")).text == "(no output)"
 
 
-async def test_outside_the_workspace_the_folder_goes_back(desk: Desk) -> None:
-    result = await desk.run("shell", command="cd / && pwd")
+async def test_outside_the_workspace_the_folder_goes_back(harness: Harness) -> None:
+    result = await harness.run("shell", command="cd / && pwd")
     assert "outside the workspace" in result.text
-    assert (await desk.run("shell", command="pwd")).text == str(desk.root)
+    assert (await harness.run("shell", command="pwd")).text == str(harness.root)
 
 
-async def test_a_folder_that_is_gone(desk: Desk) -> None:
-    await desk.run("shell", command="mkdir sub && cd sub")
-    (desk.root / "sub").rmdir()
-    assert (await desk.run("shell", command="pwd")).text == str(desk.root)
+async def test_a_folder_that_is_gone(harness: Harness) -> None:
+    await harness.run("shell", command="mkdir sub && cd sub")
+    (harness.root / "sub").rmdir()
+    assert (await harness.run("shell", command="pwd")).text == str(harness.root)
 
 
-async def test_output_arrives_while_the_command_runs(desk: Desk) -> None:
-    os.mkfifo(desk.root / "gate")
-    running = asyncio.create_task(desk.run("shell", command="echo first; read line < gate; echo $line"))
-    await until_printed(desk, "first")
+async def test_output_arrives_while_the_command_runs(harness: Harness) -> None:
+    os.mkfifo(harness.root / "gate")
+    running = asyncio.create_task(harness.run("shell", command="echo first; read line < gate; echo $line"))
+    await until_printed(harness, "first")
     assert not running.done()
-    await asyncio.to_thread((desk.root / "gate").write_text, "second\n")
+    await asyncio.to_thread((harness.root / "gate").write_text, "second\n")
     assert (await running).text == "first\nsecond"
-    assert printed(desk) == "first\nsecond\n"
+    assert printed(harness) == "first\nsecond\n"
 
 
-async def test_colours_stay_in_the_pane_only(desk: Desk) -> None:
+async def test_colours_stay_in_the_pane_only(harness: Harness) -> None:
     command = r"printf '\033[31mred\033[0m \033]0;title\007 \033[2Jdone\n10%%\r50%%\r100%%\n'"
-    result = await desk.run("shell", command=command)
+    result = await harness.run("shell", command=command)
     assert result.text == "red  done\n100%"
     assert isinstance(result.display, CommandText)
     assert result.display.output == "\x1b[31mred\x1b[0m  done\n100%\n"
 
 
-async def test_input_is_empty_and_there_is_no_terminal(desk: Desk) -> None:
-    result = await desk.run("shell", command='cat; read line; echo "got: $line"; tty; exec 3</dev/tty')
+async def test_input_is_empty_and_there_is_no_terminal(harness: Harness) -> None:
+    result = await harness.run("shell", command='cat; read line; echo "got: $line"; tty; exec 3</dev/tty')
     assert "got: \nnot a tty" in result.text
     assert "/dev/tty" in result.text
 
 
-async def test_a_flood_is_bounded(desk: Desk) -> None:
-    result = await desk.run("shell", command="echo begin; head -c 500000000 /dev/zero | tr '\\0' 'x'; echo; echo end")
+async def test_a_flood_is_bounded(harness: Harness) -> None:
+    result = await harness.run(
+        "shell", command="echo begin; head -c 500000000 /dev/zero | tr '\\0' 'x'; echo; echo end"
+    )
     assert isinstance(result.display, CommandText)
     assert len(result.display.output) < 300_000
     assert len(result.text) <= 30_000
     assert result.text.startswith("begin\n")
     assert result.text.endswith("end")
     assert "left out" in result.text
-    assert len(printed(desk)) < 3_000_000
+    assert len(printed(harness)) < 3_000_000
 
 
-async def test_broken_and_split_characters(desk: Desk) -> None:
-    await desk.run("shell", command=r"printf '\xc3'; head -c 200000 /dev/zero | tr '\0' ' '; printf 'é\xff\xc3'")
-    result = await desk.run("shell", command=r"printf 'a\xffb\x00c é 数'")
+async def test_broken_and_split_characters(harness: Harness) -> None:
+    await harness.run("shell", command=r"printf '\xc3'; head -c 200000 /dev/zero | tr '\0' ' '; printf 'é\xff\xc3'")
+    result = await harness.run("shell", command=r"printf 'a\xffb\x00c é 数'")
     assert result.text == "a\N{REPLACEMENT CHARACTER}bc é 数"
-    for event in desk.events:
+    for event in harness.events:
         if isinstance(event, ToolProgress):
             event.text.encode()
 
 
-async def test_a_timeout_gives_what_came_so_far(desk: Desk, tag: str) -> None:
-    result = await desk.run("shell", command=f"export BA_TAG={tag}; trap '' INT TERM; echo early; sleep 60", timeout=2)
+async def test_a_timeout_gives_what_came_so_far(harness: Harness, tag: str) -> None:
+    result = await harness.run(
+        "shell", command=f"export BA_TAG={tag}; trap '' INT TERM; echo early; sleep 60", timeout=2
+    )
     assert result.is_error
     assert result.error is not None
     assert result.error.kind == "timeout"
@@ -124,13 +128,13 @@ async def test_a_timeout_gives_what_came_so_far(desk: Desk, tag: str) -> None:
     await all_gone(tag)
 
 
-async def test_cancel_frees_the_turn_while_the_command_still_resists(desk: Desk, tag: str) -> None:
+async def test_cancel_frees_the_turn_while_the_command_still_resists(harness: Harness, tag: str) -> None:
     use = ToolUse(
         "call", "shell", {"command": f"export BA_TAG={tag}; trap '' INT TERM; echo ready; sleep 60 & wait; wait"}
     )
-    call = Call(use.id, desk.branch)
-    running = asyncio.ensure_future(desk.tools["shell"].run(use.input, call))
-    await until_printed(desk, "ready")
+    call = Call(use.id, harness.branch)
+    running = asyncio.ensure_future(harness.tools["shell"].run(use.input, call))
+    await until_printed(harness, "ready")
     while not tagged(tag):  # noqa: ASYNC110 - the sleeper shows in no event
         await asyncio.sleep(0.01)
     running.cancel()
@@ -152,16 +156,18 @@ async def test_cancel_frees_the_turn_while_the_command_still_resists(desk: Desk,
         "for i in $(seq 30); do setsid sleep 60 & done",
     ],
 )
-async def test_nothing_stays_in_the_background(desk: Desk, tag: str, escape: str) -> None:
-    result = await desk.run("shell", command=f"export BA_TAG={tag}\n{escape}\necho done")
+async def test_nothing_stays_in_the_background(harness: Harness, tag: str, escape: str) -> None:
+    result = await harness.run("shell", command=f"export BA_TAG={tag}\n{escape}\necho done")
     assert "done" in result.text
     assert "left in the background: ended" in result.text
     await all_gone(tag)
 
 
-async def test_what_is_printed_before_the_loop_goes_on_is_heard(desk: Desk) -> None:
+async def test_what_is_printed_before_the_loop_goes_on_is_heard(harness: Harness) -> None:
     heard: list[str] = []
-    process = Process(Program((str(desk.bash), "-c", "echo early"), desk.root, desk.environment), None, heard.append)
+    process = Process(
+        Program((str(harness.bash), "-c", "echo early"), harness.root, harness.environment), None, heard.append
+    )
     while not process.output.total:  # the reading thread has it all while the loop stands still
         os.sched_yield()
     await process.ended.wait()
@@ -169,8 +175,8 @@ async def test_what_is_printed_before_the_loop_goes_on_is_heard(desk: Desk) -> N
 
 
 @linux_only
-async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
-    desk.write(
+async def test_a_killed_ba_leaves_nothing_behind(harness: Harness, tag: str) -> None:
+    harness.write(
         "ba.py",
         textwrap.dedent(
             """
@@ -191,7 +197,7 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
             """
         ),
     )
-    with another(desk, tag) as ba:
+    with another(harness, tag) as ba:
         assert ba.stdout is not None
         line = await asyncio.to_thread(ba.stdout.readline)
         assert line == b"ready\n"
@@ -200,18 +206,18 @@ async def test_a_killed_ba_leaves_nothing_behind(desk: Desk, tag: str) -> None:
         await all_gone(tag)
 
 
-async def test_a_command_that_kills_its_supervisor(desk: Desk, tag: str) -> None:
+async def test_a_command_that_kills_its_supervisor(harness: Harness, tag: str) -> None:
     detached = "setsid sleep 60 & setsid sh -c 'sleep 60; sleep 60' &"
     command = f"export BA_TAG={tag}; {detached} echo before; kill -9 $PPID; sleep 60"
-    result = await desk.run("shell", command=command)
+    result = await harness.run("shell", command=command)
     assert result.is_error
     assert "before" in result.text
     await all_gone(tag)
 
 
-async def test_keys_do_not_reach_commands(desk: Desk) -> None:
-    desk.environment = {
-        **desk.environment,
+async def test_keys_do_not_reach_commands(harness: Harness) -> None:
+    harness.environment = {
+        **harness.environment,
         "ANTHROPIC_API_KEY": "leak-1",
         "OPENAI_API_KEY": "leak-2",
         "HF_TOKEN": "leak-3",
@@ -219,8 +225,8 @@ async def test_keys_do_not_reach_commands(desk: Desk) -> None:
         "BASH_ENV": "/dev/stdin",
         "MY_SETTING": "fine",
     }
-    desk.equip()
-    result = await desk.run("shell", command="env; tr '\\0' '\\n' < /proc/$PPID/environ")
+    harness.equip()
+    result = await harness.run("shell", command="env; tr '\\0' '\\n' < /proc/$PPID/environ")
     assert "leak" not in result.text
     assert "BASH_ENV" not in result.text
     assert "MY_SETTING=fine" in result.text
@@ -273,32 +279,32 @@ def test_more_names_can_be_kept_back() -> None:
     ("command", "said"),
     [("  ", "empty"), ("echo a\0b", "NUL"), ("echo " + "x" * 200_000, "longer"), ("\ud800", "Unicode")],
 )
-async def test_commands_that_are_none(desk: Desk, command: str, said: str) -> None:
-    result = await desk.run("shell", command=command)
+async def test_commands_that_are_none(harness: Harness, command: str, said: str) -> None:
+    result = await harness.run("shell", command=command)
     assert result.is_error
     assert said in result.text
 
 
-async def test_without_bash_it_says_so(desk: Desk) -> None:
-    desk.bash = None
-    desk.equip()
-    result = await desk.run("shell", command="true")
+async def test_without_bash_it_says_so(harness: Harness) -> None:
+    harness.bash = None
+    harness.equip()
+    result = await harness.run("shell", command="true")
     assert result.error is not None
     assert result.error.kind == "dependency_error"
     assert "bash is not installed" in result.text
 
 
-async def test_syntax_errors_and_multi_line_scripts(desk: Desk) -> None:
-    assert "syntax error" in (await desk.run("shell", command="if then")).text
+async def test_syntax_errors_and_multi_line_scripts(harness: Harness) -> None:
+    assert "syntax error" in (await harness.run("shell", command="if then")).text
     script = "f() {\n  cat <<'END'\n$HOME \"x\"\nEND\n}\nf | tr x y"
-    assert (await desk.run("shell", command=script)).text == '$HOME "y"'
-    numbered = await desk.run("shell", command="# first\nnosuch\ncd /\nfi")
+    assert (await harness.run("shell", command=script)).text == '$HOME "y"'
+    numbered = await harness.run("shell", command="# first\nnosuch\ncd /\nfi")
     assert "line 2: nosuch" in numbered.text
     assert "line 4: syntax error" in numbered.text
 
 
-async def test_the_preview_names_the_command(desk: Desk) -> None:
-    preview = desk.tools["shell"].preview
+async def test_the_preview_names_the_command(harness: Harness) -> None:
+    preview = harness.tools["shell"].preview
     assert preview is not None
     assert await preview({"command": "make"}) == CommandText("make")
 

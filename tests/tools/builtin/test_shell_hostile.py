@@ -68,21 +68,21 @@ UNTIL_HEADLESS = "until grep -q '^State:.Z' /proc/$!/status; do :; done"
     ],
 )
 async def test_every_command_ends_with_a_result(floor: Floor, command: str, expected: str) -> None:
-    result = await floor.desk.run("shell", command=command)
+    result = await floor.harness.run("shell", command=command)
     assert not result.is_error, result.text
     assert expected in result.text
     assert "\x1b" not in result.text
     await all_gone(floor.tag)
     # What was locked is opened, so that the next run of the tests can remove it.
-    again = f"cd; chmod -f 700 {floor.desk.root}/locked; echo fine"
-    assert (await floor.desk.run("shell", command=again)).text.startswith("fine")
+    again = f"cd; chmod -f 700 {floor.harness.root}/locked; echo fine"
+    assert (await floor.harness.run("shell", command=again)).text.startswith("fine")
 
 
 async def test_what_no_single_look_finds_is_ended_too(floor: Floor) -> None:
-    os.mkfifo(floor.desk.root / "held")
-    held = os.open(floor.desk.root / "held", os.O_RDONLY | os.O_NONBLOCK)
+    os.mkfifo(floor.harness.root / "held")
+    held = os.open(floor.harness.root / "held", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        result = await floor.desk.run("shell", command=f"exec 9> held; {sys.executable} -ISc '{HOPPING}'; echo done")
+        result = await floor.harness.run("shell", command=f"exec 9> held; {sys.executable} -ISc '{HOPPING}'; echo done")
         assert "left in the background: ended" in result.text
         poll = select.poll()
         poll.register(held, 0)
@@ -92,22 +92,22 @@ async def test_what_no_single_look_finds_is_ended_too(floor: Floor) -> None:
 
 
 async def test_the_root_itself_is_gone(floor: Floor) -> None:
-    floor.desk.root.rmdir()
-    result = await floor.desk.run("shell", command="echo fine")
+    floor.harness.root.rmdir()
+    result = await floor.harness.run("shell", command="echo fine")
     assert "could not be started" in result.text
     assert result.text.endswith("[exit code 126]")
 
 
 async def test_a_folder_without_rights(floor: Floor) -> None:
-    await floor.desk.run("shell", command="mkdir sub && cd sub && chmod 500 .")
-    result = await floor.desk.run("shell", command="touch x; pwd")
-    assert str(floor.desk.root / "sub") in result.text
+    await floor.harness.run("shell", command="mkdir sub && cd sub && chmod 500 .")
+    result = await floor.harness.run("shell", command="touch x; pwd")
+    assert str(floor.harness.root / "sub") in result.text
     if os.getuid():
         assert "ermission denied" in result.text
 
 
 async def test_a_million_lines(floor: Floor) -> None:
-    result = await floor.desk.run("shell", command="seq 1000000")
+    result = await floor.harness.run("shell", command="seq 1000000")
     assert floor.stored(result.artifact).count(b"\n") == 1_000_000
     assert result.text.startswith("1\n2\n")
     assert "\n1000000\n[" in result.text
@@ -121,7 +121,7 @@ async def test_a_million_lines(floor: Floor) -> None:
     ],
 )
 async def test_many_forks_are_ended_with_the_time(floor: Floor, command: str) -> None:
-    result = await floor.desk.run("shell", command=command, timeout=0.5)
+    result = await floor.harness.run("shell", command=command, timeout=0.5)
     assert result.error is not None
     assert result.error.kind == "timeout"
     await all_gone(floor.tag)
@@ -141,7 +141,7 @@ async def test_many_forks_are_ended_with_the_time(floor: Floor, command: str) ->
 )  # fmt: skip
 @settings(max_examples=8, deadline=None)
 async def test_any_mix_of_misbehaviour(floor: Floor, lines: list[str]) -> None:
-    result = await floor.desk.run("shell", command="\n".join([*lines, "true"]), timeout=20)
+    result = await floor.harness.run("shell", command="\n".join([*lines, "true"]), timeout=20)
     assert isinstance(result, ToolResult)
     assert result.text
     assert result.error is None or result.error.kind == "execution_error"

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
 
 
 async def test_large_output_is_stored_whole(floor: Floor) -> None:
-    result = await floor.desk.run("shell", command=r"printf '\033[31m'; seq 100000; printf '\xff\x00end'; exit 2")
+    result = await floor.harness.run("shell", command=r"printf '\033[31m'; seq 100000; printf '\xff\x00end'; exit 2")
     whole = b"\x1b[31m" + b"".join(b"%d\n" % number for number in range(1, 100_001)) + b"\xff\x00end"
     assert floor.stored(result.artifact) == whole
     assert result.text.startswith("1\n2\n3\n")
@@ -42,7 +42,7 @@ async def test_large_output_is_stored_whole(floor: Floor) -> None:
 
 @pytest.mark.parametrize(("size", "stored"), [(Capture.HEAD, False), (Capture.HEAD + 1, True)])
 async def test_only_large_output_is_stored(floor: Floor, size: int, stored: bool) -> None:
-    result = await floor.desk.run("shell", command=f"head -c {size} /dev/zero | tr '\\0' y")
+    result = await floor.harness.run("shell", command=f"head -c {size} /dev/zero | tr '\\0' y")
     assert (result.artifact is not None) is stored
     if stored:
         assert floor.stored(result.artifact) == b"y" * size
@@ -51,7 +51,7 @@ async def test_only_large_output_is_stored(floor: Floor, size: int, stored: bool
 
 
 async def test_what_a_timeout_ended_is_kept(floor: Floor) -> None:
-    result = await floor.desk.run("shell", command="seq 30000; exec sleep 60", timeout=2)
+    result = await floor.harness.run("shell", command="seq 30000; exec sleep 60", timeout=2)
     assert result.error is not None
     assert result.error.kind == "timeout"
     assert floor.stored(result.artifact).endswith(b"29999\n30000\n")
@@ -60,9 +60,11 @@ async def test_what_a_timeout_ended_is_kept(floor: Floor) -> None:
 
 def shell_with(floor: Floor, spill: OutputSpill) -> Tool:
     """The shell, its large output going to ``spill``."""
-    desk = floor.desk
-    shell = Shell(desk.bash, {**desk.environment, "BA_TAG": floor.tag})
-    return within_guards(shell_tool(desk.definitions["shell"], desk.workspace, shell, Shells(lambda call_id: spill)))
+    harness = floor.harness
+    shell = Shell(harness.bash, {**harness.environment, "BA_TAG": floor.tag})
+    return within_guards(
+        shell_tool(harness.definitions["shell"], harness.workspace, shell, Shells(lambda call_id: spill))
+    )
 
 
 class Given:
@@ -85,11 +87,11 @@ class Given:
 
 async def test_what_was_cancelled_is_not_kept(floor: Floor) -> None:
     given = Given()
-    call = Call("call", floor.desk.branch)
+    call = Call("call", floor.harness.branch)
     running = asyncio.ensure_future(
         shell_with(floor, given).run({"command": "seq 40000; echo ready; exec sleep 60"}, call)
     )
-    await until_printed(floor.desk, "ready")
+    await until_printed(floor.harness, "ready")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -124,7 +126,7 @@ class FullDisk:
 @pytest.mark.parametrize("room", [0, 300_000, 10_000_000])
 async def test_a_full_disk_costs_the_file_only(floor: Floor, room: int) -> None:
     disk = FullDisk(room)
-    result = await shell_with(floor, disk).run({"command": "seq 100000"}, Call("call", floor.desk.branch))
+    result = await shell_with(floor, disk).run({"command": "seq 100000"}, Call("call", floor.harness.branch))
     assert result.artifact is None
     assert "could not be stored" in result.text
     assert "No space left" in result.text
@@ -227,26 +229,26 @@ asyncio.run(main())
 @pytest.mark.timeout(120)
 async def test_two_hundred_megabytes_need_no_memory_and_the_loop_goes_on(floor: Floor) -> None:
     size = 200_000_000
-    script = floor.desk.write("flood.py", textwrap.dedent(FLOOD))
+    script = floor.harness.write("flood.py", textwrap.dedent(FLOOD))
     command = [sys.executable, str(script), str(CHECKOUT / "config" / "prompts" / "tools"), str(size)]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     done = await asyncio.to_thread(
-        subprocess.run, command, cwd=floor.desk.root, env=environment, capture_output=True, check=True, timeout=100
+        subprocess.run, command, cwd=floor.harness.root, env=environment, capture_output=True, check=True, timeout=100
     )
     found = json.loads(done.stdout)
     assert found["extra"] < 50_000_000
     assert found["turns"] >= 20
     assert found["text"] < 30_000
-    stored = floor.desk.root / str(found["ref"])
+    stored = floor.harness.root / str(found["ref"])
     assert stored.stat().st_size == size
     stored.unlink()
 
 
 async def test_an_output_without_end_is_stored_by_head_and_tail_and_told_while_it_runs(floor: Floor) -> None:
     floor.artifacts.largest = 2_000_000
-    result = await floor.desk.run("shell", command="yes | head -c 20000000; echo done")
+    result = await floor.harness.run("shell", command="yes | head -c 20000000; echo done")
     assert 2_000_000 <= len(floor.stored(result.artifact)) < 2_000_100
     said = "more than 2.0 MB: only head and tail are stored"
     assert f"{said} of 20,000,005 bytes: read_artifact" in result.text
     assert said in result.summary
-    assert said in printed(floor.desk)
+    assert said in printed(floor.harness)

@@ -68,10 +68,10 @@ async def test_it_is_installed_once_when_the_person_agrees(needy: Kit) -> None:
     assert isinstance(question.preview, CommandText)
     assert "# greeting==1.0" in question.preview.command
     assert any("--find-links" in warning for warning in question.warnings)
-    assert "Installing what the skill pdf needs: greeting" in printed(needy.desk)
+    assert "Installing what the skill pdf needs: greeting" in printed(needy.harness)
     assert (await needy.run("x.py")).text == "hello skills"
     assert len(needy.asked) == 1
-    assert [event.verdict for event in needy.desk.events if isinstance(event, Judged)] == ["allow"]
+    assert [event.verdict for event in needy.harness.events if isinstance(event, Judged)] == ["allow"]
     needy.write("requirements.txt", "--no-index\ngreeting==1.0\n")
     needy.reply = Reply("deny", "later")
     refused = await needy.run("x.py")
@@ -86,7 +86,7 @@ async def test_it_works_without_uv_too(needy: Kit, tmp_path: Path) -> None:
     needy.equip(CommandRunner(None, lambda asked: Allow(f"{asked.tool.name}({asked.tool.target(asked.args)})")))
     assert (await needy.run("x.py")).text == "hello skills"
     assert needy.asked == []
-    (judged,) = [event for event in needy.desk.events if isinstance(event, Judged)]
+    (judged,) = [event for event in needy.harness.events if isinstance(event, Judged)]
     assert (judged.by, judged.rule) == ("rule", "install_requirements(pdf)")
 
 
@@ -115,7 +115,7 @@ async def test_cancelling_ends_the_installer_and_removes_what_is_half_made(kit: 
     kit.write("requirements.txt", "greeting")
     kit.write("scripts/x.py", "print(1)")
     task = asyncio.create_task(kit.run("x.py"))
-    await until_printed(kit.desk, "fetching")
+    await until_printed(kit.harness, "fetching")
     assert kit.environments.place(wanted(kit)).exists()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -130,7 +130,7 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
     handle = os.open(needy.environments.folder / f"{needed.key}.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     task = asyncio.create_task(needy.run("x.py"))
-    await until_printed(needy.desk, "Waiting: another ba installs the same packages.")
+    await until_printed(needy.harness, "Waiting: another ba installs the same packages.")
     place = needy.environments.place(needed)
     (place / "bin").mkdir(parents=True)
     stand_in = place / "bin" / "python"
@@ -139,18 +139,18 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
     needy.environments.finish(needed)
     os.close(handle)
     assert (await task).text == "made by the other"
-    assert not any("Installing" in event.text for event in needy.desk.events if isinstance(event, ToolProgress))
+    assert not any("Installing" in event.text for event in needy.harness.events if isinstance(event, ToolProgress))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 async def test_in_the_sandbox_the_installer_writes_its_own_environment_only(needy: Kit, tmp_path: Path) -> None:
-    sandbox = Sandbox(FileReach((needy.desk.root,), hidden=(tmp_path / "cache",)), "required")
+    sandbox = Sandbox(FileReach((needy.harness.root,), hidden=(tmp_path / "cache",)), "required")
     if sandbox.found.mechanism is None:
         pytest.skip("nothing confines here")
-    tried = needy.write("uv", f'#!/bin/sh\necho x >> {needy.desk.root}/made\nexec {find_uv()} "$@"\n')
+    tried = needy.write("uv", f'#!/bin/sh\necho x >> {needy.harness.root}/made\nexec {find_uv()} "$@"\n')
     tried.chmod(0o700)
     needy.environments = Environments(tmp_path / "cache" / "skills", lambda: str(tried))
     needy.equip(CommandRunner(sandbox))
     assert (await needy.run("x.py")).text == "hello skills"
-    assert not (needy.desk.root / "made").exists()
+    assert not (needy.harness.root / "made").exists()
     sandbox.close()

@@ -49,25 +49,25 @@ except OSError:
 
 
 class Kit:
-    """A skill and the tool that runs its scripts, at a desk."""
+    """A skill and the tool that runs its scripts, at a harness."""
 
     def __init__(self, floor: Floor, home: Path) -> None:
         self.floor = floor
-        self.desk = floor.desk
+        self.harness = floor.harness
         self.folder = home / "skills" / "pdf"
         self.environments = Environments(home / "cache" / "skills")
         self.allowed = Allowed(home / "state" / "scripts.json")
         self.asked: list[Question] = []
         self.reply = Reply("once")
-        self.desk.answer = self.answer
+        self.harness.answer = self.answer
         self.equip()
 
     def equip(self, runner: CommandRunner = CommandRunner(), seconds: float = 30, **environment: str) -> Tool:  # noqa: B008 - a value
-        shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": self.floor.tag, **environment})
-        script_place = ScriptPlace(self.desk.workspace, shell, self.floor.shells, runner)
+        shell = Shell(self.harness.bash, {**self.harness.environment, "BA_TAG": self.floor.tag, **environment})
+        script_place = ScriptPlace(self.harness.workspace, shell, self.floor.shells, runner)
         skills = SkillScripts(self.find, self.environments, self.allowed, seconds)
-        tool = run_skill_script_tool(self.desk.definitions["run_skill_script"], script_place, skills)
-        self.desk.tools["run_skill_script"] = within_guards(tool)
+        tool = run_skill_script_tool(self.harness.definitions["run_skill_script"], script_place, skills)
+        self.harness.tools["run_skill_script"] = within_guards(tool)
         return tool
 
     def find(self, skill: str) -> Path:
@@ -87,7 +87,7 @@ class Kit:
 
     async def run(self, name: str, args: dict[str, Any] | None = None, **more: Any) -> ToolResult:
         given = {} if args is None else {"args": args}
-        return await self.desk.run("run_skill_script", skill_id="pdf", script_name=name, **given, **more)
+        return await self.harness.run("run_skill_script", skill_id="pdf", script_name=name, **given, **more)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_json_goes_in_and_comes_out(kit: Kit) -> None:
     kit.write("scripts/echo.py", ECHO)
     kit.equip(OPENAI_API_KEY="sk-not-for-scripts", PYTHONPATH="/elsewhere")
     result = await kit.run("echo.py", {"名": ["ä", 1.5, None]})
-    root = str(kit.desk.root)
+    root = str(kit.harness.root)
     assert json.loads(result.text) == {"given": {"名": ["ä", 1.5, None]}, "cwd": root, "root": root, "names": []}
     assert result.kind == "json"
     assert isinstance(result.display, CommandText)
@@ -138,7 +138,7 @@ async def test_only_what_lies_in_the_scripts_folder_runs(kit: Kit, tmp_path: Pat
     assert "There are: sub/ok.py." in missing
     assert "can't be run: scripts end in .py" in (await kit.run("notes.txt")).text
     assert [(await kit.run(name)).text for name in ("sub/ok.py", "near.py")] == ["fine", "fine"]
-    other = await kit.desk.run("run_skill_script", skill_id="other", script_name="ok.py")
+    other = await kit.harness.run("run_skill_script", skill_id="other", script_name="ok.py")
     assert "Error Type: not_found\nError Message: There is no skill 'other'." in other.text
 
 
@@ -211,8 +211,8 @@ def test_rules_are_about_the_skill_and_the_script(kit: Kit, ba_home: Path) -> No
 
     def judged(*rules: str, confined: bool = False, mode: Any = "auto") -> Allow | Deny | Ask:
         read = [RuleLine(rule, "allow", "") for rule in rules]
-        policy = Policy(kit.desk.workspace, read, mode, None, Bounds(confined=lambda: confined))
-        return policy.judge(JudgedCall(tool, args, kit.desk.root))
+        policy = Policy(kit.harness.workspace, read, mode, None, Bounds(confined=lambda: confined))
+        return policy.judge(JudgedCall(tool, args, kit.harness.root))
 
     assert judged("run_skill_script(pdf/*)") == Allow("run_skill_script(pdf/*)")
     asked = judged("run_skill_script(other/*)")
@@ -224,7 +224,7 @@ def test_rules_are_about_the_skill_and_the_script(kit: Kit, ba_home: Path) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 async def test_it_runs_in_the_sandbox_and_sees_its_skill_there(kit: Kit, tmp_path: Path) -> None:
-    sandbox = Sandbox(FileReach((kit.desk.root,), hidden=(tmp_path / "skills",)), "required")
+    sandbox = Sandbox(FileReach((kit.harness.root,), hidden=(tmp_path / "skills",)), "required")
     if sandbox.found.mechanism is None:
         pytest.skip("nothing confines here")
     (tmp_path / "skills" / "secret").write_text("x")
@@ -233,5 +233,5 @@ async def test_it_runs_in_the_sandbox_and_sees_its_skill_there(kit: Kit, tmp_pat
     kit.write("scripts/x.py", INSIDE)
     text = (await kit.run("x.py")).text
     assert text == "['pdf']\nread only"
-    assert (kit.desk.root / "made").read_text() == "here"
+    assert (kit.harness.root / "made").read_text() == "here"
     sandbox.close()

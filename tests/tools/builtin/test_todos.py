@@ -10,34 +10,38 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.work import Todo
 from ba_tui.tools.builtin.todos import UnfinishedTodos
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 REPLY = Message("assistant", (Text("done"),), origin="assistant")
 
 
-async def test_a_list_is_state_and_display_at_once(desk: Desk) -> None:
+async def test_a_list_is_state_and_display_at_once(harness: Harness) -> None:
     items = [
         {"content": "read", "status": "completed"},
         {"content": "write", "status": "in_progress", "priority": "high"},
         {"content": "test", "status": "pending", "id": "t"},
     ]
-    result = await desk.run("todo_write", items=items)
+    result = await harness.run("todo_write", items=items)
     expected = (
         Todo("1", "read", "completed"),
         Todo("2", "write", "in_progress", "high"),
         Todo("t", "test", "pending"),
     )
     assert result.display == Todos(expected)
-    assert desk.branch.transcript.todos == expected
+    assert harness.branch.transcript.todos == expected
     assert result.summary == "1/3 done"
-    read = await desk.run("todo_read")
+    read = await harness.run("todo_read")
     assert read.text == ("1 completed, 1 in progress, 1 pending:\n[x] 1. read\n[>] 2. write (high)\n[ ] t. test")
 
 
-async def test_ids_stay_with_their_words(desk: Desk) -> None:
-    await desk.run("todo_write", items=[{"content": "a", "status": "pending"}, {"content": "b", "status": "pending"}])
-    await desk.run("todo_write", items=[{"content": "b", "status": "completed"}, {"content": "c", "status": "pending"}])
-    assert [(todo.id, todo.content) for todo in desk.branch.transcript.todos] == [("2", "b"), ("1", "c")]
+async def test_ids_stay_with_their_words(harness: Harness) -> None:
+    await harness.run(
+        "todo_write", items=[{"content": "a", "status": "pending"}, {"content": "b", "status": "pending"}]
+    )
+    await harness.run(
+        "todo_write", items=[{"content": "b", "status": "completed"}, {"content": "c", "status": "pending"}]
+    )
+    assert [(todo.id, todo.content) for todo in harness.branch.transcript.todos] == [("2", "b"), ("1", "c")]
 
 
 @pytest.mark.parametrize(
@@ -56,37 +60,39 @@ async def test_ids_stay_with_their_words(desk: Desk) -> None:
         ([{"status": "pending"}], "items[0] lacks 'content'"),
     ],
 )
-async def test_errors_name_the_item_and_change_nothing(desk: Desk, items: list[dict[str, str]], said: str) -> None:
-    await desk.run("todo_write", items=[{"content": "kept", "status": "pending"}])
-    result = await desk.run("todo_write", items=items)
+async def test_errors_name_the_item_and_change_nothing(
+    harness: Harness, items: list[dict[str, str]], said: str
+) -> None:
+    await harness.run("todo_write", items=[{"content": "kept", "status": "pending"}])
+    result = await harness.run("todo_write", items=items)
     assert said in result.text
-    assert [todo.content for todo in desk.branch.transcript.todos] == ["kept"]
+    assert [todo.content for todo in harness.branch.transcript.todos] == ["kept"]
 
 
-async def test_an_empty_list(desk: Desk) -> None:
-    assert not (await desk.run("todo_write", items=[])).is_error
-    assert (await desk.run("todo_read")).text == "The list is empty."
+async def test_an_empty_list(harness: Harness) -> None:
+    assert not (await harness.run("todo_write", items=[])).is_error
+    assert (await harness.run("todo_read")).text == "The list is empty."
 
 
-async def test_open_items_are_noticed_once_in_a_turn(desk: Desk) -> None:
+async def test_open_items_are_noticed_once_in_a_turn(harness: Harness) -> None:
     reminding = UnfinishedTodos()
-    await reminding.after(REPLY, desk.branch)
-    assert not desk.branch.drain(), "nothing is open"
-    await desk.run("todo_write", items=[{"content": "left over", "status": "pending"}])
-    await reminding.after(REPLY, desk.branch)
-    assert desk.branch.drain()
-    note = desk.branch.transcript.messages[-1]
+    await reminding.after(REPLY, harness.branch)
+    assert not harness.branch.drain(), "nothing is open"
+    await harness.run("todo_write", items=[{"content": "left over", "status": "pending"}])
+    await reminding.after(REPLY, harness.branch)
+    assert harness.branch.drain()
+    note = harness.branch.transcript.messages[-1]
     assert note.hidden or "left over" in note.text
-    await desk.run("todo_write", items=[{"content": "another", "status": "pending"}])
-    await reminding.after(REPLY, desk.branch)
-    assert not desk.branch.drain(), "once a turn is enough"
+    await harness.run("todo_write", items=[{"content": "another", "status": "pending"}])
+    await reminding.after(REPLY, harness.branch)
+    assert not harness.branch.drain(), "once a turn is enough"
 
 
-async def test_the_same_list_is_not_nagged_about_in_the_next_turn(desk: Desk) -> None:
+async def test_the_same_list_is_not_nagged_about_in_the_next_turn(harness: Harness) -> None:
     reminding = UnfinishedTodos()
-    await desk.run("todo_write", items=[{"content": "left over", "status": "pending"}])
-    await reminding.after(REPLY, desk.branch)
-    later = Branch(Turn(), Transcript(events=desk.events))
+    await harness.run("todo_write", items=[{"content": "left over", "status": "pending"}])
+    await reminding.after(REPLY, harness.branch)
+    later = Branch(Turn(), Transcript(events=harness.events))
     assert later.transcript.todos
     await reminding.after(REPLY, later)
     assert not later.drain()

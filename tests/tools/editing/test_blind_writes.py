@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from ba_tui.core.questions import Reply
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
-async def test_lines_that_nobody_read_do_not_go_unasked(desk: Desk) -> None:
-    desk.write("a.txt", "".join(f"line {number}\n" for number in range(100)))
+async def test_lines_that_nobody_read_do_not_go_unasked(harness: Harness) -> None:
+    harness.write("a.txt", "".join(f"line {number}\n" for number in range(100)))
     kept = "".join(f"line {number}\n" for number in range(70))
-    desk.answer = lambda question: Reply("deny")
-    await desk.run("read_file", path="a.txt", limit=60)
-    assert (await desk.run("write_file", path="a.txt", content=kept)).is_error
-    assert desk.asked[0].reason == "30 lines of a.txt would go that were never read"
+    harness.answer = lambda question: Reply("deny")
+    await harness.run("read_file", path="a.txt", limit=60)
+    assert (await harness.run("write_file", path="a.txt", content=kept)).is_error
+    assert harness.asked[0].reason == "30 lines of a.txt would go that were never read"
     # What an edit knows of the file is no more than before.
-    assert not (await desk.run("edit_file", path="a.txt", old_string="line 5\n", new_string="5\n5b\n")).is_error
-    assert (await desk.run("write_file", path="a.txt", content=kept)).is_error
-    assert len(desk.asked) == 2
-    await desk.run("read_file", path="a.txt", offset=62)
-    assert not (await desk.run("write_file", path="a.txt", content=kept)).is_error
-    assert len(desk.asked) == 2, "all of it was read by then"
+    assert not (await harness.run("edit_file", path="a.txt", old_string="line 5\n", new_string="5\n5b\n")).is_error
+    assert (await harness.run("write_file", path="a.txt", content=kept)).is_error
+    assert len(harness.asked) == 2
+    await harness.run("read_file", path="a.txt", offset=62)
+    assert not (await harness.run("write_file", path="a.txt", content=kept)).is_error
+    assert len(harness.asked) == 2, "all of it was read by then"
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ async def test_lines_that_nobody_read_do_not_go_unasked(desk: Desk) -> None:
         "<!-- rest of the page stays the same -->",
     ],
 )
-async def test_words_that_stand_for_what_was_left_out_are_not_written(desk: Desk, line: str) -> None:
-    file = desk.write("a.txt", "one\ntwo\nthree\n")
-    await desk.run("read_file", path="a.txt")
+async def test_words_that_stand_for_what_was_left_out_are_not_written(harness: Harness, line: str) -> None:
+    file = harness.write("a.txt", "one\ntwo\nthree\n")
+    await harness.run("read_file", path="a.txt")
     patch = f"*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n+{line}\n*** End Patch"
     for name, args in (
         ("write_file", {"path": "a.txt", "content": f"one\n{line}\n"}),
@@ -43,13 +43,13 @@ async def test_words_that_stand_for_what_was_left_out_are_not_written(desk: Desk
         ("edit_file", {"path": "a.txt", "old_string": "two", "new_string": f"2\n{line}"}),
         ("apply_patch", {"patch": patch}),
     ):
-        assert "stands for text that was left out" in (await desk.run(name, **args)).text
+        assert "stands for text that was left out" in (await harness.run(name, **args)).text
     assert file.read_text() == "one\ntwo\nthree\n"
-    assert not (desk.root / "new.txt").exists()
+    assert not (harness.root / "new.txt").exists()
 
 
-async def test_words_about_the_rest_that_stand_in_the_file_may_stay(desk: Desk) -> None:
-    desk.write("a.md", "# ... existing code ...\nThe rest of the file is unchanged.\n")
-    await desk.run("read_file", path="a.md")
+async def test_words_about_the_rest_that_stand_in_the_file_may_stay(harness: Harness) -> None:
+    harness.write("a.md", "# ... existing code ...\nThe rest of the file is unchanged.\n")
+    await harness.run("read_file", path="a.md")
     text = "# ... existing code ...\nThe rest of the file is unchanged here.\n"
-    assert not (await desk.run("write_file", path="a.md", content=text)).is_error
+    assert not (await harness.run("write_file", path="a.md", content=text)).is_error

@@ -19,42 +19,44 @@ from ba_tui.tools.editing.edits import planned_edit
 from ba_tui.tools.editing.matching import find_edit
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
 def edit(old: str, new: str, **more: Any) -> dict[str, Any]:
     return {"old_string": old, "new_string": new, **more}
 
 
-async def test_edits_are_made_in_order_each_on_what_the_one_before_left(desk: Desk) -> None:
-    file = desk.write("a.txt", b"one\r\ntwo\r\ntwo\r\n")
-    await desk.run("read_file", path="a.txt")
+async def test_edits_are_made_in_order_each_on_what_the_one_before_left(harness: Harness) -> None:
+    file = harness.write("a.txt", b"one\r\ntwo\r\ntwo\r\n")
+    await harness.run("read_file", path="a.txt")
     args = {"path": "a.txt", "edits": [edit("one", "1\n1b"), edit("1b", "x"), edit("two", "2", replace_all=True)]}
-    preview = desk.tools["edit_file"].preview
+    preview = harness.tools["edit_file"].preview
     assert preview is not None
     shown = await preview(args)
-    result = await desk.run("edit_file", **args)
+    result = await harness.run("edit_file", **args)
     assert file.read_bytes() == b"1\r\nx\r\n2\r\n2\r\n"
     assert result.display == shown == Diff("a.txt", "one\ntwo\ntwo\n", "1\nx\n2\n2\n")
     assert result.summary == "+4 -3"
 
 
-async def test_one_that_fails_is_named_and_none_is_made(desk: Desk) -> None:
-    file = desk.write("a.txt", "one\ntwo\n")
-    await desk.run("read_file", path="a.txt")
-    result = await desk.run("edit_file", path="a.txt", edits=[edit("one", "1"), edit("three", "3")])
+async def test_one_that_fails_is_named_and_none_is_made(harness: Harness) -> None:
+    file = harness.write("a.txt", "one\ntwo\n")
+    await harness.run("read_file", path="a.txt")
+    result = await harness.run("edit_file", path="a.txt", edits=[edit("one", "1"), edit("three", "3")])
     assert "Edit 2 of 2 fails, so none was made: old_string is not in the file" in result.text
     assert file.read_text() == "one\ntwo\n"
 
 
-async def test_what_was_tolerated_is_said_of_each(desk: Desk) -> None:
-    desk.write("a.py", "if a:\n    first()\n    second()\n")
-    await desk.run("read_file", path="a.py")
-    result = await desk.run("edit_file", path="a.py", edits=[edit("if a:", "if b:"), edit("second()\n", "third()\n")])
+async def test_what_was_tolerated_is_said_of_each(harness: Harness) -> None:
+    harness.write("a.py", "if a:\n    first()\n    second()\n")
+    await harness.run("read_file", path="a.py")
+    result = await harness.run(
+        "edit_file", path="a.py", edits=[edit("if a:", "if b:"), edit("second()\n", "third()\n")]
+    )
     assert "Note" not in result.text, "both are there as written"
-    result = await desk.run("edit_file", path="a.py", edits=[edit("if b:", "if c:"), edit("\tthird()", "\tlast()")])
+    result = await harness.run("edit_file", path="a.py", edits=[edit("if b:", "if c:"), edit("\tthird()", "\tlast()")])
     assert "edit 2: matched with different white space" in result.text
-    assert (desk.root / "a.py").read_text() == "if c:\n    first()\n    last()\n"
+    assert (harness.root / "a.py").read_text() == "if c:\n    first()\n    last()\n"
 
 
 @pytest.mark.parametrize(
@@ -67,12 +69,12 @@ async def test_what_was_tolerated_is_said_of_each(desk: Desk) -> None:
         {"old_string": "a", "new_string": "b", "edits": [edit("a", "b")]},
     ],
 )
-async def test_half_or_both_forms_are_refused(desk: Desk, args: dict[str, Any]) -> None:
-    desk.write("a.txt", "a\n")
-    await desk.run("read_file", path="a.txt")
-    result = await desk.run("edit_file", path="a.txt", **args)
+async def test_half_or_both_forms_are_refused(harness: Harness, args: dict[str, Any]) -> None:
+    harness.write("a.txt", "a\n")
+    await harness.run("read_file", path="a.txt")
+    result = await harness.run("edit_file", path="a.txt", **args)
     assert result.summary == "invalid parameters"
-    assert (desk.root / "a.txt").read_text() == "a\n"
+    assert (harness.root / "a.txt").read_text() == "a\n"
 
 
 @settings(deadline=None)
@@ -106,15 +108,15 @@ def cases(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.outside
-async def test_real_replacements_through_the_tool(outside_data: Path, desk: Desk) -> None:
+async def test_real_replacements_through_the_tool(outside_data: Path, harness: Harness) -> None:
     for case in cases(outside_data / "edits_str_replace.jsonl"):
         named = case.get("encoding", "utf-8").lower()
         codec = named.split()[0] + ("-sig" if named.startswith("utf-8") and "bom" in named else "")
-        file = desk.write(case["id"], case["before"].encode(codec))
+        file = harness.write(case["id"], case["before"].encode(codec))
         file.chmod(mode := int(case.get("mode", "0644"), 8))
-        await desk.run("read_file", path=case["id"])
+        await harness.run("read_file", path=case["id"])
         args = {name: case[name] for name in ("old_string", "new_string", "replace_all") if name in case}
-        result = await desk.run("edit_file", path=case["id"], **args)
+        result = await harness.run("edit_file", path=case["id"], **args)
         expected = case["before"] if "expect_error" in case else case["after"]
         assert result.is_error == ("expect_error" in case), (case["id"], result.text)
         assert file.read_bytes() == expected.encode(codec), case["id"]
@@ -122,15 +124,15 @@ async def test_real_replacements_through_the_tool(outside_data: Path, desk: Desk
 
 
 @pytest.mark.outside
-async def test_real_replacements_at_the_same_time(outside_data: Path, desk: Desk) -> None:
+async def test_real_replacements_at_the_same_time(outside_data: Path, harness: Harness) -> None:
     wanted = [
         case
         for case in cases(outside_data / "edits_str_replace.jsonl")
         if case["tier"] == "exact" and "expect_error" not in case
     ]
     befores = [f"=== {number}\n{case['before']}\n" for number, case in enumerate(wanted)]
-    file = desk.write("all.txt", "".join(befores))
-    await desk.run("read_file", path="all.txt")
+    file = harness.write("all.txt", "".join(befores))
+    await harness.run("read_file", path="all.txt")
     calls = [
         {
             "path": "all.txt",
@@ -139,7 +141,7 @@ async def test_real_replacements_at_the_same_time(outside_data: Path, desk: Desk
         }
         for number, (before, case) in enumerate(zip(befores, wanted, strict=True))
     ]
-    await asyncio.gather(*(desk.tools["edit_file"].run(args, Call("call", desk.branch)) for args in calls))
+    await asyncio.gather(*(harness.tools["edit_file"].run(args, Call("call", harness.branch)) for args in calls))
     assert file.read_text("utf-8") == "".join(args["new_string"] for args in calls)
 
 

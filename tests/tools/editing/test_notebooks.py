@@ -16,7 +16,7 @@ from ba_tui.tools.editing.notebooks import read_notebook, with_source
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.modalities import Modalities
 from tests.tools.builtin.test_media import png
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
 def lines(text: str) -> list[str]:
@@ -45,9 +45,9 @@ PLOT = {
 }
 
 
-async def test_cells_with_their_outputs(desk: Desk) -> None:
-    desk.write("a.ipynb", notebook(WORDS, code("x = 1\nprint(x)", STREAM, ERROR, PLOT, id="c1", count=3)))
-    text = (await desk.run("read_file", path="a.ipynb")).text
+async def test_cells_with_their_outputs(harness: Harness) -> None:
+    harness.write("a.ipynb", notebook(WORDS, code("x = 1\nprint(x)", STREAM, ERROR, PLOT, id="c1", count=3)))
+    text = (await harness.run("read_file", path="a.ipynb")).text
     assert text == (
         "[cell 1] markdown id=intro\n# Título\nwords\n\n"
         "[cell 2] code id=c1 run as [3]\nx = 1\nprint(x)\n"
@@ -56,38 +56,40 @@ async def test_cells_with_their_outputs(desk: Desk) -> None:
         "--- output\n(a PNG image, 20×10 pixels; the model in use sees no pictures)\n<Figure>\n\n"
         "[cells 1-2 of 2]"
     )
-    part = await desk.run("read_file", path="a.ipynb", limit=1)
+    part = await harness.run("read_file", path="a.ipynb", limit=1)
     assert part.text.endswith("words\n\n[cells 1-1 of 2; go on with offset=2]")
-    assert "no cell 3" in (await desk.run("read_file", path="a.ipynb", offset=3)).text
+    assert "no cell 3" in (await harness.run("read_file", path="a.ipynb", offset=3)).text
 
 
-async def test_plots_are_attached_for_a_model_that_sees(desk: Desk) -> None:
-    definition = desk.definitions["read_file"]
-    desk.tools["read_file"] = read_file_tool(definition, desk.workspace, SeenFiles(), Modalities(pictures=lambda: True))
-    desk.write("a.ipynb", notebook(code("plot()", PLOT)))
-    result = await desk.run("read_file", path="a.ipynb")
+async def test_plots_are_attached_for_a_model_that_sees(harness: Harness) -> None:
+    definition = harness.definitions["read_file"]
+    harness.tools["read_file"] = read_file_tool(
+        definition, harness.workspace, SeenFiles(), Modalities(pictures=lambda: True)
+    )
+    harness.write("a.ipynb", notebook(code("plot()", PLOT)))
+    result = await harness.run("read_file", path="a.ipynb")
     assert "attached as picture 1" in result.text
     assert result.attachments == (Image("image/png", PIXELS),)
 
 
 @pytest.mark.parametrize("indent", [1, 2, None])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-async def test_only_the_source_of_the_cell_changes(desk: Desk, indent: int | None, end: str) -> None:
+async def test_only_the_source_of_the_cell_changes(harness: Harness, indent: int | None, end: str) -> None:
     before = [WORDS, code("x = 1\ny = 2", STREAM, id="c1", count=3), code("z = 3\n")]
-    file = desk.write("a.ipynb", notebook(*before, indent=indent).replace("\n", end))
-    await desk.run("read_file", path="a.ipynb")
-    result = await desk.run("edit_file", path="a.ipynb", old_string="x = 1\n", new_string="x = 'é'\nw = 0\n")
+    file = harness.write("a.ipynb", notebook(*before, indent=indent).replace("\n", end))
+    await harness.run("read_file", path="a.ipynb")
+    result = await harness.run("edit_file", path="a.ipynb", old_string="x = 1\n", new_string="x = 'é'\nw = 0\n")
     assert "cell 2 keeps the outputs of its last run" in result.text
     after = [WORDS, code("x = 'é'\nw = 0\ny = 2", STREAM, id="c1", count=3), code("z = 3\n")]
     assert file.read_bytes().decode() == notebook(*after, indent=indent).replace("\n", end)
 
 
-async def test_which_cell_is_meant(desk: Desk) -> None:
-    file = desk.write("a.ipynb", notebook(code("x = 1", id="one"), code("x = 1", id="two"), code("")))
-    await desk.run("read_file", path="a.ipynb")
+async def test_which_cell_is_meant(harness: Harness) -> None:
+    file = harness.write("a.ipynb", notebook(code("x = 1", id="one"), code("x = 1", id="two"), code("")))
+    await harness.run("read_file", path="a.ipynb")
 
     async def tried(**args: Any) -> str:
-        return (await desk.run("edit_file", path="a.ipynb", **args)).text
+        return (await harness.run("edit_file", path="a.ipynb", **args)).text
 
     assert "stands in the cells 1, 2" in await tried(old_string="x = 1", new_string="x = 2")
     assert "no cell 'three'" in await tried(old_string="x = 1", new_string="x = 2", cell="three")
@@ -101,17 +103,17 @@ async def test_which_cell_is_meant(desk: Desk) -> None:
     assert [cell.source for cell in cells] == ["x = 3", "x = 2", "new = 1"]
     await tried(old_string='"language": "python"', new_string='"language": "r"')
     assert json.loads(file.read_text())["metadata"] == {"language": "r"}
-    desk.write("a.txt", "x = 1\n")
-    await desk.run("read_file", path="a.txt")
-    wrong = await desk.run("edit_file", path="a.txt", old_string="x", new_string="y", cell=1)
+    harness.write("a.txt", "x = 1\n")
+    await harness.run("read_file", path="a.txt")
+    wrong = await harness.run("edit_file", path="a.txt", old_string="x", new_string="y", cell=1)
     assert "has no cells" in wrong.text
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": [], "nbformat": 3}', '{"cells": {}, "nbformat": 4}'])
-async def test_what_is_no_notebook_is_read_as_text(desk: Desk, text: str) -> None:
+async def test_what_is_no_notebook_is_read_as_text(harness: Harness, text: str) -> None:
     assert read_notebook(text) is None
-    desk.write("a.ipynb", text)
-    assert not (await desk.run("read_file", path="a.ipynb")).is_error
+    harness.write("a.ipynb", text)
+    assert not (await harness.run("read_file", path="a.ipynb")).is_error
 
 
 SOURCES = st.text(st.sampled_from('ab"\\\n\té\u2028{}[],: '), max_size=12)

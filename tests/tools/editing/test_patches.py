@@ -24,7 +24,7 @@ from ba_tui.tools.editing.patching import apply_patch_tool, patched_paths
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
 from tests.permissions.toolset import policy, verdict
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 GIT = """diff --git a/src/old.py b/src/new.py
 similarity index 90%
@@ -108,17 +108,19 @@ def test_a_diff_of_git_moves_adds_and_deletes(tmp_path: Path) -> None:
     ]
 
 
-async def test_the_tool_shows_every_file(desk: Desk) -> None:
-    desk.tools["apply_patch"] = tool = apply_patch_tool(desk.definitions["apply_patch"], desk.workspace, SeenFiles())
-    desk.write("a.txt", "one\n")
+async def test_the_tool_shows_every_file(harness: Harness) -> None:
+    harness.tools["apply_patch"] = tool = apply_patch_tool(
+        harness.definitions["apply_patch"], harness.workspace, SeenFiles()
+    )
+    harness.write("a.txt", "one\n")
     patch = envelope("*** Update File: a.txt", "-one", "+1", "*** Add File: new/b.txt", "+b", "+c")
     assert tool.preview is not None
     shown = await tool.preview({"patch": patch})
-    result = await desk.run("apply_patch", patch=patch)
+    result = await harness.run("apply_patch", patch=patch)
     assert result.display == shown == Diffs((Diff("a.txt", "one\n", "1\n"), Diff("new/b.txt", None, "b\nc\n")))
     assert result.summary == "2 files +3 -1"
     assert tool.target({"patch": patch}) == "a.txt, new/b.txt"
-    assert (desk.root / "new/b.txt").read_text() == "b\nc\n"
+    assert (harness.root / "new/b.txt").read_text() == "b\nc\n"
 
 
 def test_the_policy_is_told_every_path() -> None:

@@ -23,7 +23,7 @@ from ba_tui.tools.guards.permission import Gate, GuardVerdict
 from ba_tui.tools.guards.permission import permission as consent
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.toolbox import guarded
-from tests.tools.conftest import Desk, answering_call
+from tests.tools.conftest import Harness, answering_call
 
 SCHEMA = {
     "type": "object",
@@ -37,12 +37,14 @@ ALLOW = Allow()
 class Scene:
     """One file tool within all guards, with hooks; it keeps what it was run with."""
 
-    def __init__(self, desk: Desk, *hooks: Hook, verdict: GuardVerdict = ALLOW) -> None:
-        self.desk = desk
+    def __init__(self, harness: Harness, *hooks: Hook, verdict: GuardVerdict = ALLOW) -> None:
+        self.harness = harness
         self.seen: list[Mapping[str, Any]] = []
         self.judged: list[Mapping[str, Any]] = []
         self.verdict = verdict
-        facts = SessionFacts("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
+        facts = SessionFacts(
+            "s", harness.root / "events", harness.root, harness.root, harness.environment, lambda: "default"
+        )
 
         self.hooks = Hooks(hooks, facts, str)
 
@@ -52,7 +54,7 @@ class Scene:
 
         facts = ToolFacts(target="path", paths=("path",))
         tool = Tool("write_file", "", SCHEMA, run, Effect.WRITE, facts=facts)
-        gate = Gate(self._judge, lambda rule, scope: None, lambda call: desk.root)
+        gate = Gate(self._judge, lambda rule, scope: None, lambda call: harness.root)
         self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(self.hooks))
 
     def _judge(self, request: JudgedCall) -> GuardVerdict:
@@ -60,11 +62,11 @@ class Scene:
         return self.verdict
 
     async def run(self, **args: Any) -> ToolResult:
-        return await self.tool.run(args, answering_call("call", self.desk.branch, self.desk))
+        return await self.tool.run(args, answering_call("call", self.harness.branch, self.harness))
 
     @property
     def audit(self) -> list[tuple[str, str, str, str]]:
-        events = [event for event in self.desk.events if isinstance(event, Judged) and event.by == "hook"]
+        events = [event for event in self.harness.events if isinstance(event, Judged) and event.by == "hook"]
         return [(event.verdict, event.rule, event.reason, event.hash) for event in events]
 
 
@@ -72,8 +74,8 @@ def answers(event: str = "pre_tool", matcher: str = "", **specific: object) -> H
     return Hook(event, f"echo '{json.dumps({'hookSpecificOutput': specific})}'", matcher)
 
 
-async def test_a_denied_call_does_not_run_and_the_model_reads_why(desk: Desk) -> None:
-    scene = Scene(desk, Hook("pre_tool", "echo not in main >&2; exit 2", "Write"))
+async def test_a_denied_call_does_not_run_and_the_model_reads_why(harness: Harness) -> None:
+    scene = Scene(harness, Hook("pre_tool", "echo not in main >&2; exit 2", "Write"))
     result = await scene.run(path="a")
     assert result.error is not None
     assert result.error.kind == "permission_denied"
@@ -82,126 +84,128 @@ async def test_a_denied_call_does_not_run_and_the_model_reads_why(desk: Desk) ->
     assert scene.audit == [("deny", "echo not in main >&2; exit 2", "not in main", args_hash({"path": "a"}))]
 
 
-async def test_a_hook_for_another_tool_costs_nothing(desk: Desk) -> None:
-    scene = Scene(desk, Hook("pre_tool", "exit 2", "Bash"))
+async def test_a_hook_for_another_tool_costs_nothing(harness: Harness) -> None:
+    scene = Scene(harness, Hook("pre_tool", "exit 2", "Bash"))
     assert (await scene.run(path="a")).text == "written"
 
 
-async def test_asking_brings_the_person_in(desk: Desk) -> None:
-    scene = Scene(desk, answers(permissionDecision="ask", permissionDecisionReason="it is Friday"))
-    desk.answer = lambda question: Reply("deny", "on Monday")
+async def test_asking_brings_the_person_in(harness: Harness) -> None:
+    scene = Scene(harness, answers(permissionDecision="ask", permissionDecisionReason="it is Friday"))
+    harness.answer = lambda question: Reply("deny", "on Monday")
     assert "on Monday" in (await scene.run(path="a")).text
-    assert [(question.reason, question.rule) for question in desk.asked] == [("a hook asks: it is Friday", None)]
-    desk.answer = lambda question: Reply("once")
+    assert [(question.reason, question.rule) for question in harness.asked] == [("a hook asks: it is Friday", None)]
+    harness.answer = lambda question: Reply("once")
     assert (await scene.run(path="a")).text == "written"
 
 
 @pytest.mark.parametrize("verdict", [Deny("a rule says no"), Ask("a rule asks", None)])
-async def test_what_a_hook_allows_is_judged_all_the_same(desk: Desk, verdict: GuardVerdict) -> None:
-    scene = Scene(desk, answers(permissionDecision="allow"), verdict=verdict)
-    desk.answer = lambda question: Reply("deny")
+async def test_what_a_hook_allows_is_judged_all_the_same(harness: Harness, verdict: GuardVerdict) -> None:
+    scene = Scene(harness, answers(permissionDecision="allow"), verdict=verdict)
+    harness.answer = lambda question: Reply("deny")
     assert (await scene.run(path="a")).is_error
     assert scene.seen == []
     assert scene.audit == []
 
 
-async def test_rewritten_arguments_are_checked_judged_shown_and_told(desk: Desk) -> None:
-    scene = Scene(desk, answers(updatedInput={"path": "b"}), verdict=Ask("it writes", None))
-    desk.answer = lambda question: Reply("once")
+async def test_rewritten_arguments_are_checked_judged_shown_and_told(harness: Harness) -> None:
+    scene = Scene(harness, answers(updatedInput={"path": "b"}), verdict=Ask("it writes", None))
+    harness.answer = lambda question: Reply("once")
     result = await scene.run(path="a", content="x")
     assert result.text == 'A hook of the person changed the arguments of the call: {"path": "b"}\nwritten'
     assert (scene.judged[0], scene.seen) == ({"path": "b"}, [{"path": "b"}])
-    question = desk.asked[0]
+    question = harness.asked[0]
     assert question.args == {"path": "b"}
     assert question.rewritten.startswith("the hook “echo ")
 
 
-async def test_rewritten_arguments_that_do_not_fit_do_not_run(desk: Desk) -> None:
-    scene = Scene(desk, answers(updatedInput={"path": 3}))
+async def test_rewritten_arguments_that_do_not_fit_do_not_run(harness: Harness) -> None:
+    scene = Scene(harness, answers(updatedInput={"path": 3}))
     result = await scene.run(path="a")
     assert "changed the arguments, but they do not fit: path: expected string, got integer 3" in result.text
     assert (scene.seen, scene.judged) == ([], [])
 
 
-async def test_claude_codes_name_of_the_path_is_there_and_may_be_rewritten(desk: Desk) -> None:
-    scene = Scene(desk, Hook("pre_tool", "cat > told"))
+async def test_claude_codes_name_of_the_path_is_there_and_may_be_rewritten(harness: Harness) -> None:
+    scene = Scene(harness, Hook("pre_tool", "cat > told"))
     await scene.run(path="a")
-    told = json.loads((desk.root / "told").read_text())
-    assert told["tool_input"] == {"path": "a", "file_path": str(desk.root / "a")}
+    told = json.loads((harness.root / "told").read_text())
+    assert told["tool_input"] == {"path": "a", "file_path": str(harness.root / "a")}
     assert (told["tool_name"], told["tool_use_id"]) == ("write_file", "call")
     both = {"path": "a", "file_path": "/moved", "content": "x"}
-    scene = Scene(desk, answers(updatedInput=both))
+    scene = Scene(harness, answers(updatedInput=both))
     await scene.run(path="a")
     assert scene.seen == [{"path": "/moved", "content": "x"}]
 
 
-async def test_a_result_is_commented(desk: Desk) -> None:
+async def test_a_result_is_commented(harness: Harness) -> None:
     hook = Hook("post_tool", "cat > told; echo lint failed >&2; exit 2")
-    scene = Scene(desk, hook, answers("post_tool", additionalContext="run the tests"))
+    scene = Scene(harness, hook, answers("post_tool", additionalContext="run the tests"))
     result = await scene.run(path="a")
     assert result.text.split("\n\n") == [
         "written",
         "A hook of the person objects to this result: lint failed",
         "A hook of the person adds: run the tests",
     ]
-    told = json.loads((desk.root / "told").read_text())
+    told = json.loads((harness.root / "told").read_text())
     assert told["tool_response"] == {"text": "written", "summary": "", "is_error": False}
     scene.verdict = Deny("no")
     assert "objects" not in (await scene.run(path="a")).text, "there is no result to comment on"
 
 
-async def test_hooks_may_say_no_to_a_question_but_not_yes(desk: Desk) -> None:
+async def test_hooks_may_say_no_to_a_question_but_not_yes(harness: Harness) -> None:
     def hook(behavior: str) -> Hook:
         return answers("permission_request", decision={"behavior": behavior, "message": "not today"})
 
     def nobody(question: Question) -> Reply:
         pytest.fail("the person was asked")
 
-    scene = Scene(desk, hook("deny"), verdict=Ask("it writes", None))
-    desk.answer = nobody
+    scene = Scene(harness, hook("deny"), verdict=Ask("it writes", None))
+    harness.answer = nobody
     assert "A hook of the person denied this call: not today" in (await scene.run(path="a")).text
     assert scene.audit[0][0] == "deny"
-    scene = Scene(desk, hook("allow"), verdict=Ask("it writes", None))
-    desk.answer = lambda question: Reply("deny", "I say no")
+    scene = Scene(harness, hook("allow"), verdict=Ask("it writes", None))
+    harness.answer = lambda question: Reply("deny", "I say no")
     assert "I say no" in (await scene.run(path="a")).text
 
 
-async def test_words_before_a_call_reach_the_model_with_its_result(desk: Desk) -> None:
-    scene = Scene(desk, answers(additionalContext="mind the tests"))
+async def test_words_before_a_call_reach_the_model_with_its_result(harness: Harness) -> None:
+    scene = Scene(harness, answers(additionalContext="mind the tests"))
     assert (await scene.run(path="a")).text == "written\n\nA hook of the person adds: mind the tests"
 
 
-async def test_a_hook_that_ends_the_turn_after_a_call_leaves_its_result(desk: Desk) -> None:
+async def test_a_hook_that_ends_the_turn_after_a_call_leaves_its_result(harness: Harness) -> None:
     stop = Hook("post_tool", """echo '{"continue": false, "stopReason": "enough"}'""")
-    scene = Scene(desk, stop)
+    scene = Scene(harness, stop)
     assert (await scene.run(path="a")).text == "written"
     with pytest.raises(StopTurn, match="A hook ended the turn: enough"):
-        await HookTurns(scene.hooks).before(desk.branch)
+        await HookTurns(scene.hooks).before(harness.branch)
 
 
-async def test_a_hook_may_end_the_turn(desk: Desk) -> None:
-    scene = Scene(desk, Hook("pre_tool", """echo '{"continue": false, "stopReason": "enough"}'"""))
+async def test_a_hook_may_end_the_turn(harness: Harness) -> None:
+    scene = Scene(harness, Hook("pre_tool", """echo '{"continue": false, "stopReason": "enough"}'"""))
     with pytest.raises(StopTurn, match="enough"):
         await scene.run(path="a")
 
 
-async def test_a_broken_hook_is_told_and_the_call_goes_on(desk: Desk) -> None:
-    scene = Scene(desk, Hook("pre_tool", "exit 9"), Hook("post_tool", "echo '{'"))
+async def test_a_broken_hook_is_told_and_the_call_goes_on(harness: Harness) -> None:
+    scene = Scene(harness, Hook("pre_tool", "exit 9"), Hook("post_tool", "echo '{'"))
     assert (await scene.run(path="a")).text == "written"
-    told = [event.text for event in desk.events if isinstance(event, Notice)]
+    told = [event.text for event in harness.events if isinstance(event, Notice)]
     assert len(told) == 2
     assert told[0] == "The hook “exit 9” failed (exit 9)."
 
 
-async def test_a_patch_is_shown_once_for_each_file(desk: Desk) -> None:
-    facts = SessionFacts("s", desk.root / "events", desk.root, desk.root, desk.environment, lambda: "default")
+async def test_a_patch_is_shown_once_for_each_file(harness: Harness) -> None:
+    facts = SessionFacts(
+        "s", harness.root / "events", harness.root, harness.root, harness.environment, lambda: "default"
+    )
     guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], facts, str))
-    patch = guard(desk.tools["apply_patch"])
-    desk.write("a.txt", "one\n")
-    desk.write("secret", "one\n")
+    patch = guard(harness.tools["apply_patch"])
+    harness.write("a.txt", "one\n")
+    harness.write("secret", "one\n")
     head = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n"
-    call = answering_call("call", desk.branch, desk)
+    call = answering_call("call", harness.branch, harness)
     both = await patch.run({"patch": f"{head}*** Update File: secret\n@@\n-one\n+two\n*** End Patch"}, call)
     assert "A hook of the person denied this call" in both.text
     assert not (await patch.run({"patch": f"{head}*** End Patch"}, call)).is_error
-    assert ((desk.root / "a.txt").read_text(), (desk.root / "secret").read_text()) == ("two\n", "one\n")
+    assert ((harness.root / "a.txt").read_text(), (harness.root / "secret").read_text()) == ("two\n", "one\n")

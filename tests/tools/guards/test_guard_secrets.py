@@ -23,18 +23,18 @@ from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.secrets.sharing import PromptSecrets, Sharing
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.guards.secrets import secrets
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 TOKEN = "ghp_" + "".join(Random(1).choices(string.ascii_letters + string.digits, k=36))
 
 
-def notices(desk: Desk) -> list[str]:
-    return [event.text for event in desk.events if isinstance(event, Notice)]
+def notices(harness: Harness) -> list[str]:
+    return [event.text for event in harness.events if isinstance(event, Notice)]
 
 
-def guarded(desk: Desk, sharing: Sharing, *names: str) -> None:
-    """Tools that find the token, within a guard with other settings than the desk's."""
-    desk.tools |= {name: secrets(sharing)(finding(desk.tools[name])) for name in names}
+def guarded(harness: Harness, sharing: Sharing, *names: str) -> None:
+    """Tools that find the token, within a guard with other settings than the harness's."""
+    harness.tools |= {name: secrets(sharing)(finding(harness.tools[name])) for name in names}
 
 
 def finding(tool: Tool) -> Tool:
@@ -44,51 +44,53 @@ def finding(tool: Tool) -> Tool:
     return replace(tool, run=run)
 
 
-async def test_a_token_in_a_file_is_kept_from_the_model_and_told_once(desk: Desk) -> None:
-    desk.write("conf.ini", f"name = ba\ntoken = {TOKEN}\n")
-    result = await desk.run("read_file", path="conf.ini")
+async def test_a_token_in_a_file_is_kept_from_the_model_and_told_once(harness: Harness) -> None:
+    harness.write("conf.ini", f"name = ba\ntoken = {TOKEN}\n")
+    result = await harness.run("read_file", path="conf.ini")
     assert TOKEN not in result.text
     assert "name = ba" in result.text
     assert "[secret: GitHub token]" in result.text
     assert isinstance(result.display, Source)
     assert TOKEN in result.display.text
-    await desk.run("grep", pattern="token")
-    await desk.run("read_file", path="conf.ini", offset=2)
-    told = notices(desk)
+    await harness.run("grep", pattern="token")
+    await harness.run("read_file", path="conf.ini", offset=2)
+    told = notices(harness)
     assert [text for text in told if "read_file conf.ini" in text] == [
         "Kept from the model: a GitHub token in the result of read_file conf.ini."
     ]
     assert not any(TOKEN in text for text in told)
 
 
-async def test_a_mark_is_never_written_over_a_secret(desk: Desk) -> None:
-    target = desk.write("conf.ini", f"token = {TOKEN}\n")
-    await desk.run("read_file", path="conf.ini")
-    result = await desk.run("write_file", path="conf.ini", content="token = [secret: GitHub token]\n")
+async def test_a_mark_is_never_written_over_a_secret(harness: Harness) -> None:
+    target = harness.write("conf.ini", f"token = {TOKEN}\n")
+    await harness.run("read_file", path="conf.ini")
+    result = await harness.run("write_file", path="conf.ini", content="token = [secret: GitHub token]\n")
     assert result.is_error
     assert TOKEN in target.read_text()
 
 
 @pytest.mark.parametrize(("choice", "shared"), [("once", True), ("deny", False)])
-async def test_asking_is_done_once_for_a_secret(desk: Desk, choice: Literal["once", "deny"], shared: bool) -> None:
+async def test_asking_is_done_once_for_a_secret(
+    harness: Harness, choice: Literal["once", "deny"], shared: bool
+) -> None:
     asked: list[Question] = []
 
     def answer(question: Question) -> Reply:
         asked.append(question)
         return Reply(choice)
 
-    desk.answer = answer
-    guarded(desk, Sharing("ask"), "now")
-    results = [await desk.run("now"), await desk.run("now")]
+    harness.answer = answer
+    guarded(harness, Sharing("ask"), "now")
+    results = [await harness.run("now"), await harness.run("now")]
     assert [TOKEN in result.text for result in results] == [shared, shared]
     assert [(question.risks, question.rule) for question in asked] == [(("shares a secret",), None)]
     assert all("plain" in result.text for result in results)
 
 
-async def test_sharing_can_be_allowed(desk: Desk) -> None:
-    guarded(desk, Sharing("allow"), "now")
-    assert TOKEN in (await desk.run("now")).text
-    assert not notices(desk)
+async def test_sharing_can_be_allowed(harness: Harness) -> None:
+    guarded(harness, Sharing("allow"), "now")
+    assert TOKEN in (await harness.run("now")).text
+    assert not notices(harness)
 
 
 async def test_what_an_interrupted_tool_had_printed_is_redacted_too() -> None:
@@ -135,19 +137,19 @@ async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
     assert TOKEN in branch.transcript.messages[0].text
 
 
-async def test_the_journal_keeps_what_the_model_saw(desk: Desk) -> None:
-    desk.write("conf.ini", f"token = {TOKEN}\n")
-    await desk.run("read_file", path="conf.ini")
-    (finished,) = [event for event in desk.events if isinstance(event, ToolFinished)]
+async def test_the_journal_keeps_what_the_model_saw(harness: Harness) -> None:
+    harness.write("conf.ini", f"token = {TOKEN}\n")
+    await harness.run("read_file", path="conf.ini")
+    (finished,) = [event for event in harness.events if isinstance(event, ToolFinished)]
     assert TOKEN not in finished.result.text
 
 
-async def test_a_question_warns_of_what_cannot_be_seen(desk: Desk) -> None:
+async def test_a_question_warns_of_what_cannot_be_seen(harness: Harness) -> None:
     def ask(request: JudgedCall) -> Ask:
         return Ask("the test asks", None)
 
-    desk.equip(ask)
-    desk.answer = lambda question: Reply("deny")
-    await desk.run("write_file", path="a.txt", content="admin\u202etxt")
-    (question,) = desk.asked
+    harness.equip(ask)
+    harness.answer = lambda question: Reply("deny")
+    await harness.run("write_file", path="a.txt", content="admin\u202etxt")
+    (question,) = harness.asked
     assert question.warnings == ("content holds hidden characters: U+202E RIGHT-TO-LEFT OVERRIDE",)

@@ -1,4 +1,4 @@
-"""What tests of running programs share: finding the processes a command started, and a desk with all command tools."""
+"""What tests of running programs share: finding the processes of a command, and a harness with all command tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.timeout import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.running.background import Shells
-from tests.tools.conftest import CHECKOUT, Desk
+from tests.tools.conftest import CHECKOUT, Harness
 
 
 def word() -> str:
@@ -44,10 +44,10 @@ def tagged(word: str) -> list[psutil.Process]:
 
 
 @contextmanager
-def another(desk: Desk, word: str) -> Generator[subprocess.Popen[bytes]]:
-    """What ``ba.py`` in the folder of ``desk`` does, in a process that no test leaves behind or waits for in vain."""
-    environment = {**desk.environment, "BA_TAG": word, "PYTHONPATH": str(CHECKOUT)}
-    with subprocess.Popen([sys.executable, "ba.py"], cwd=desk.root, env=environment, stdout=subprocess.PIPE) as ba:
+def another(harness: Harness, word: str) -> Generator[subprocess.Popen[bytes]]:
+    """What ``ba.py`` in its folder does, in a process that no test leaves behind or waits for in vain."""
+    environment = {**harness.environment, "BA_TAG": word, "PYTHONPATH": str(CHECKOUT)}
+    with subprocess.Popen([sys.executable, "ba.py"], cwd=harness.root, env=environment, stdout=subprocess.PIPE) as ba:
         try:
             yield ba
         finally:
@@ -60,19 +60,19 @@ async def all_gone(word: str) -> None:
         await asyncio.to_thread(psutil.wait_procs, processes, 10)
 
 
-def printed(desk: Desk) -> str:
-    return "".join(event.text for event in desk.events if isinstance(event, ToolProgress))
+def printed(harness: Harness) -> str:
+    return "".join(event.text for event in harness.events if isinstance(event, ToolProgress))
 
 
-async def until_printed(desk: Desk, text: str) -> None:
-    await desk.until(lambda: text in printed(desk))
+async def until_printed(harness: Harness, text: str) -> None:
+    await harness.until(lambda: text in printed(harness))
 
 
 class Floor:
-    """A desk whose command tools share their shells, store what is large, and mark what they start."""
+    """A harness whose command tools share their shells, store what is large, and mark what they start."""
 
-    def __init__(self, desk: Desk, folder: Path) -> None:
-        self.desk = desk
+    def __init__(self, harness: Harness, folder: Path) -> None:
+        self.harness = harness
         self.tag = word()
         self.folder = folder
         self.artifacts = Artifacts(folder)
@@ -80,21 +80,21 @@ class Floor:
         self.equip()
 
     def equip(self) -> None:
-        desk = self.desk
+        harness = self.harness
         self.shells = Shells(self.artifacts.open)
-        shell = Shell(desk.bash, {**desk.environment, "BA_TAG": self.tag})
-        definitions = desk.definitions
+        shell = Shell(harness.bash, {**harness.environment, "BA_TAG": self.tag})
+        definitions = harness.definitions
         tools = (
-            shell_tool(definitions["shell"], desk.workspace, shell, self.shells),
+            shell_tool(definitions["shell"], harness.workspace, shell, self.shells),
             shell_output_tool(definitions["shell_output"], self.shells),
             shell_kill_tool(definitions["shell_kill"], self.shells),
-            python_tool(definitions["python"], desk.workspace, shell, self.python, self.shells),
+            python_tool(definitions["python"], harness.workspace, shell, self.python, self.shells),
         )
-        desk.tools = {**desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
+        harness.tools = {**harness.tools, **{tool.name: within_guards(tool) for tool in tools}}
 
     async def start(self, command: str) -> str:
         """The id of a new background shell."""
-        result = await self.desk.run("shell", command=command, background=True)
+        result = await self.harness.run("shell", command=command, background=True)
         assert not result.is_error, result.text
         return result.summary
 
@@ -115,8 +115,8 @@ def within_guards(tool: Tool) -> Tool:
 
 
 @pytest.fixture
-def floor(desk: Desk, tmp_path: Path) -> Iterator[Floor]:
-    made = Floor(desk, tmp_path / "data")
+def floor(harness: Harness, tmp_path: Path) -> Iterator[Floor]:
+    made = Floor(harness, tmp_path / "data")
     yield made
     left = tagged(made.tag)
     psutil.wait_procs(left, 10)

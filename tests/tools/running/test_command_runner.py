@@ -34,7 +34,7 @@ from ba_tui.tools.builtin.shell import Shell, shell_tool
 from ba_tui.tools.own.workers import Code, WorkerPool
 from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner
 from ba_tui.tools.running.protected_review import ProtectedReview
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 from tests.tools.running.processes import Floor, all_gone, floor, tagged, until_printed, within_guards
 
 __all__ = ["floor"]
@@ -53,20 +53,20 @@ class Yard:
         watched: ProtectedReview = UNWATCHED,
     ) -> None:
         self.floor = floor
-        self.desk = floor.desk
+        self.harness = floor.harness
         self.verdict: Allow | Deny | Ask = Ask("", None, ("runs a command",))
         self.profile = WORKING
         self.steps: tuple[ProfileStep, ...] = ()
         self.judged: list[str] = []
         self.tried: list[str] = []
         runner = CommandRunner(sandbox, widen=self.judge, review=watched)
-        shell = Shell(self.desk.bash, {**self.desk.environment, "BA_TAG": floor.tag}, limits=limits)
-        definitions, workspace = self.desk.definitions, self.desk.workspace
+        shell = Shell(self.harness.bash, {**self.harness.environment, "BA_TAG": floor.tag}, limits=limits)
+        definitions, workspace = self.harness.definitions, self.harness.workspace
         tools = (
             shell_tool(definitions["shell"], workspace, shell, floor.shells, runner),
             python_tool(definitions["python"], workspace, shell, Python(None, limits, runner), floor.shells),
         )
-        self.desk.tools = {**self.desk.tools, **{tool.name: within_guards(self.allowed(tool)) for tool in tools}}
+        self.harness.tools = {**self.harness.tools, **{tool.name: within_guards(self.allowed(tool)) for tool in tools}}
 
     def allowed(self, tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -81,7 +81,7 @@ class Yard:
 
     @property
     def audit(self) -> list[Judged]:
-        return [event for event in self.desk.events if isinstance(event, Judged)]
+        return [event for event in self.harness.events if isinstance(event, Judged)]
 
     def answers(self, reply: Reply) -> list[Question]:
         asked: list[Question] = []
@@ -90,29 +90,29 @@ class Yard:
             asked.append(question)
             return reply
 
-        self.desk.answer = answer
+        self.harness.answer = answer
         return asked
 
 
-def sandbox_at(desk: Desk) -> Sandbox:
+def sandbox_at(harness: Harness) -> Sandbox:
     found = find(bubblewraps())
     if found.mechanism is None:
         pytest.skip("; ".join(found.troubles))
-    return Sandbox(FileReach((desk.root,)), look=lambda: found)
+    return Sandbox(FileReach((harness.root,)), look=lambda: found)
 
 
 @pytest.fixture
 def yard(floor: Floor) -> Iterator[Yard]:
-    sandbox = sandbox_at(floor.desk)
+    sandbox = sandbox_at(floor.harness)
     yield Yard(floor, sandbox)
     sandbox.close()
 
 
 async def test_what_the_workspace_suffices_for_just_runs(yard: Yard) -> None:
-    result = await yard.desk.run("shell", command="mkdir -p sub && cd sub && echo fine > a && cat a")
+    result = await yard.harness.run("shell", command="mkdir -p sub && cd sub && echo fine > a && cat a")
     assert result.text == "fine\n[the folder is now sub]"
-    assert (yard.desk.root / "sub" / "a").exists()
-    assert (await yard.desk.run("python", code="open('b', 'w').write('x')")).text == "1"
+    assert (yard.harness.root / "sub" / "a").exists()
+    assert (await yard.harness.run("python", code="open('b', 'w').write('x')")).text == "1"
     assert yard.judged == []
 
 
@@ -121,20 +121,20 @@ async def test_nothing_leaves_the_sandbox_whatever_the_output_says(yard: Yard) -
     told = [("Could not resolve host: example.org", "the network is off"), ("Read-only file system", "only be read")]
     for words, why in told:
         command = f"test -w /etc && touch out; touch in; echo '{words}'; exit 6"
-        result = await yard.desk.run("shell", command=command)
+        result = await yard.harness.run("shell", command=command)
         assert why in result.text
         assert "call it with outside: true" in result.text
-        assert not (yard.desk.root / "out").exists()
-    assert (yard.desk.root / "in").exists()
+        assert not (yard.harness.root / "out").exists()
+    assert (yard.harness.root / "in").exists()
     code = "open('in2', 'w'); import sys; print('EAI_AGAIN'); sys.exit(open('/etc/ba-test', 'w'))"
-    assert "outside: true" in (await yard.desk.run("python", code=code)).text
+    assert "outside: true" in (await yard.harness.run("python", code=code)).text
     assert yard.judged == []
     assert not Path("/etc/ba-test").exists()
 
 
 async def test_what_was_allowed_outside_runs_there(yard: Yard) -> None:
     yard.profile = OUTSIDE
-    result = await yard.desk.run("shell", command="echo $PPID; cat /proc/1/comm")
+    result = await yard.harness.run("shell", command="echo $PPID; cat /proc/1/comm")
     assert "supervisor" not in result.text
     assert result.text.split()[1] != "bwrap"
 
@@ -142,7 +142,7 @@ async def test_what_was_allowed_outside_runs_there(yard: Yard) -> None:
 async def test_a_reader_that_writes_is_offered_the_workspace_once(yard: Yard) -> None:
     asked = yard.answers(Reply("once"))
     yard.profile = READING
-    result = await yard.desk.run("shell", command="echo x > made && cat made")
+    result = await yard.harness.run("shell", command="echo x > made && cat made")
     assert result.text == "x\n[this is its second run, with write access: as a reader it tried to write made]"
     (question,) = asked
     assert (question.text, question.rule) == ("Run it with write access to the workspace?", None)
@@ -154,10 +154,10 @@ async def test_a_reader_that_writes_is_offered_the_workspace_once(yard: Yard) ->
 async def test_a_no_leaves_the_reader_and_the_words(yard: Yard) -> None:
     yard.answers(Reply("deny", "use another file"))
     yard.profile = READING
-    result = await yard.desk.run("shell", command="echo x > made")
+    result = await yard.harness.run("shell", command="echo x > made")
     assert "Read-only file system" in result.text
     assert "letting it write made was not allowed and said: use another file" in result.text
-    assert not (yard.desk.root / "made").exists()
+    assert not (yard.harness.root / "made").exists()
 
 
 @pytest.mark.parametrize(
@@ -166,24 +166,24 @@ async def test_a_no_leaves_the_reader_and_the_words(yard: Yard) -> None:
 )
 async def test_rules_and_modes_decide_about_a_reader_that_writes(yard: Yard, verdict: Allow | Deny, ran: bool) -> None:
     yard.profile, yard.verdict = READING, verdict
-    result = await yard.desk.run("shell", command="echo x > made")
-    assert (yard.desk.root / "made").exists() == ran
+    result = await yard.harness.run("shell", command="echo x > made")
+    assert (yard.harness.root / "made").exists() == ran
     assert ("Plan mode" in result.text) != ran
 
 
 async def test_a_reader_reaches_nothing_but_a_folder_of_its_own(yard: Yard) -> None:
     yard.profile = READING
-    yard.desk.write(".env", "TOKEN=hunter2")
+    yard.harness.write(".env", "TOKEN=hunter2")
     code = "print(open('.e' + 'nv').read())"
     script = (
         f'echo kept > /tmp/a; cat .env; {sys.executable} -c "{code}"; touch new 2>/dev/null || echo no;'
         "chmod 777 .env 2>/dev/null || echo no; ls -A; true"
     )
-    result = await yard.desk.run("shell", command=script)
+    result = await yard.harness.run("shell", command=script)
     assert "hunter2" not in result.text
     assert result.text.count("ba hides .env; allow it with commands.read") == 2
     assert result.text.splitlines()[-3:] == ["no", "no", ".env"]
-    assert (await yard.desk.run("shell", command="cat /tmp/a")).text == "kept"
+    assert (await yard.harness.run("shell", command="cat /tmp/a")).text == "kept"
     assert yard.judged == []
 
 
@@ -196,16 +196,16 @@ async def test_keyrings_and_hypervisors_are_out_of_reach(yard: Yard) -> None:
         f", ({SOCKET[os.uname().machine]}, 40, 1, 0)); "
         "print([libc.syscall(*call) < 0 and errno.errorcode[ctypes.get_errno()] for call in calls])"
     )
-    result = await yard.desk.run("shell", command=f'{sys.executable} -c "{code}"')
+    result = await yard.harness.run("shell", command=f'{sys.executable} -c "{code}"')
     assert result.text == "['ENOSYS', 'ENOSYS', 'ENOSYS', 'EAFNOSUPPORT']"
 
 
 async def test_a_reader_reaches_no_socket_even_where_commands_have_the_network(
     floor: Floor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(floor.desk.root)
-    sandbox_at(floor.desk)
-    sandbox = Sandbox(FileReach((floor.desk.root,), network=True), look=lambda: find(bubblewraps()))
+    monkeypatch.chdir(floor.harness.root)
+    sandbox_at(floor.harness)
+    sandbox = Sandbox(FileReach((floor.harness.root,), network=True), look=lambda: find(bubblewraps()))
     yard = Yard(floor, sandbox)
     code = "import socket; socket.socket(socket.AF_UNIX).connect('s')"
     with socket.socket(socket.AF_UNIX) as server:
@@ -213,144 +213,146 @@ async def test_a_reader_reaches_no_socket_even_where_commands_have_the_network(
         server.listen()
         for profile, reached in ((READING, False), (WORKING, True)):
             yard.profile = profile
-            result = await yard.desk.run("shell", command=f'{sys.executable} -c "{code}" && echo reached')
+            result = await yard.harness.run("shell", command=f'{sys.executable} -c "{code}" && echo reached')
             assert ("reached" in result.text.splitlines()) == reached
     sandbox.close()
 
 
 async def test_a_reader_that_misses_something_is_told_why_and_what_to_do(yard: Yard) -> None:
     yard.profile = READING
-    yard.desk.write(".env", "TOKEN=hunter2")
+    yard.harness.write(".env", "TOKEN=hunter2")
     told = {
         "echo 'To get started with GitHub CLI, please run:  gh auth login'; exit 4": "your logins",
         "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.'; exit 1": "local services",
         "echo 'npm error code EAI_AGAIN'; exit 1": "the network is off",
     }
     for command, why in told.items():
-        text = (await yard.desk.run("shell", command=command)).text
+        text = (await yard.harness.run("shell", command=command)).text
         assert why in text
         assert "call it with outside: true" in text
-    assert (await yard.desk.run("shell", command="echo $npm_config_fetch_retries$PIP_RETRIES")).text == "00"
-    failed = await yard.desk.run("shell", command="echo 'parse error in line 1 of ./.env'; exit 1")
+    assert (await yard.harness.run("shell", command="echo $npm_config_fetch_retries$PIP_RETRIES")).text == "00"
+    failed = await yard.harness.run("shell", command="echo 'parse error in line 1 of ./.env'; exit 1")
     assert "ba hides .env from it; commands.read" in failed.text
 
 
 async def test_secrets_are_hidden_from_what_was_allowed_too(yard: Yard) -> None:
-    yard.desk.write(".env", "TOKEN=hunter2")
-    (yard.desk.root / "twin").hardlink_to(yard.desk.root / ".env")
-    (yard.desk.root / "link").symlink_to(".env")
+    yard.harness.write(".env", "TOKEN=hunter2")
+    (yard.harness.root / "twin").hardlink_to(yard.harness.root / ".env")
+    (yard.harness.root / "link").symlink_to(".env")
     code = "print(open('.e'+'nv').read(), open('twin').read(), open('link').read())"
-    assert "hunter2" not in (await yard.desk.run("python", code=code)).text
-    denied = await yard.desk.run("shell", command="echo x > .env; mv .env b; rm -f .env; ln .env c; cp .env d; cat d")
+    assert "hunter2" not in (await yard.harness.run("python", code=code)).text
+    denied = await yard.harness.run(
+        "shell", command="echo x > .env; mv .env b; rm -f .env; ln .env c; cp .env d; cat d"
+    )
     assert "hunter2" not in denied.text
-    assert (yard.desk.root / ".env").read_text() == "TOKEN=hunter2"
-    assert not (yard.desk.root / "c").exists()
+    assert (yard.harness.root / ".env").read_text() == "TOKEN=hunter2"
+    assert not (yard.harness.root / "c").exists()
 
 
 async def test_git_sees_the_secrets_that_it_was_shown(yard: Yard) -> None:
-    secret = yard.desk.write(".env", "TOKEN=hunter2")
+    secret = yard.harness.write(".env", "TOKEN=hunter2")
     yard.profile = Profile("working", git=True, unhidden=(secret,))
-    assert (await yard.desk.run("shell", command="cat .env; rm .env")).text == "TOKEN=hunter2"
+    assert (await yard.harness.run("shell", command="cat .env; rm .env")).text == "TOKEN=hunter2"
     assert not secret.exists()
 
 
 async def test_a_secret_that_git_takes_for_changed_is_told(yard: Yard) -> None:
-    yard.desk.write(".env", "TOKEN=hunter2")
+    yard.harness.write(".env", "TOKEN=hunter2")
     yard.profile = OUTSIDE
-    await yard.desk.run("shell", command="git init -q && git add -f .env")
+    await yard.harness.run("shell", command="git init -q && git add -f .env")
     yard.profile = READING
-    shown = (await yard.desk.run("shell", command="git status --short")).text
+    shown = (await yard.harness.run("shell", command="git status --short")).text
     assert shown == "AM .env\n[git sees what stands in for .env, which ba hides: it may not be changed]"
 
 
 async def test_plain_readers_run_where_there_are_too_many_secrets_to_hide(yard: Yard) -> None:
     for number in range(201):
-        yard.desk.write(f"{number}/.env", "TOKEN=hunter2")
+        yard.harness.write(f"{number}/.env", "TOKEN=hunter2")
     yard.profile = READING
-    refused = await yard.desk.run("shell", command="cat 1/*")
+    refused = await yard.harness.run("shell", command="cat 1/*")
     assert (refused.is_error, "201 files with secrets" in refused.text) == (True, True)
     yard.profile = Profile("reading", plain=True)
     yard.answers(Reply("deny"))
-    assert (await yard.desk.run("shell", command="echo fine; touch new")).text.startswith("fine\n")
-    assert not (yard.desk.root / "new").exists()
+    assert (await yard.harness.run("shell", command="echo fine; touch new")).text.startswith("fine\n")
+    assert not (yard.harness.root / "new").exists()
 
 
 @pytest.mark.parametrize(("choice", "ran"), [("Keep them", True), ("deny", False)])
 async def test_no_step_runs_before_the_person_has_decided_about_the_last(
     floor: Floor, tmp_path: Path, choice: str, ran: bool
 ) -> None:
-    sandbox = sandbox_at(floor.desk)
+    sandbox = sandbox_at(floor.harness)
     watch = ProtectedWatch(sandbox.scan, PendingChanges(tmp_path / "aside"))
     yard = Yard(floor, sandbox, watched=ProtectedReview(watch))
     yard.answers(Reply("deny") if choice == "deny" else Reply("text", choice))
     yard.steps = tuple(ProfileStep(f"echo {each}", WORKING) for each in ("x > .mcp.json", "y > b", "z > c"))
-    result = await yard.desk.run("shell", command="echo x > .mcp.json; echo y > b; echo z > c")
-    assert ((yard.desk.root / "b").exists(), (yard.desk.root / "c").exists()) == (ran, ran)
+    result = await yard.harness.run("shell", command="echo x > .mcp.json; echo y > b; echo z > c")
+    assert ((yard.harness.root / "b").exists(), (yard.harness.root / "c").exists()) == (ran, ran)
     assert ("[not run because of that: echo y > b; echo z > c]" in result.text) != ran
     sandbox.close()
 
 
 async def test_a_file_that_the_person_names_is_not_hidden(floor: Floor) -> None:
-    desk = floor.desk
-    secret = desk.write("sub/.env", "TOKEN=hunter2")
+    harness = floor.harness
+    secret = harness.write("sub/.env", "TOKEN=hunter2")
     found = find(bubblewraps())
-    yard = Yard(floor, Sandbox(FileReach((desk.root,), readable=(secret,)), look=lambda: found))
-    assert (await yard.desk.run("shell", command="cat sub/.env")).text == "TOKEN=hunter2"
+    yard = Yard(floor, Sandbox(FileReach((harness.root,), readable=(secret,)), look=lambda: found))
+    assert (await yard.harness.run("shell", command="cat sub/.env")).text == "TOKEN=hunter2"
 
 
 async def test_limits_hold_inside(floor: Floor) -> None:
-    sandbox = sandbox_at(floor.desk)
+    sandbox = sandbox_at(floor.harness)
     yard = Yard(floor, sandbox, ProcessLimits(300_000_000, 1_000_000, 300))
-    result = await yard.desk.run("shell", command="head -c 3000000 /dev/zero > big; stat -c %s big; ulimit -u")
+    result = await yard.harness.run("shell", command="head -c 3000000 /dev/zero > big; stat -c %s big; ulimit -u")
     size, processes = result.text.split()[-2:]
     assert (int(size), int(processes) >= 300) == (1_000_000, True)
-    assert "MemoryError" in (await yard.desk.run("python", code="x = b'x' * 1_000_000_000")).text
+    assert "MemoryError" in (await yard.harness.run("python", code="x = b'x' * 1_000_000_000")).text
     sandbox.close()
 
 
 async def test_without_a_sandbox_that_is_required_nothing_runs(floor: Floor) -> None:
-    nothing = Sandbox(FileReach((floor.desk.root,)), "required", lambda: FoundSandbox(None, ("bwrap: not allowed",)))
+    nothing = Sandbox(FileReach((floor.harness.root,)), "required", lambda: FoundSandbox(None, ("bwrap: not allowed",)))
     yard = Yard(floor, nothing)
     for name, args in (("shell", {"command": "touch ran"}), ("python", {"code": "open('ran', 'w')"})):
-        result = await yard.desk.run(name, **args)
+        result = await yard.harness.run(name, **args)
         assert result.is_error
         assert "bwrap: not allowed" in result.text
         assert "Install bubblewrap" in result.text
-    assert not (floor.desk.root / "ran").exists()
+    assert not (floor.harness.root / "ran").exists()
 
 
 async def test_a_sandbox_that_breaks_is_told(floor: Floor) -> None:
-    broken = floor.desk.write("bwrap", "#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
+    broken = floor.harness.write("bwrap", "#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
     broken.chmod(0o755)
-    yard = Yard(floor, Sandbox(FileReach((floor.desk.root,)), look=lambda: FoundSandbox(Bubblewrap(str(broken)))))
-    result = await yard.desk.run("shell", command="echo out; touch ran")
+    yard = Yard(floor, Sandbox(FileReach((floor.harness.root,)), look=lambda: FoundSandbox(Bubblewrap(str(broken)))))
+    result = await yard.harness.run("shell", command="echo out; touch ran")
     assert "bwrap: no room" in result.text
-    assert not (floor.desk.root / "ran").exists()
+    assert not (floor.harness.root / "ran").exists()
 
 
 async def test_all_it_started_ends_with_it(yard: Yard) -> None:
-    desk = yard.desk
+    harness = yard.harness
     left = "setsid sleep 60 & (setsid sh -c 'sleep 60; sleep 60' &) ; echo kept"
-    result = await desk.run("shell", command=left)
+    result = await harness.run("shell", command=left)
     assert "left in the background: ended" in result.text
     await all_gone(yard.floor.tag)
-    timed = await desk.run("shell", command=f"{left}; sleep 60", timeout=3)
+    timed = await harness.run("shell", command=f"{left}; sleep 60", timeout=3)
     assert timed.text.endswith("Output so far (partial):\nkept")
     await all_gone(yard.floor.tag)
 
 
 async def test_an_end_of_the_supervisor_in_there_ends_the_rest(yard: Yard) -> None:
-    result = await yard.desk.run("shell", command="setsid sleep 60 & echo before; kill -9 $PPID; sleep 60")
+    result = await yard.harness.run("shell", command="setsid sleep 60 & echo before; kill -9 $PPID; sleep 60")
     assert result.is_error
     assert "before" in result.text
     await all_gone(yard.floor.tag)
 
 
 async def test_cancelling_ends_it(yard: Yard) -> None:
-    desk = yard.desk
+    harness = yard.harness
     use = ToolUse("call", "shell", {"command": "echo ready; sleep 60"})
-    running = asyncio.ensure_future(desk.tools["shell"].run(use.input, Call(use.id, desk.branch)))
-    await until_printed(desk, "ready")
+    running = asyncio.ensure_future(harness.tools["shell"].run(use.input, Call(use.id, harness.branch)))
+    await until_printed(harness, "ready")
     assert tagged(yard.floor.tag)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -359,10 +361,10 @@ async def test_cancelling_ends_it(yard: Yard) -> None:
 
 
 async def test_background_shells_run_there_too(yard: Yard) -> None:
-    result = await yard.desk.run("shell", command="echo x > /etc/ba-test; echo here > a", background=True)
+    result = await yard.harness.run("shell", command="echo x > /etc/ba-test; echo here > a", background=True)
     assert "in the sandbox" in result.text
     await yard.floor.ended(result.summary)
-    assert (yard.desk.root / "a").exists()
+    assert (yard.harness.root / "a").exists()
     assert not Path("/etc/ba-test").exists()
 
 
@@ -383,15 +385,15 @@ def own() -> str:
 
 
 async def test_workers_of_a_project_are_confined(floor: Floor) -> None:
-    desk = floor.desk
-    file = desk.write("own.py", OWN)
-    sandbox = sandbox_at(desk)
-    environment = {**desk.environment, "BA_TAG": floor.tag}
+    harness = floor.harness
+    file = harness.write("own.py", OWN)
+    sandbox = sandbox_at(harness)
+    environment = {**harness.environment, "BA_TAG": floor.tag}
     code = Code(str(file), digest=hashlib.sha256(file.read_bytes()).hexdigest())
-    pool = WorkerPool(code, WorkerSettings(desk.root, environment, {"fsize": 1_000_000}, sandbox.confine))
+    pool = WorkerPool(code, WorkerSettings(harness.root, environment, {"fsize": 1_000_000}, sandbox.confine))
     reply, _ = await pool.call("own", {}, print, keep=True)
     assert "Read-only file system 1000000" in str(reply)
-    assert (desk.root / "inside").exists()
+    assert (harness.root / "inside").exists()
     assert tagged(floor.tag)
     pool.close()
     await all_gone(floor.tag)

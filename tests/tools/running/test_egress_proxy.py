@@ -65,17 +65,19 @@ class Town:
         self.judged: list[str] = []
         self.kept: list[tuple[str, str]] = []
         self.looked_up: list[str] = []
-        desk = floor.desk
+        harness = floor.harness
         runner = CommandRunner(sandbox, None, lambda: self.network)
-        shell = Shell(desk.bash, {**desk.environment, "BA_TAG": floor.tag})
+        shell = Shell(harness.bash, {**harness.environment, "BA_TAG": floor.tag})
         self.network = NetworkAccess(
             self.judge, lambda rule, scope: self.kept.append((rule, scope)), REACH, self.resolve
         )
         tools = (
-            shell_tool(desk.definitions["shell"], desk.workspace, shell, floor.shells, runner),
-            python_tool(desk.definitions["python"], desk.workspace, shell, Python(None, runner=runner), floor.shells),
+            shell_tool(harness.definitions["shell"], harness.workspace, shell, floor.shells, runner),
+            python_tool(
+                harness.definitions["python"], harness.workspace, shell, Python(None, runner=runner), floor.shells
+            ),
         )
-        desk.tools = {**desk.tools, **{tool.name: within_guards(tool) for tool in tools}}
+        harness.tools = {**harness.tools, **{tool.name: within_guards(tool) for tool in tools}}
 
     def judge(self, address: WebAddress, call: Call) -> Allow | Deny | Ask:
         self.judged.append(address.host)
@@ -92,15 +94,15 @@ class Town:
             asked.append(question)
             return reply
 
-        self.floor.desk.answer = answer
+        self.floor.harness.answer = answer
         return asked
 
     async def get(self, *addresses: str) -> str:
         commands = (f"{sys.executable} -c '{GET}' {address} 2>&1 | tail -1 &" for address in addresses)
-        return (await self.floor.desk.run("shell", command=f"{' '.join(commands)} wait")).text
+        return (await self.floor.harness.run("shell", command=f"{' '.join(commands)} wait")).text
 
     def notes(self) -> list[tuple[str, str]]:
-        return [(event.verdict, event.by) for event in self.floor.desk.events if isinstance(event, Judged)]
+        return [(event.verdict, event.by) for event in self.floor.harness.events if isinstance(event, Judged)]
 
 
 REACH = AddressReach(("site.test",))
@@ -111,7 +113,7 @@ def town(floor: Floor) -> Iterator[Town]:
     found = find(bubblewraps())
     if found.mechanism is None:
         pytest.skip("; ".join(found.troubles))
-    sandbox = Sandbox(Sight((floor.desk.root,)), look=lambda: found)
+    sandbox = Sandbox(Sight((floor.harness.root,)), look=lambda: found)
     Site.seen = ()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
     serving = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
@@ -148,7 +150,7 @@ async def test_a_rule_needs_no_question_and_tunnels_stay_open(town: Town) -> Non
     town.verdict = Allow("shell_network(domain:site.test)")
     asked = town.answers(Reply("deny"))
     code = f"import sys; sys.argv = ['', '{town.port}']\n{TUNNEL}"
-    assert (await town.floor.desk.run("python", code=code)).text == "page /in?a=1\npage /in?a=1"
+    assert (await town.floor.harness.run("python", code=code)).text == "page /in?a=1\npage /in?a=1"
     assert (asked, town.notes()) == ([], [("allow", "rule")])
 
 
@@ -168,10 +170,10 @@ async def test_without_a_way_round(town: Town) -> None:
     alone = (
         f"{sys.executable} -c 'import socket; socket.create_connection((\"127.0.0.1\", {town.port}))' 2>&1 | tail -1"
     )
-    assert "refused" in (await town.floor.desk.run("shell", command=alone)).text
+    assert "refused" in (await town.floor.harness.run("shell", command=alone)).text
     assert "Denied by the rule @network" in await town.get(f"http://site.test:{town.port}/")
     odd = "import socket; s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n'); "
-    result = await town.floor.desk.run("python", code=f"{odd}print(s.recv(999).decode().split('\\r\\n')[0])")
+    result = await town.floor.harness.run("python", code=f"{odd}print(s.recv(999).decode().split('\\r\\n')[0])")
     assert result.text == "HTTP/1.1 400 ba does not pass this on: a proxy is given whole addresses"
     assert Site.seen == ()
 
@@ -179,7 +181,7 @@ async def test_without_a_way_round(town: Town) -> None:
 async def test_in_the_background_nobody_is_asked(town: Town) -> None:
     asked = town.answers(Reply("once"))
     command = f"{sys.executable} -c '{GET}' http://site.test:{town.port}/ 2>&1 | tail -1"
-    result = await town.floor.desk.run("shell", command=command, background=True)
+    result = await town.floor.harness.run("shell", command=command, background=True)
     await town.floor.ended(result.summary)
     assert "nobody can be asked" in town.floor.shells.output(result.summary)
     assert (asked, Site.seen) == ([], ())
@@ -198,15 +200,15 @@ class SlowPerson:
 
 
 def started(town: Town, command: str, seconds: int) -> tuple[SlowPerson, asyncio.Task[ToolResult]]:
-    person, shell = SlowPerson(), town.floor.desk.tools["shell"]
-    call = Call("slow", town.floor.desk.branch, consults=(person.consult,))
+    person, shell = SlowPerson(), town.floor.harness.tools["shell"]
+    call = Call("slow", town.floor.harness.branch, consults=(person.consult,))
     return person, asyncio.ensure_future(shell.run({"command": command, "timeout": seconds}, call))
 
 
 async def test_a_person_may_take_longer_than_the_command_has(town: Town) -> None:
     command = f"(sleep 3.2; echo late) & {sys.executable} -c '{GET}' http://site.test:{town.port}/slow; wait"
     call, running = started(town, command, 3)
-    await until_printed(town.floor.desk, "late")
+    await until_printed(town.floor.harness, "late")
     call.answered.set()
     assert (await running).text == "late\npage /slow"
 
@@ -214,7 +216,7 @@ async def test_a_person_may_take_longer_than_the_command_has(town: Town) -> None
 async def test_an_answer_that_comes_after_the_command_counts_for_the_next(town: Town) -> None:
     quick = GET.replace("timeout=8", "timeout=0.2")
     call, running = started(town, f"{sys.executable} -c '{quick}' http://site.test:{town.port}/ 2>&1 | tail -1", 30)
-    await until_printed(town.floor.desk, "timed out")
+    await until_printed(town.floor.harness, "timed out")
     call.answered.set()
     assert "timed out" in (await running).text
     assert (town.kept, Site.seen) == ([("shell_network(domain:site.test)", "always")], ())

@@ -16,25 +16,25 @@ from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.running.protected_review import ProtectedReview
-from tests.tools.conftest import Desk
+from tests.tools.conftest import Harness
 
 
 class Site:
-    """A desk whose shell is watched; what a command did before has left ``.envrc`` and another ``.npmrc``."""
+    """A harness whose shell is watched; what a command did before has left ``.envrc`` and another ``.npmrc``."""
 
-    def __init__(self, desk: Desk, aside: Path, *, asks: bool = True) -> None:
-        self.desk = desk
-        self.root = desk.root
-        desk.write(".npmrc", "before")
-        self.watch = ProtectedWatch(WorkspaceScan([desk.root]), PendingChanges(aside), desk.workspace.shown)
+    def __init__(self, harness: Harness, aside: Path, *, asks: bool = True) -> None:
+        self.harness = harness
+        self.root = harness.root
+        harness.write(".npmrc", "before")
+        self.watch = ProtectedWatch(WorkspaceScan([harness.root]), PendingChanges(aside), harness.workspace.shown)
         run = WatchedRun("make all", WORKING)
         self.watch.begin(run)
-        desk.write(".envrc", "evil")
-        desk.write(".npmrc", "evil")
+        harness.write(".envrc", "evil")
+        harness.write(".npmrc", "evil")
         self.watch.end(run)
         review = ProtectedReview(self.watch, lambda: asks)
-        gate = Gate(_allow, lambda rule, scope: None, lambda call: desk.root, settle=review.settle)
-        desk.tools["shell"] = permission(gate)(desk.tools["shell"])
+        gate = Gate(_allow, lambda rule, scope: None, lambda call: harness.root, settle=review.settle)
+        harness.tools["shell"] = permission(gate)(harness.tools["shell"])
         self.asked: list[Question] = []
 
     def answers(self, reply: Reply) -> None:
@@ -42,11 +42,11 @@ class Site:
             self.asked.append(question)
             return reply
 
-        self.desk.answer = answer
+        self.harness.answer = answer
 
     @property
     def notices(self) -> list[str]:
-        return [event.text for event in self.desk.events if isinstance(event, Notice)]
+        return [event.text for event in self.harness.events if isinstance(event, Notice)]
 
 
 def _allow(request: JudgedCall) -> Allow:
@@ -54,14 +54,14 @@ def _allow(request: JudgedCall) -> Allow:
 
 
 @pytest.fixture
-def site(desk: Desk, tmp_path: Path) -> Site:
-    return Site(desk, tmp_path / "aside")
+def site(harness: Harness, tmp_path: Path) -> Site:
+    return Site(harness, tmp_path / "aside")
 
 
 async def test_nothing_runs_unasked_before_the_person_has_decided(site: Site) -> None:
     site.answers(Reply("deny"))
     for _ in range(2):
-        refused = await site.desk.run("shell", command="echo ran")
+        refused = await site.harness.run("shell", command="echo ran")
         assert refused.is_error
         assert "created .envrc and changed .npmrc" in refused.text
     assert len(site.asked) == 2
@@ -77,19 +77,19 @@ async def test_nothing_runs_unasked_before_the_person_has_decided(site: Site) ->
 async def test_what_the_person_keeps_is_not_asked_about_again(site: Site) -> None:
     site.answers(Reply("text", text="Keep them"))
     for word in ("once", "twice"):
-        assert (await site.desk.run("shell", command=f"echo {word}")).text == word
+        assert (await site.harness.run("shell", command=f"echo {word}")).text == word
     assert len(site.asked) == 1
     assert (site.root / ".npmrc").read_text() == "evil"
 
 
 async def test_what_the_person_sets_aside_is_gone_before_the_command_runs(site: Site) -> None:
     site.answers(Reply("text", text="Set them aside"))
-    assert (await site.desk.run("shell", command="ls -A; cat .npmrc")).text == ".npmrc\nbefore"
+    assert (await site.harness.run("shell", command="ls -A; cat .npmrc")).text == ".npmrc\nbefore"
     assert len(site.asked) == 1
     assert "set aside in" in site.notices[0]
 
 
-async def test_where_nobody_is_asked_they_are_told(desk: Desk, tmp_path: Path) -> None:
-    site = Site(desk, tmp_path / "aside", asks=False)
-    assert (await site.desk.run("shell", command="echo ran")).text == "ran"
+async def test_where_nobody_is_asked_they_are_told(harness: Harness, tmp_path: Path) -> None:
+    site = Site(harness, tmp_path / "aside", asks=False)
+    assert (await site.harness.run("shell", command="echo ran")).text == "ran"
     assert site.notices == ["`make all` created .envrc and changed .npmrc."]

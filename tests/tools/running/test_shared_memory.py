@@ -45,25 +45,25 @@ input()
 
 @pytest.fixture
 def small(floor: Floor) -> Floor:
-    desk = floor.desk
-    shell = Shell(desk.bash, {**desk.environment, "BA_TAG": floor.tag}, limits=SMALL)
-    tool = shell_tool(desk.definitions["shell"], desk.workspace, shell, floor.shells)
+    harness = floor.harness
+    shell = Shell(harness.bash, {**harness.environment, "BA_TAG": floor.tag}, limits=SMALL)
+    tool = shell_tool(harness.definitions["shell"], harness.workspace, shell, floor.shells)
     floor.python = Python(limits=SMALL)
     floor.equip()
-    desk.tools = {**desk.tools, "shell": within_guards(tool)}
+    harness.tools = {**harness.tools, "shell": within_guards(tool)}
     return floor
 
 
 async def test_a_process_that_shares_more_than_it_may_is_ended_and_the_command_goes_on(small: Floor) -> None:
     python = shlex.join([sys.executable, "-c", GREEDY])
-    result = await small.desk.run("shell", command=f"{python} & wait $!; echo code $?")
+    result = await small.harness.run("shell", command=f"{python} & wait $!; echo code $?")
     assert "begun" in result.text
     assert "code 137" in result.text
     assert "a process was ended: more than 100.0 MB of memory (commands: memory_gb)" in result.text
 
 
 async def test_code_in_python_that_shares_too_much_is_ended(small: Floor) -> None:
-    result = await small.desk.run("python", code=GREEDY)
+    result = await small.harness.run("python", code=GREEDY)
     assert "more than 100.0 MB of memory" in result.text
 
 

@@ -11,7 +11,7 @@ from ba_tui.core.results import Table, ToolResult
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.web.links import extract_links_tool
-from tests.tools.conftest import Desk, answering_call
+from tests.tools.conftest import Harness, answering_call
 from tests.tools.web.web_server import Page, WebServer, redirect, web
 
 PAGE = """<title>T</title><base href="/docs/"><a href="a.html">First  page</a> <a href="a.html#part">again</a>
@@ -21,10 +21,10 @@ PAGE = """<title>T</title><base href="/docs/"><a href="a.html">First  page</a> <
 
 
 class Extractor:
-    def __init__(self, desk: Desk) -> None:
-        tool = extract_links_tool(desk.definitions["extract_links"], web())
+    def __init__(self, harness: Harness) -> None:
+        tool = extract_links_tool(harness.definitions["extract_links"], web())
         self.tool = output(validate(tool))
-        self.call = answering_call("call", desk.branch, desk)
+        self.call = answering_call("call", harness.branch, harness)
 
     async def __call__(self, **args: Any) -> ToolResult:
         return await self.tool.run(args, self.call)
@@ -36,8 +36,8 @@ class Extractor:
 
 
 @pytest.fixture
-async def extract(desk: Desk) -> Extractor:
-    return Extractor(desk)
+async def extract(harness: Harness) -> Extractor:
+    return Extractor(harness)
 
 
 @pytest.fixture

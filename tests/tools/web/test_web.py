@@ -23,7 +23,7 @@ from ba_tui.tools.web.addresses import AddressReach
 from ba_tui.tools.web.client import WebClient, WebLimits
 from ba_tui.tools.web.fetch import web_fetch_tool
 from ba_tui.tools.web.pages import retry_after
-from tests.tools.conftest import Desk, answering_call
+from tests.tools.conftest import Harness, answering_call
 from tests.tools.web.web_server import OddServer, Page, WebServer, names, redirect, web
 
 ARTICLE = """<!doctype html><html><head><title>A &amp; B</title><meta name="description" content="About B">
@@ -33,20 +33,20 @@ ARTICLE = """<!doctype html><html><head><title>A &amp; B</title><meta name="desc
 
 
 class Fetcher:
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.call = answering_call("call", desk.branch, desk)
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.call = answering_call("call", harness.branch, harness)
 
     def tool(self, way: WebClient) -> Tool:
-        return web_fetch_tool(self.desk.definitions["web_fetch"], way)
+        return web_fetch_tool(self.harness.definitions["web_fetch"], way)
 
     async def __call__(self, url: str, way: WebClient | None = None, **args: Any) -> ToolResult:
         return await output(validate(self.tool(way or web()))).run({"url": url, **args}, self.call)
 
 
 @pytest.fixture
-async def fetch(desk: Desk) -> Fetcher:
-    return Fetcher(desk)
+async def fetch(harness: Harness) -> Fetcher:
+    return Fetcher(harness)
 
 
 @pytest.fixture
@@ -394,4 +394,4 @@ async def test_failures_raise_ours_only(fetch: Fetcher) -> None:
     tool = fetch.tool(web(resolve=names(("none.example", ()))))
     with pytest.raises(Failed, match="has no address"):
         await tool.run({"url": "http://none.example/"}, fetch.call)
-    assert not [event for event in fetch.desk.events if isinstance(event, ToolProgress)]
+    assert not [event for event in fetch.harness.events if isinstance(event, ToolProgress)]

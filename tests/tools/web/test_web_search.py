@@ -16,7 +16,7 @@ from ba_tui.tools.web.addresses import AddressReach
 from ba_tui.tools.web.client import WebClient
 from ba_tui.tools.web.declarations import SearchChoice
 from ba_tui.tools.web.search import web_search_tool
-from tests.tools.conftest import Desk, answering_call
+from tests.tools.conftest import Harness, answering_call
 from tests.tools.web.web_server import Page, Request, WebServer, names, web
 
 KEYS: Mapping[str, str] = {
@@ -69,10 +69,10 @@ DUCK = f"""<html><body><div id="links" class="results">
 
 
 class Searcher:
-    def __init__(self, desk: Desk, server: WebServer) -> None:
-        self.desk = desk
+    def __init__(self, harness: Harness, server: WebServer) -> None:
+        self.harness = harness
         self.server = server
-        self.call = answering_call("call", desk.branch, desk)
+        self.call = answering_call("call", harness.branch, harness)
         # No address of this machine may be reached but the server that the settings name.
         self.web: WebClient = web(reach=AddressReach(), resolve=names(("search.example", ("127.0.0.1",))))
 
@@ -81,7 +81,7 @@ class Searcher:
     ) -> ToolResult:
         address = self.server.url("/", "127.0.0.1") if url is None else url
         choice = SearchChoice(backend, address, env, KEYS)
-        tool = web_search_tool(self.desk.definitions["web_search"], self.web, choice)
+        tool = web_search_tool(self.harness.definitions["web_search"], self.web, choice)
         return await output(validate(tool)).run({"query": query, **args}, self.call)
 
 
@@ -92,8 +92,8 @@ async def server() -> AsyncIterator[WebServer]:
 
 
 @pytest.fixture
-async def search(desk: Desk, server: WebServer) -> Searcher:
-    return Searcher(desk, server)
+async def search(harness: Harness, server: WebServer) -> Searcher:
+    return Searcher(harness, server)
 
 
 def asked(request: Request) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-BROWSING = "↑ ↓ scroll · j k choose · Enter opens · Space unfolds · y copies · Tab back"
+BROWSING = "↑ ↓ choose · Enter opens · Space unfolds · Ctrl+Y copies · Ctrl+F finds"
 BROWSED = 8.0
 """Seconds for which the line stays."""
 
@@ -82,12 +82,13 @@ async def escape(chat: Actions, _: str) -> None:
     composer = chat.composer
     if composer.close_popup():
         return
-    if chat.ask and chat.ask.waiting:
-        # It answers its own Esc; this one was pressed elsewhere.
+    asked = chat.ask and chat.ask.waiting
+    if chat.ask and asked and not composer.text:
+        # The question answers its own Esc; this one was pressed elsewhere.
         chat.ask.focus()
     elif await chat.main_area.close_inspector():
         composer.prompt.focus()
-    elif chat.turns.cancel():
+    elif not asked and chat.turns.cancel():
         return
     elif not composer.prompt.has_focus:
         composer.prompt.focus()

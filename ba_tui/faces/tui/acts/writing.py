@@ -1,16 +1,69 @@
-"""What the person wrote, beyond the end of ba: prompts of earlier days, the draft, and prompts that wait."""
+"""What the person writes: it goes to the input wherever the focus is, and it outlives ba.
+
+That is prompts of earlier days, the draft, and prompts that wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import cache
+from typing import Protocol, runtime_checkable
 
+from textual.events import Key, Paste
+from textual.screen import Screen
+
+from ba_tui.core.errors import BaError
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.acts.port import Actions
-from ba_tui.faces.tui.drafts import DraftStore, SavedInput
+from ba_tui.faces.tui.acts.port import Actions, PaneActions
+from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.widgets.text_fields import is_text
 from ba_tui.resources import places
+
+
+@runtime_checkable
+class Searchable(Protocol):
+    """A pane with a search of its own; ``searching`` while what is typed goes there."""
+
+    @property
+    def searching(self) -> bool: ...
+
+    def action_search(self) -> None: ...
+
+
+def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -> bool:
+    """Give the input the focus before it gets ``event``, when that is text and the focused widget takes none.
+
+    Called before the event is on its way: whatever is typed behind it follows it in order. Returns True when the event
+    is on its way by itself and must not be delivered.
+    """
+    prompt, here = chat.composer.prompt, screen.focused
+    if here is prompt:
+        return False
+    if isinstance(here, Searchable):
+        if isinstance(event, Key) and event.key == "ctrl+f":
+            here.action_search()
+        if here.searching:
+            return False
+    asked = chat.ask and here and chat.ask in here.ancestors_with_self
+    if isinstance(event, Key) and not (is_text(event) if asked else begins_word(event)):
+        if chat.ask and asked:
+            chat.ask.release()
+        return False
+    if chat.ask and asked:
+        before = chat.ask.word(event)
+        if before is None:
+            return isinstance(event, Key) and chat.ask.hold_back(event)
+        for key in before:
+            prompt.post_message(Key(key.key, key.character))
+    screen.set_focus(prompt)
+    return False
+
+
+def begins_word(key: Key) -> bool:
+    return is_text(key) and not (key.character or "").isspace()
 
 
 def keep_early(chat: Actions) -> None:
@@ -21,21 +74,62 @@ def keep_early(chat: Actions) -> None:
         chat.composer.drafts = DraftStore(places().state, chat.session.cwd)
 
 
-async def begin(chat: Actions) -> tuple[DraftStore, SavedInput]:
-    """Give the input its history; returns where the session keeps drafts, and what was left in its folder."""
-    state = places().state
-    history, drafts = PromptHistory(state), DraftStore(state, chat.session.cwd)
+async def begin(chat: Actions) -> tuple[DraftStore, LeftBehind]:
+    """Give the input its history; returns where the open session keeps drafts, and what was left."""
+    history = PromptHistory(places().state)
     await asyncio.to_thread(history.load)
-    saved = await asyncio.to_thread(drafts.take_over)
+    left = await _drafts_of(chat, history)
     chat.composer.begin(history)
-    return drafts, saved
+    return left
 
 
-def bring_back(chat: Actions, drafts: DraftStore, saved: SavedInput) -> None:
+async def _drafts_of(chat: Actions, history: PromptHistory) -> tuple[DraftStore, LeftBehind]:
+    services, conversation = chat.session.live
+    drafts = DraftStore(places().state, conversation.cwd, conversation.id)
+
+    @cache
+    def ids() -> frozenset[str] | None:
+        try:
+            return frozenset(info.id for info in services.library.sessions())
+        except BaError:
+            return None
+
+    def begun(id: str) -> bool:
+        known = ids()
+        # What can't be told may be one: its draft stays where it is.
+        return known is None or id in known
+
+    return drafts, await asyncio.to_thread(drafts.take_over, begun, history.shelve)
+
+
+async def follow_session(chat: Actions) -> None:
+    """Keep what is unsent with the session that is open now. What was written in another one stays with that; a new
+    session takes along what is in the input."""
+    _, conversation = chat.session.live
+    before, history = chat.composer.drafts, chat.composer.history
+    if before is None or history is None or before.session == conversation.id:
+        return
+    if chat.session.started:
+        before.current = SavedInput(chat.composer.text, tuple(chat.turns.unsent))
+        await asyncio.to_thread(before.close)
+        chat.composer.drafts = None
+        chat.composer.prompt.reset()
+        chat.turns.forget()
+    bring_back(chat, *await _drafts_of(chat, history))
+
+
+def bring_back(chat: Actions, drafts: DraftStore, left: LeftBehind) -> None:
     """The draft stands in the input again, or in the history when there is another by now; the prompts wait again.
 
     From now on ``drafts`` keeps them.
     """
+    saved = left.own
+    if left.texts and not chat.session.started and chat.session.start.resume == "last":
+        # There is no session to continue, so this is where the person left off.
+        chat.composer.put_back(left.texts[-1])
+    elif left.texts:
+        words = f"{count(len(left.texts), 'unsent text')} from a session that never began"
+        chat.tell(Notice(f"Saved to the history: {words}.", hint="Press Up to get it back."))
     if saved.draft.strip() and not chat.composer.text and not chat.session.start.prompt:
         chat.composer.put_back(saved.draft)
     else:

@@ -15,10 +15,15 @@ from textual.events import Key
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.graphemes import without_last
 from ba_tui.faces.tui.inspector.model import Whole
 
 HITS = 500
 """Lines with a hit that are looked up at a time."""
+NEXT = frozenset({"n", "enter", "down"})
+PREVIOUS = frozenset({"N", "shift+enter", "up"})
+LETTER_KEYS = "n next  N previous  / other words  Esc closes "
+OTHER_KEYS = "Enter next  ↑ previous  Ctrl+F other words  Esc closes "
 
 
 class SearchHit:
@@ -29,7 +34,8 @@ class SearchHit:
         self.pattern: re.Pattern[str] | None = None
         self.due = False
         self._whole = whole
-        self._typing = True
+        self.typing = True
+        """Whether letters are words to look for; False once they are looked for."""
         self._lines: list[int] = []
         self._all = False
         self._at = -1
@@ -43,17 +49,14 @@ class SearchHit:
 
     def typed(self, event: Key) -> bool:
         """Take one key; False when it is none of the search's."""
-        if not self._typing:
-            if event.key not in {"n", "N", "slash"}:
+        if not self.typing:
+            if event.key not in NEXT | PREVIOUS:
                 return False
-            if event.key == "slash":
-                self._typing = True
-            else:
-                self._by, self.due = (1 if event.key == "n" else -1), True
+            self._by, self.due = (1 if event.key in NEXT else -1), True
         elif event.key == "enter":
             self._begin()
         elif event.key in {"backspace", "ctrl+h"}:
-            self.words = self.words[:-1]
+            self.words = without_last(self.words)
         elif event.key == "ctrl+u":
             self.words = ""
         elif event.character and event.is_printable:
@@ -63,7 +66,7 @@ class SearchHit:
         return True
 
     def _begin(self) -> None:
-        self._typing, self._lines, self._all, self._at, self._by, self._fault = False, [], False, -1, 0, ""
+        self.typing, self._lines, self._all, self._at, self._by, self._fault = False, [], False, -1, 0, ""
         parts = [re.escape(word) for word in self.words.split()]
         self.pattern = re.compile("|".join(parts), re.IGNORECASE) if parts else None
         self.due = bool(parts)
@@ -93,13 +96,14 @@ class SearchHit:
         self._lines += [hit.line for hit in hits]
         self._all = len(hits) < HITS
 
-    def bar(self, width: int) -> str:
-        """What stands below while searching."""
+    def bar(self, width: int, *, letters: bool) -> str:
+        """What stands below while searching; with the keys that are ``letters`` where those are keys."""
         words = paintable(self.words, newlines=False)
-        if self._typing:
+        if self.typing:
             text, keys = f" Find: {words}_", "Enter finds  Esc closes "
         else:
-            text, keys = f" Find: {words}  {self._tally()}", "n next  N previous  / other words  Esc closes "
+            text = f" Find: {words}  {self._tally()}"
+            keys = LETTER_KEYS if letters else OTHER_KEYS
         return text.ljust(width - len(keys)) + keys if len(text) + len(keys) < width else text
 
     def _tally(self) -> str:

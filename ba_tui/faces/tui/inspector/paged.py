@@ -37,7 +37,9 @@ SELECTED = 10_000
 
 
 class Paged(RowView):
-    """Line by line. ``failed`` is shown, with the reason before it, when the result can't be read any more."""
+    """Line by line. ``failed`` is shown, with the reason before it, when the result can't be read any more.
+    ``letters``: single letters are keys.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "sideways(-20)", "Left", show=False),
@@ -51,8 +53,9 @@ class Paged(RowView):
             super().__init__()
             self.artifact = artifact
 
-    def __init__(self, whole: Whole, failed: str = "", *, id: str | None = None) -> None:
+    def __init__(self, whole: Whole, failed: str = "", *, letters: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._letters = letters
         self.whole = whole
         self.finding: SearchHit | None = None
         self._failed = failed
@@ -186,7 +189,8 @@ class Paged(RowView):
             return super().render_line(y)
         if self.finding and y == self.scrollable_content_region.height - 1:
             style = self._style("selected")
-            return Strip([Segment(self.finding.bar(self._width), style)]).adjust_cell_length(self._width, style)
+            words = self.finding.bar(self._width, letters=self._letters)
+            return Strip([Segment(words, style)]).adjust_cell_length(self._width, style)
         window = self._window()
         if y >= len(window.lines):
             return Strip.blank(self._width, self._style(""))
@@ -201,13 +205,27 @@ class Paged(RowView):
 
     # Keys
 
+    @property
+    def searching(self) -> bool:
+        """Whether what is typed goes to the search."""
+        return self.finding is not None and self.finding.typing
+
+    def action_search(self) -> None:
+        """Open the search, or take other words."""
+        if self._ready and self.finding is None:
+            self.finding = SearchHit(self.whole)
+            self.refresh()
+        elif self.finding:
+            self.finding.typing = True
+            self.refresh()
+
     async def _on_key(self, event: events.Key) -> None:
         if not self._ready:
             return
-        if self.finding is None:
-            if event.key != "slash":
-                return
-            self.finding = SearchHit(self.whole)
+        if event.key == "ctrl+f" or (event.key == "slash" and not self.searching):
+            self.action_search()
+        elif self.finding is None:
+            return
         elif event.key == "escape":
             self.finding = None
         elif not self.finding.typed(event):

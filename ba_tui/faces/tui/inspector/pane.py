@@ -38,6 +38,7 @@ MOST = 1_000_000
 WIDE = 120
 """Columns from which a diff opens side by side."""
 MUTED = "$text-muted"
+BESIDE = {"y": "Ctrl+Y", "/": "Ctrl+F"}
 STATE_COLOURS: dict[CallState, str] = {
     "ok": "$text-success",
     "failed": "$text-error",
@@ -48,7 +49,10 @@ STATE_COLOURS: dict[CallState, str] = {
 
 
 class Inspector(Widget):
-    """Arguments above, result below. ``show`` replaces both."""
+    """Arguments above, result below. ``show`` replaces both.
+
+    ``beside``: it stands beside the conversation, where single letters go to the input and are no keys.
+    """
 
     DEFAULT_CSS = """
     Inspector {
@@ -67,10 +71,11 @@ class Inspector(Widget):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Close"),
-        Binding("y", "copy", "Copy"),
-        Binding("w", "wrap", "Wrap"),
-        Binding("d", "split", "Side by side"),
-        Binding("v", "other_view", "Whole text"),
+        Binding("enter", "full_screen", "Full screen", show=False),
+        Binding("ctrl+y,y", "copy", "Copy"),
+        Binding("alt+w,w", "wrap", "Wrap"),
+        Binding("alt+d,d", "split", "Side by side"),
+        Binding("alt+v,v", "other_view", "Whole text"),
         Binding("tab", "other_part", "Other part", show=False),
     ]
 
@@ -80,8 +85,9 @@ class Inspector(Widget):
     class Closed(Message):
         """The person wants it away."""
 
-    def __init__(self, inspected: Inspected | None = None, *, id: str | None = None) -> None:
+    def __init__(self, inspected: Inspected | None = None, *, beside: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._beside = beside
         self.inspected = inspected or Inspected("")
         self._shown_split: bool | None = None
         self._in_pages = False
@@ -139,7 +145,7 @@ class Inspector(Widget):
         if inspected.whole and self._in_pages:
             from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
 
-            await place.mount(Paged(inspected.whole, inspected.text, id="sheet"))
+            await place.mount(Paged(inspected.whole, inspected.text, letters=not self._beside, id="sheet"))
         elif inspected.display and (make := renderer_of(inspected.display).widget):
             await place.mount(make(inspected.display))
         else:
@@ -149,7 +155,13 @@ class Inspector(Widget):
 
     def _say_keys(self) -> None:
         keys = _keys(self.inspected, in_pages=self._in_pages, split=self._split)
-        self.query_one(".keys", Static).update(keys)
+        if self._beside:
+            keys = ["Esc close", "Enter full screen", *map(_alternative, keys[1:])]
+        self.query_one(".keys", Static).update(" · ".join(keys))
+
+    def action_full_screen(self) -> None:
+        if self._beside:
+            self.app.push_screen(InspectorScreen(self.inspected))  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     async def action_other_view(self) -> None:
         """Between what the conversation holds and the whole."""
@@ -268,7 +280,13 @@ def _title(inspected: Inspected, width: int) -> Content:
     return name.truncate(max(width // 3, width - facts.cell_length), ellipsis=True) + facts
 
 
-def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> str:
+def _alternative(keys: str) -> str:
+    """A key of the full screen and what it does, as it is beside the conversation."""
+    letter, does = keys.split(" ", 1)
+    return f"{BESIDE.get(letter, f'Alt+{letter.upper()}')} {does}"
+
+
+def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> list[str]:
     keys = ["Esc close", "y copy"]
     if in_pages or not (inspected.display and renderer_of(inspected.display).widget):
         keys.append("w wrap")
@@ -278,7 +296,7 @@ def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> str:
         keys.append("d one below the other" if split else "d side by side")
     if inspected.whole:
         keys.append("v short form" if in_pages else "v whole text")
-    return " · ".join(keys)
+    return keys
 
 
 def spell(seconds: float) -> str:

@@ -117,13 +117,13 @@ class ChatScreen(Screen[None]):
         if (told := await trust.settle(self, notices)) is None:
             return
         start = self.session.start
-        drafts, saved = await writing.begin(self)
+        left = await writing.begin(self)
         await self.show_session()
         for notice in (*told, *self.session.untold):
             self.tell(notice)
         if start.prompt:
             self.turns.waiting.appendleft(start.prompt)
-        writing.bring_back(self, drafts, saved)
+        writing.bring_back(self, *left)
         self.turns.ready = True
         await self.check_setup()
         if start.resume == "pick":
@@ -164,6 +164,7 @@ class ChatScreen(Screen[None]):
         self.show_facts()
         if self.turns.ready:
             self._load_commands()
+            await writing.follow_session(self)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
 
@@ -284,14 +285,15 @@ class ChatScreen(Screen[None]):
     @on(Paste)
     @on(Key)
     def _untaken(self, event: Key | Paste) -> None:
-        """Letters that nobody took are words all the same."""
+        """What came before the input had the focus."""
         if self.early is not None:
             self.early.append(event)
-        elif isinstance(event, Key) and event.character and event.is_printable:
-            apart = self.focused is not None and self.main_area in self.focused.ancestors
-            free = apart and event.key not in self.active_bindings
-            if free or self.focused in (None, self.composer.prompt):
-                self.composer.prompt.focus().insert(event.character)
+
+    @on(Composer.Filled)
+    def _filled(self, event: Composer.Filled) -> None:
+        event.stop()
+        if self.ask:
+            self.ask.input_changed()
 
     @on(Composer.QueueWanted)
     def _edit_queued(self) -> None:

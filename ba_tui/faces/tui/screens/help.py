@@ -20,12 +20,18 @@ WRITING = (
     ("@", "Complete a file, folder, skill, tool or session"),
     ("/", "Complete a command"),
     ("?, empty", "Keys and commands"),
-    ("Tab", "To the conversation and back"),
+    ("Tab", "Switch between input and conversation; words typed there go to the input"),
     ("Ctrl+C", "Copy the selection, else interrupt, else clear; twice quits"),
     ("Ctrl+D", "Quit when the input is empty"),
     ("Ctrl+P", "All commands by name"),
 )
 NAMES = {"underscore": "_", "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc"}
+BESIDE = (
+    ("Enter", "Show it on the full screen"),
+    ("Ctrl+Y", "Copy it"),
+    ("Alt+W  Alt+D", "Wrap lines; show a diff side by side"),
+    ("Alt+V  Ctrl+F", "Show the whole text; search it"),
+)
 ASKED = (
     ("e", "Edit the arguments first"),
     ("d", "Full diff or full text; of a diff, which changes to accept"),
@@ -57,6 +63,7 @@ class HelpScreen(ReportPane):
         rows += [ReportRow((spelled(command.keys), command.summary)) for command in bundled if command.keys]
         for title, widget in widgets.items():
             rows += [heading(title), *_bound(widget)]
+        rows += [heading("In a result beside the conversation"), *map(ReportRow, BESIDE)]
         super().__init__("Help", "", rows)
 
 

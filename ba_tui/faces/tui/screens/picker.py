@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
 LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 """Rows from which a sheet has room for margins."""
@@ -73,7 +74,7 @@ class Picker(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static(self.heading, classes="title", markup=False)
-            yield Input(placeholder="Type to search", compact=True, select_on_focus=False)
+            yield ClusterInput(placeholder="Type to search", compact=True, select_on_focus=False)
             yield OptionList(compact=True, markup=False)
             yield Static(self.keys, classes="keys", markup=False)
 

@@ -19,6 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.widgets.ask_answers import rule_fault
+from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
 T = TypeVar("T", bound=str)
 VERDICTS: Sequence[RuleVerdict] = ("deny", "ask", "allow")
@@ -100,7 +101,7 @@ class RuleForm(ModalScreen[ChosenRule | None]):
         text = self._line.rule if self._line else ""
         with Vertical(classes="sheet"):
             yield Static("Change a rule" if self._line else "A new rule", classes="title", markup=False)
-            yield Input(text, placeholder="shell(git status:*)", compact=True, select_on_focus=False)
+            yield ClusterInput(text, placeholder="shell(git status:*)", compact=True, select_on_focus=False)
             yield self._verdict
             yield self._scope
             yield Static(KEYS, classes="keys", markup=False)

@@ -28,6 +28,7 @@ from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.screens.picker import LOW
 from ba_tui.faces.tui.transcript.view import TranscriptView
+from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
 MEANING: dict[SkillState, str] = {
     "active": "Active: its instructions hold now.",
@@ -51,6 +52,9 @@ class SkillText(TranscriptView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False),
         Binding("k", "scroll_up", "Up", show=False),
+        Binding("g", "scroll_home", "First line", show=False),
+        Binding("G", "scroll_end", "Last line", show=False),
+        Binding("y", "copy", "Copy", show=False),
         Binding("space", "page_down", "Page down", show=False),
     ]
 
@@ -98,7 +102,7 @@ class SkillPage(ModalScreen[None]):
         with Vertical(classes="sheet"):
             yield Static(painted(self._skill.id), classes="title", markup=False)
             yield SkillText()
-            yield Input(placeholder="Parameters, if it takes any", compact=True, select_on_focus=False)
+            yield ClusterInput(placeholder="Parameters, if it takes any", compact=True, select_on_focus=False)
             yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:

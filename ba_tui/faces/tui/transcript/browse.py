@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.scrollbar import ScrollDown, ScrollUp
 
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.graphemes import without_last
 from ba_tui.faces.tui.transcript import style
 from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition
 from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
@@ -69,9 +70,16 @@ class Browsing(TranscriptPane):
         self._transcript.lay(at, 0)
         self._show()
 
+    @property
+    def searching(self) -> bool:
+        """Whether what is typed goes to the search."""
+        return self.search is not None
+
     def action_search(self) -> None:
-        self.search = TranscriptSearch()
-        self._show()
+        """Open the search, unless it is open."""
+        if self.search is None:
+            self.search = TranscriptSearch()
+            self._show()
 
     def find(self, query: str, by: int = 0) -> None:
         """Search for ``query``; ``by`` goes on to the next (1) or previous (-1) hit."""
@@ -102,7 +110,7 @@ class Browsing(TranscriptPane):
     async def _on_key(self, event: events.Key) -> None:
         if self.search is None:
             if event.key == "ctrl+f":
-                # At once: through a binding, letters typed right behind it would still move the cursor.
+                # At once: a binding would run after the letters that were typed right behind it.
                 event.stop()
                 event.prevent_default()
                 self.action_search()
@@ -116,7 +124,7 @@ class Browsing(TranscriptPane):
         elif key in ("down", "shift+enter"):
             self.find(query, 1)
         elif key in ("backspace", "ctrl+h"):
-            self.find(query[:-1])
+            self.find(without_last(query))
         elif key == "ctrl+u":
             self.find("")
         elif event.character and event.is_printable:
@@ -126,7 +134,7 @@ class Browsing(TranscriptPane):
         event.stop()
         event.prevent_default()
 
-    def on_paste(self, event: events.Paste) -> None:
+    def _on_paste(self, event: events.Paste) -> None:
         if self.search is not None:
             event.stop()
             self.find(self.search.query + " ".join(event.text.split()))

@@ -68,12 +68,14 @@ TranscriptView {
 """
 
 BINDINGS: list[BindingType] = [
-    Binding("j,n", "record(1)", "Next record", show=False),
-    Binding("k,p", "record(-1)", "Previous record", show=False),
+    Binding("down", "record(1)", "Next record", show=False),
+    Binding("up", "record(-1)", "Previous record", show=False),
+    Binding("shift+down", "scroll_down", "Scroll down one line", show=False),
+    Binding("shift+up", "scroll_up", "Scroll up one line", show=False),
     Binding("enter,ctrl+o", "open", "Open it in full", show=False),
     Binding("space", "expand", "Unfold it, or fold it", show=False),
-    Binding("y", "copy", "Copy its source", show=False),
-    Binding("g", "scroll_home", "First line", show=False),
-    Binding("G", "scroll_end", "Newest line", show=False),
+    Binding("ctrl+y", "copy", "Copy its source", show=False),
+    Binding("home", "scroll_home", "First line", show=False),
+    Binding("end", "scroll_end", "Newest line", show=False),
     Binding("ctrl+f", "search", "Search", show=False),
 ]

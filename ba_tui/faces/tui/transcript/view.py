@@ -36,11 +36,12 @@ class TranscriptView(Browsing, can_focus=True):
 
     | Key | Does |
     | :- | :- |
-    | j, n / k, p | next, previous record |
+    | down / up | next, previous record |
+    | shift+down / shift+up | scroll one line |
     | enter, ctrl+o | open in the inspector |
     | space | expand in place |
-    | y | copy the source text |
-    | g, home / G, end | first, last line |
+    | ctrl+y | copy the source text |
+    | home / end | first, last line |
     | ctrl+f | search |
     """
 

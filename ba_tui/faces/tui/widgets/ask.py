@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from textual import on
 from textual.content import Content
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
@@ -16,6 +17,10 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.widgets.ask_body import heading, time_left
 from ba_tui.faces.tui.widgets.ask_form import AskForm
+from ba_tui.faces.tui.widgets.text_fields import is_text
+
+LETTER = 0.15
+"""Seconds for which a letter waits for the next one of a word before it answers."""
 
 
 @frozen
@@ -55,14 +60,21 @@ class AskPanel(Widget):
             self.reply = reply
             self.interrupt = interrupt
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, writing: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``writing``: whether the input holds text; answer keys wait meanwhile."""
         super().__init__()
+        self._writing = writing
         self._clock = clock
         self._queue: deque[WaitingQuestion] = deque()
         self._done = 0
         self._form: AskForm | None = None
         self._came_from: Widget | None = None
         self._tick: Timer | None = None
+        self._letter: Key | None = None
+        """A letter that answers unless another one follows it at once."""
+        self._letter_timer: Timer | None = None
 
     @property
     def waiting(self) -> int:
@@ -76,6 +88,48 @@ class AskPanel(Widget):
             self._came_from = self.screen.focused
             self._open()
         self._count()
+
+    def input_changed(self) -> None:
+        """The input holds text from now on, or none any more: then the question gets the keys."""
+        if self._form is None:
+            return
+        mine = self._form.has_focus
+        self._form.input_changed()
+        if self._writing() and mine and self._came_from is not None:
+            self._came_from.focus()
+        elif not self._writing() and self.screen.focused in (None, self._came_from):
+            self._form.focus()
+
+    def word(self, event: Key | Paste) -> list[Key] | None:
+        """Return the letters that go to the input before ``event``; None when that is for the question."""
+        first = self._take_letter()
+        if first and isinstance(event, Key) and is_text(event) and event.character != first.character:
+            return [first]
+        self._deliver(first)
+        return self._form.word(event) if self._form else []
+
+    def hold_back(self, key: Key) -> bool:
+        """Keep a letter that answers for a moment: it may begin a word. False when ``key`` is none."""
+        if self._form is None or not self._form.answers(key):
+            return False
+        self._letter = key
+        self._letter_timer = self.set_timer(LETTER, self.release)
+        return True
+
+    def release(self) -> None:
+        """Let the letter answer that was held back."""
+        self._deliver(self._take_letter())
+
+    def _take_letter(self) -> Key | None:
+        letter, self._letter = self._letter, None
+        if self._letter_timer:
+            self._letter_timer.stop()
+            self._letter_timer = None
+        return letter
+
+    def _deliver(self, letter: Key | None) -> None:
+        if letter and self._form:
+            self._form.post_message(Key(letter.key, letter.character))
 
     def withdraw(self, ask_id: str) -> None:
         """Take a question away that needs no answer any more."""
@@ -110,7 +164,7 @@ class AskPanel(Widget):
             self._form = None
         if self._queue:
             first = self._queue[0]
-            self._form = AskForm(first.question, first.agent, self._clock)
+            self._form = AskForm(first.question, first.agent, self._clock, self._writing)
             self.display = True
             self.mount(self._form)
             return

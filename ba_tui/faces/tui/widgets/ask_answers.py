@@ -17,6 +17,8 @@ Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"
 
 EDIT_HINT = "e edit the arguments first"
 FULL_HINT = "d full diff or full text"
+WRITING = "Answer keys wait while the input holds text: Enter queues it, Esc Esc clears."
+WRITING_LOW = "Answer keys wait: the input holds text."
 NO_RULE = " · asked each time: no rule is narrow enough"
 RULE = regex(r"[\w.*:-]+(\(.+\))?")
 

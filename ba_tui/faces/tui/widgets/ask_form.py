@@ -27,14 +27,13 @@ from ba_tui.faces.tui.widgets.ask_edit import ArgumentDraft, Chosen, accepted, d
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput
 from ba_tui.faces.tui.widgets.ask_layout import AskLayout
 from ba_tui.faces.tui.widgets.ask_preview import QuestionPreview
+from ba_tui.faces.tui.widgets.ask_typing import RECENT, TypeAhead
 
-IGNORED = 0.5
-"""Seconds in which keys are ignored: they were meant for something else."""
 PASSING = {"pageup", "pagedown", "shift+tab"}
 
 
 class AskForm(AskLayout, can_focus=True):
-    """``clock`` in seconds; it counts from the moment the form is made."""
+    """``clock`` in seconds; it counts from the moment the form is made. ``writing``: whether the input holds text."""
 
     class Done(Message):
         """The person's answer."""
@@ -45,10 +44,11 @@ class AskForm(AskLayout, can_focus=True):
             self.reply = reply
             self.interrupt = interrupt
 
-    def __init__(self, question: Question, agent: str, clock: Callable[[], float]) -> None:
-        super().__init__(question, agent)
+    def __init__(self, question: Question, agent: str, clock: Callable[[], float], writing: Callable[[], bool]) -> None:
+        super().__init__(question, agent, writing)
         self._clock = clock
         self._shown_at = clock()
+        self._early = TypeAhead()
         self._draft = ArgumentDraft(None, "")
         self._full: ModalScreen[Chosen | None] | ModalScreen[None] | None = None
 
@@ -56,8 +56,39 @@ class AskForm(AskLayout, can_focus=True):
         self.set_class(self.question.kind == "permission", "-permission")
         self.query_one(QuestionPreview).ask(self.question)
         self._paint()
-        self.focus()
+        self.input_changed()
+        if not self._input_holds_text():
+            self.focus()
         self.watch(self.screen, "stack_updates", self._came_into_sight, init=False)
+
+    def input_changed(self) -> None:
+        """Answers wait while the input holds text, and for a moment after it."""
+        self.can_focus = not self._input_holds_text()
+        self._shown_at = self._clock()
+        self._fit()
+
+    def word(self, event: events.Key | events.Paste) -> list[events.Key] | None:
+        """Return the letters that go to the input before ``event``; None when that is for the question.
+
+        Whatever answers nothing is for the input, and so is a word that was begun before the question was read.
+        """
+        if self._writing.field is not None:
+            return None
+        if isinstance(event, events.Paste) or self._input_holds_text():
+            return []
+        answers = self._answers_with(event.key) or (self._only_words and not self._held)
+        return self._early.word(event, answers=answers, held=self._held, now=self._clock())
+
+    def answers(self, key: events.Key) -> bool:
+        """Return whether ``key`` is a letter or digit that would answer or open something now."""
+        asks = self._phase in {"asking", "confirm"} and self._writing.field is None and not self._held
+        return (
+            asks and not self._only_words and key.key != "space" and self._answers_with(key.key) and len(key.key) == 1
+        )
+
+    def _answers_with(self, key: str) -> bool:
+        aside = {"e", "d", "r"} if self.question.kind == "permission" else {"d"}
+        return key in aside or row_of(key, self._answers) is not None
 
     def _came_into_sight(self) -> None:
         """Another screen went from above: only now is the question read, and the quiet moment begins anew."""
@@ -79,7 +110,7 @@ class AskForm(AskLayout, can_focus=True):
     # Keys
 
     def on_key(self, event: events.Key) -> None:
-        if self._held and event.key not in PASSING:
+        if (self._held or self._waits) and event.key not in PASSING:
             taken = event.is_printable or event.key in {"enter", "escape", "tab", "up", "down", "backspace"}
         elif self._phase == "asking":
             taken = self._ask_key(event)
@@ -93,7 +124,12 @@ class AskForm(AskLayout, can_focus=True):
 
     @property
     def _held(self) -> bool:
-        return self._phase == "asking" and self._clock() - self._shown_at < IGNORED
+        return self._phase == "asking" and self._clock() - self._shown_at < RECENT
+
+    @property
+    def _waits(self) -> bool:
+        """Whether somebody writes in the input, and not in a field of this question."""
+        return self._writing.field is None and self._input_holds_text()
 
     def _ask_key(self, event: events.Key) -> bool:
         key, question = event.key, self.question

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textual import events
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
 
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.widgets.text_fields import ClusterArea, ClusterInput
 
 
-class WordsInput(Input):
+class WordsInput(ClusterInput):
     """One line of words; Enter and Esc are the panel's."""
 
     DEFAULT_CSS = """
@@ -27,7 +27,7 @@ class WordsInput(Input):
         event.prevent_default()
 
 
-class ArgumentsInput(TextArea):
+class ArgumentsInput(ClusterArea):
     """The arguments of a call as text; Esc and Ctrl+S are the panel's."""
 
     DEFAULT_CSS = """

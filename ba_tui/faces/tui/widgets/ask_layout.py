@@ -5,6 +5,8 @@ Keys and answers are the form's; what the parts say is made in ask_body and ask_
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -13,7 +15,17 @@ from textual.widgets import Static
 
 from ba_tui.core.questions import Question
 from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.widgets.ask_answers import AskAnswer, Phase, Pointer, answer_rows, answers_to, default_row, hint
+from ba_tui.faces.tui.widgets.ask_answers import (
+    WRITING,
+    WRITING_LOW,
+    AskAnswer,
+    Phase,
+    Pointer,
+    answer_rows,
+    answers_to,
+    default_row,
+    hint,
+)
 from ba_tui.faces.tui.widgets.ask_body import facts, remembering
 from ba_tui.faces.tui.widgets.ask_edit import Chosen
 from ba_tui.faces.tui.widgets.ask_fit import LOW, WantedRows, fit, lines_of
@@ -43,8 +55,9 @@ class AskLayout(Widget):
     }
     """
 
-    def __init__(self, question: Question, agent: str) -> None:
+    def __init__(self, question: Question, agent: str, writing: Callable[[], bool]) -> None:
         super().__init__()
+        self._input_holds_text = writing
         self.question = question
         self.agent = agent
         self._phase: Phase = "asking"
@@ -128,9 +141,15 @@ class AskLayout(Widget):
         body.styles.height = got.body
         line.display = got.hint > 0
         hidden = max(0, body.line_count - got.body)
-        line.update(hint(self.question, self._phase, low=self.has_class("-low"), hidden=hidden))
+        line.update(self._hint(hidden))
         if isinstance(field := self._writing.field, ArgumentsInput):
             field.styles.max_height = got.body
+
+    def _hint(self, hidden: int) -> Content | str:
+        low = self.has_class("-low")
+        if self._writing.field is None and self._input_holds_text():
+            return Content.styled(WRITING_LOW if low else WRITING, "$text-warning")
+        return hint(self.question, self._phase, low=low, hidden=hidden)
 
     def _wanted(self, answers: RowView, body: RowView) -> WantedRows:
         width = max(1, self.size.width)

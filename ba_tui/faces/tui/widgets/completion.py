@@ -34,11 +34,15 @@ class CompletionRequest:
 
 @frozen
 class Candidate:
-    """``insert`` replaces what was typed; ``label`` and ``detail`` are the two columns of its row."""
+    """``insert`` replaces what was typed; ``label`` and ``detail`` are the two columns of its row.
+
+    ``sure``: Enter takes it; one that only has the same letters has to be chosen first.
+    """
 
     insert: str
     label: str
     detail: str = ""
+    sure: bool = True
 
 
 def wanted(before: str, row: int) -> CompletionRequest | None:
@@ -57,6 +61,8 @@ class Completion(Static):
         super().__init__(markup=False)
         self.candidates: Sequence[Candidate] = ()
         self.chosen = 0
+        self.moved = False
+        """Whether the person went to a row."""
         self.display = False
         self._rows = ROWS
 
@@ -70,15 +76,16 @@ class Completion(Static):
             # Nearly every key: laying the screen out again would be most of what it costs.
             return
         self.candidates = candidates
-        self.chosen = 0
+        self.chosen, self.moved = 0, False
         self.display = bool(candidates)
-        self._rows = max(2, min(ROWS, len(candidates), self.screen.size.height // 2 - 2))
-        self.styles.height = min(self._rows, len(candidates)) or None
+        self._rows = min(len(candidates), max(2, min(ROWS, self.screen.size.height // 2 - 3)))
+        self.styles.height = self._rows + (self._rows < len(candidates)) or None
         self._draw()
 
     def move(self, step: int) -> None:
         if self.candidates:
             self.chosen = (self.chosen + step) % len(self.candidates)
+            self.moved = True
             self._draw()
 
     def on_resize(self) -> None:
@@ -101,6 +108,9 @@ class Completion(Static):
             mark = "› " if here else "  "
             style = "$accent" if here else "$foreground"
             lines.append(Content.assemble((mark + label, style), (detail, "$text-muted")))
+        hidden = (first, "above"), (len(self.candidates) - first - len(shown), "below")
+        if words := ", ".join(f"{count} more {where}" for count, where in hidden if count):
+            lines.append(Content.styled(f"  … {words}", "$text-muted"))
         self.update(Content("\n").join(lines))
 
 

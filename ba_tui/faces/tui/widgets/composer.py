@@ -46,6 +46,9 @@ class Composer(Vertical):
     class QueueWanted(Message):
         """Up on empty input while prompts wait: the newest should come back for editing."""
 
+    class Filled(Message):
+        """The input holds text from now on, or none any more."""
+
     class Touched(Message):
         """The person began to type a prompt."""
 
@@ -64,11 +67,13 @@ class Composer(Vertical):
         self._stash = ""
         self._searching = False
         self._wanted: CompletionRequest | None = None
+        self._offered: CompletionRequest | None = None
+        """What the names in the popup complete."""
         self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
         """Whether the person has typed anything yet."""
-        self._empty = True
+        self._filled = False
         self._heavy = False
         self._weigh_timer: Timer | None = None
 
@@ -124,7 +129,10 @@ class Composer(Vertical):
         self._complete()
 
     def _offer(self, candidates: Sequence[Candidate]) -> None:
-        self.popup.offer(candidates)
+        self._offered = self._wanted
+        typed = self._wanted.query if self._wanted else ""
+        # A whole name wins over every other that it begins or that is like it.
+        self.popup.offer(sorted(candidates, key=lambda each: each.insert.strip('/@" ') != typed))
         self.prompt.choosing = bool(candidates)
 
     @on(PromptInput.Submitted)
@@ -177,10 +185,12 @@ class Composer(Vertical):
     @on(PromptInput.Changed)
     def _changed(self, event: PromptInput.Changed) -> None:
         event.stop()
-        empty, self._empty = self._empty, not self.prompt.text
-        if empty and not self._empty:
+        before, self._filled = self._filled, bool(self.prompt.text)
+        if self._filled and not before:
             self.touched = True
             self.post_message(self.Touched())
+        if self._filled != before:
+            self.post_message(self.Filled())
         if not self.prompt.text:
             self._place = None
         self._complete()
@@ -252,9 +262,18 @@ class Composer(Vertical):
             case key:
                 self._accept(send=key == "enter")
 
+    def _fits(self, choice: Candidate, asked: CompletionRequest) -> bool:
+        """Whether ``choice``, which may have been offered for fewer letters, still completes what is typed."""
+        return asked == self._offered or asked.query.casefold() in choice.insert.casefold()
+
     def _accept(self, *, send: bool) -> None:
         choice, asked = self.popup.choice, self._wanted
-        if choice is None or asked is None:
+        guessed = choice and send and not (choice.sure or self.popup.moved)
+        if choice is None or asked is None or guessed or not self._fits(choice, asked):
+            # What was typed is no part of a name that was offered.
+            if send:
+                self._offer(())
+                self.prompt.submit()
             return
         row, column = self.prompt.cursor_location
         self._dismissed, self._searching = asked, False

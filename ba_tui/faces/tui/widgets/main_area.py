@@ -100,7 +100,7 @@ class MainArea(Vertical):
         if self.inspector is not None:
             await self.inspector.show(value)
             return
-        self.inspector = Inspector(value, id="inspector")
+        self.inspector = Inspector(value, beside=True, id="inspector")
         self.settle()
         await self.query_one("#main").mount(self.inspector)
         self.call_after_refresh(self.inspector.focus)

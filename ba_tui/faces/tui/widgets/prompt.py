@@ -17,9 +17,9 @@ from textual.binding import Binding, BindingType
 from textual.document._document import EditResult, Location
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import TextArea
 
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture
+from ba_tui.faces.tui.widgets.text_fields import ClusterArea
 
 NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
 CHOOSING = frozenset({"up", "down", "ctrl+n", "tab", "enter", "escape", "pageup", "pagedown"})
@@ -32,7 +32,7 @@ BURST_END = 0.03
 LARGE = 100_000
 
 
-class PromptInput(TextArea, inherit_bindings=False):
+class PromptInput(ClusterArea, inherit_bindings=False):
     """A text area that posts what is sent instead of breaking the line on Enter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -22,6 +22,7 @@ from ba_tui.core.ports.rooms import CheckResult, CheckState
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
 from ba_tui.processes.brief import BriefRun, run_briefly
+from ba_tui.providers.clouds.needs import CLOUDS, lacking
 from ba_tui.providers.faults import is_loopback
 from ba_tui.resources import Places, bundled, writable
 from ba_tui.settings import Loaded, ModelProfile, printable, read_key
@@ -113,8 +114,25 @@ def _model(patient: Patient) -> Iterator[CheckResult]:
     if profile.kind == "scripted":
         yield CheckResult("model", "ok", f"{model}, scripted")
         return
+    if profile.kind in CLOUDS:
+        yield _cloud(patient, name, profile)
+        if profile.base_url:
+            yield _reached(model, profile.base_url)
+        return
     yield from _key(patient, name, profile)
     yield _reached(model, profile.base_url or VENDORS[profile.kind])
+
+
+def _cloud(patient: Patient, name: str, profile: ModelProfile) -> CheckResult:
+    """What can be told without asking: a question may cost money."""
+    try:
+        key = read_key(name, profile.api_key_env, patient.places, patient.env)
+    except StorageError as error:
+        return CheckResult("cloud", "fail", str(error), error.hint)
+    lack = lacking(profile.kind, profile.base_url, key.value if key else None, patient.environment)
+    if lack:
+        return CheckResult("cloud", "warn", str(lack), lack.hint)
+    return CheckResult("cloud", "ok", f"{CLOUDS[profile.kind].name} is set up; the first answer proves the credentials")
 
 
 def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckResult]:

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import ModelInfo
-from ba_tui.providers.catalog import ModelCatalog, Serving
+from ba_tui.providers.catalog import KINDS, ModelCatalog, Serving
+from ba_tui.providers.clouds.needs import CLOUDS, lacking, plain_name
 from ba_tui.providers.credentials import TOKENS, anthropic_without_key
 from ba_tui.providers.facts.known import FILE, KnownFacts
 from ba_tui.providers.facts.servers import ModelServer
@@ -75,7 +76,7 @@ class ProviderAccess:
     def _found(self, name: str) -> ModelInfo:
         provider, slash, rest = name.partition("/")
         profile = self.profiles().get(provider) if slash and rest else None
-        if profile is None or profile.kind == provider:
+        if profile is None or (profile.kind == provider and provider in KINDS):
             info = self._catalog.find(name)
             if profile := self.profiles().get(info.provider):
                 info = self._catalog.find(info.id, self._serving(info, profile))
@@ -83,22 +84,25 @@ class ProviderAccess:
             info = replace(self._catalog.find(f"{SCRIPTED}:{rest}"), id=name, provider=provider)
         else:
             serving = self._serving(ModelInfo(name, provider, rest), profile)
-            info = replace(self._catalog.find(f"{profile.kind}/{rest}", serving), id=name, provider=provider)
+            found = self._catalog.find(f"{profile.format}/{plain_name(profile.kind, rest)}", serving)
+            info = replace(found, id=name, provider=provider, name=rest)
         if info.provider in self.profiles() or info.provider in {DEMO, SCRIPTED}:
             return info
         known = ", ".join(sorted(self.profiles()))
         raise UsageError(f"There is no provider {info.provider!r} for {name!r}.", f"Providers: {known}.")
 
     def _serving(self, info: ModelInfo, profile: ModelProfile) -> Serving:
+        if profile.kind in CLOUDS:
+            return Serving(resold=True)
         server = _server(profile)
         told = self.facts.find(server, info.name)
         # What a server of the person's own asks for a model is its own affair, so no price is assumed.
         return Serving(server.hostname, server.own, info.provider != profile.kind, told)
 
     def server(self, info: ModelInfo) -> ModelServer | None:
-        """Whom to ask for facts of a model; None for scripts. Raises StorageError."""
+        """Whom to ask for facts of a model; None for scripts and on clouds, which tell none. Raises StorageError."""
         profile = self.profile(info)
-        return None if profile.kind == SCRIPTED else _server(profile, self.key(info.provider, profile))
+        return None if profile.kind in {SCRIPTED, *CLOUDS} else _server(profile, self.key(info.provider, profile))
 
     def profile(self, info: ModelInfo) -> ModelProfile:
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
@@ -119,6 +123,8 @@ class ProviderAccess:
         if profile is None:
             return False
         url = profile.base_url
+        if profile.kind in CLOUDS:
+            return lacking(profile.kind, url, self.key(provider, profile)) is None
         if url and (is_loopback(url) or profile.api_key_env is None):
             return True
         if profile.kind == "anthropic" and anthropic_without_key(url):
@@ -134,6 +140,9 @@ class ProviderAccess:
         profile = self.profile(info)
         if profile.kind == "scripted":
             return ""
+        if profile.kind in CLOUDS:
+            lack = lacking(profile.kind, profile.base_url, self.key(info.provider, profile))
+            return lack.with_hint if lack else ""
         if self.ready(info.provider):
             return self._silent(info.provider, profile)
         variable = profile.api_key_env

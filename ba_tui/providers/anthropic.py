@@ -56,16 +56,30 @@ class AnthropicProvider:
         self._model = model
         self._transfer = transfer
         self._options = dict(options or {})
-        endpoint = anthropic_endpoint(api_key, base_url) or _signed_in()
-        service = ModelService("Anthropic", VARIABLE, endpoint.url, model.name, endpoint.secret)
-        self._service = service if service.host == urlsplit(ANTHROPIC_URL).netloc else service.elsewhere()
+        endpoint, self._service = self._reach(api_key, base_url)
         self._connection = Connection(endpoint, self._service, transfer.idle)
         self._url = self._connection.url("v1/messages")
         self._extras: dict[str, Any] = {"cache_control": MARK}
+        self._marks = True
+        """Whether blocks are marked for the cache too."""
         if model.family in ADAPTIVE:
             # Their reasoning, and what they say between calls, would come as empty blocks without this.
             self._extras["thinking"] = {"type": "adaptive", "display": "summarized"}
         self._body = Body(self._head, lambda message: encode_message(message, model))
+
+    def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
+        """Where requests go, and what its errors call it."""
+        endpoint = anthropic_endpoint(key, url) or _signed_in()
+        service = ModelService("Anthropic", VARIABLE, endpoint.url, self._model.name, endpoint.secret)
+        return endpoint, service if service.host == urlsplit(ANTHROPIC_URL).netloc else service.elsewhere()
+
+    def _fields(self, head: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a request before its messages, as the endpoint wants them."""
+        return head
+
+    def _events(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """``body`` as server-sent events."""
+        return body
 
     @property
     def model(self) -> ModelInfo:
@@ -84,7 +98,7 @@ class AnthropicProvider:
         response, exchange = await self._answer(request)
         assembly = AnthropicReply(self._model, self._service, self._body.ids)
         heard = RecordedBytes(response.aiter_bytes(), exchange)
-        stream = sse.chunks(heard, assembly, self._service, self._transfer.idle)
+        stream = sse.chunks(self._events(heard), assembly, self._service, self._transfer.idle)
         try:
             async with contextlib.aclosing(stream) as chunks:
                 async for chunk in chunks:
@@ -120,11 +134,18 @@ class AnthropicProvider:
             try:
                 return await self._post(request)
             except BadRequest as error:
-                refused = next((name for name in self._extras if name in str(error)), None)
-                if refused is None:
+                if not self._leave_out(str(error)):
                     raise
-                del self._extras[refused]
                 self._body.forget()
+
+    def _leave_out(self, refusal: str) -> bool:
+        """Send no more what ``refusal`` names; False when that is nothing of ours."""
+        refused = next((name for name in self._extras if name in refusal), None)
+        if refused is None:
+            return False
+        del self._extras[refused]
+        self._marks = "cache_control" in self._extras
+        return True
 
     async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
         tail = self._tail(request)
@@ -139,9 +160,9 @@ class AnthropicProvider:
         if request.tools:
             head["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if request.system:
-            mark = {"cache_control": MARK} if "cache_control" in self._extras else {}
+            mark = {"cache_control": MARK} if self._marks else {}
             head["system"] = [{"type": "text", "text": request.system, **mark}]
-        return encode(head)[:-1] + b',"messages":['
+        return encode(self._fields(head))[:-1] + b',"messages":['
 
     def _tail(self, request: ModelRequest) -> bytes:
         return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":{"type":"none"}}'

@@ -1,24 +1,35 @@
-"""Anthropic's SDK, for what only it knows: the chain of credentials where there is no plain key.
+"""Anthropic's SDK, for what only it knows: the chain of credentials where there is no plain key, and clouds.
 
-A profile in its config folder, or the identity of a workload; see ``anthropic.lib.credentials``. It takes a second and
-60 MB to import, so a plain key never leads here.
+A profile in its config folder, or the identity of a workload; see ``anthropic.lib.credentials``. On clouds: addresses,
+fields and signatures. It takes a second and 60 MB to import, so a plain key never leads here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from importlib import import_module
+from typing import Any
 
 import anthropic
 import httpx2
+from anthropic._models import FinalRequestOptions
+from anthropic.lib.bedrock import AnthropicBedrock
+from anthropic.lib.bedrock._stream_decoder import AWSEventStreamDecoder, get_response_stream_shape
+from anthropic.lib.vertex import AnthropicVertex
 
-from ba_tui.core.errors import AuthFailed, ConnectionLost
+from ba_tui.core.errors import AuthFailed, ConnectionLost, UsageError
 from ba_tui.core.text.wording import one_line
+from ba_tui.providers.clouds.needs import CLOUDS
 from ba_tui.providers.credentials import Endpoint, anthropic_headers
+from ba_tui.providers.faults import ModelService, from_body
 
 LONGEST = 300
 REFUSED = 401
 CURE = "Sign in again with the tool that wrote the profile, or set ANTHROPIC_API_KEY."
+CREATE = "/v1/messages"
+CloudSdk = AnthropicBedrock | AnthropicVertex | anthropic.AnthropicFoundry
 
 
 def signed_in() -> Endpoint | None:
@@ -66,3 +77,105 @@ class ChainAuth(httpx2.Auth):
             raise AuthFailed(f"No token for Anthropic: {said}", CURE) from error
         finally:
             await flow.aclose()
+
+
+class CloudClient:
+    """What the SDK's client of a cloud knows. It sends nothing itself: the connection is ours.
+
+    Raises:
+        UsageError: the environment names no region, project or address, or two that exclude each other.
+    """
+
+    def __init__(self, kind: str, model: str, key: str | None, url: str | None) -> None:
+        self._bedrock = kind == "bedrock"
+        name = CLOUDS[kind].name
+        try:
+            self._client = _client(kind, key, url)
+            options = self._prepared({"model": model, "stream": True})
+            self.url = self._client._prepare_url(options.url)
+            if self._bedrock:
+                # It takes a while, and the first event would wait for it.
+                get_response_stream_shape()
+        except _failures(kind) as error:
+            what = one_line(str(error), LONGEST)
+            raise UsageError(f"{name} can't be asked: {what}", "Correct what is set for it.") from error
+        credentials: Mapping[str, str] = options.headers or {}
+        version = str(self._client.default_headers.get("anthropic-version", ""))
+        headers = anthropic_headers(credentials, own=False, version=version)
+        signature = None if kind == "foundry" else CloudSignature(self._client, kind)
+        self.endpoint = Endpoint(str(self._client.base_url), headers, key or "", signature, self._close)
+
+    def fields(self, head: dict[str, Any]) -> dict[str, Any]:
+        """``head`` as the cloud wants it: some have the model in the address."""
+        return self._prepared(head).json_data
+
+    def events(self, body: AsyncIterator[bytes], service: ModelService) -> AsyncIterator[bytes]:
+        """``body`` as server-sent events; ``service`` words the errors."""
+        return BedrockEvents(body, service) if self._bedrock else body
+
+    def _prepared(self, head: dict[str, Any]) -> Any:
+        return self._client._prepare_options(FinalRequestOptions(method="post", url=CREATE, json_data=head))
+
+    async def _close(self) -> None:
+        self._client.close()
+
+
+class CloudSignature(httpx2.Auth):
+    """Signs each request as the SDK does, off the loop: credentials may be read from files or asked for."""
+
+    def __init__(self, client: CloudSdk, kind: str) -> None:
+        self._client = client
+        self._kind = kind
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Raises AuthFailed: there are no credentials, or none can be had for them."""
+        cloud = CLOUDS[self._kind]
+        try:
+            await asyncio.to_thread(self._client._prepare_request, request)
+        except _failures(self._kind) as error:
+            raise AuthFailed(f"No credentials for {cloud.name}: {one_line(str(error), LONGEST)}", cloud.cure) from error
+        yield request
+
+
+class BedrockEvents:
+    """The frames of Bedrock as server-sent events. No generator: there is nothing to close."""
+
+    def __init__(self, body: AsyncIterator[bytes], service: ModelService) -> None:
+        self._body = body
+        self._service = service
+        self._decoder = AWSEventStreamDecoder()
+        frames = import_module("botocore.eventstream")
+        self._buffer = frames.EventStreamBuffer()
+        self._broken = frames.ParserError
+
+    def __aiter__(self) -> BedrockEvents:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Raises BadRequest: the body holds no frames."""
+        while True:
+            data = await anext(self._body)
+            try:
+                self._buffer.add_data(data)
+                events = [self._decoder._parse_message_from_event(frame) for frame in self._buffer]
+            except (self._broken, UnicodeDecodeError) as error:
+                raise from_body(self._service, b"") from error
+            if lines := "".join(f"event: {event.event}\ndata: {event.data}\n\n" for event in events if event):
+                return lines.encode()
+
+
+def _client(kind: str, key: str | None, url: str | None) -> CloudSdk:
+    given: dict[str, Any] = {"base_url": url, "max_retries": 0, "open_telemetry": False}
+    if kind == "bedrock":
+        return AnthropicBedrock(api_key=key, **given)
+    if kind == "vertex":
+        return AnthropicVertex(**given)
+    return anthropic.AnthropicFoundry(api_key=key, **given)
+
+
+def _failures(kind: str) -> tuple[type[Exception], ...]:
+    """What the SDK and the packages of ``kind`` raise."""
+    plain = (anthropic.AnthropicError, ValueError, RuntimeError)
+    if kind == "bedrock":
+        return (*plain, import_module("botocore.exceptions").BotoCoreError)
+    return (*plain, import_module("google.auth.exceptions").GoogleAuthError) if kind == "vertex" else plain

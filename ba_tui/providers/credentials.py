@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ba_tui import __version__
 from ba_tui.core.values import frozen
@@ -28,9 +29,9 @@ _JSON = {"Accept": "application/json", "Content-Type": "application/json", "User
 _BILLED = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _FEDERATION = ("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID")
 _IDENTITY = ("ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE")
-TOKENS = frozenset({"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN"})
+TOKENS = frozenset({"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN", "AZURE_OPENAI_AD_TOKEN"})
 """Variables that hold credentials beside the keys of providers."""
-_SECRET = frozenset({"authorization", "x-api-key"})
+_SECRET = frozenset({"authorization", "x-api-key", "api-key"})
 """Custom headers that are credentials themselves."""
 
 
@@ -66,10 +67,12 @@ def anthropic_endpoint(key: str | None, url: str | None) -> Endpoint | None:
     return Endpoint(_checked(url or os.environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL), headers, secret)
 
 
-def anthropic_headers(credentials: Mapping[str, str], *, own: bool = True) -> dict[str, str]:
+def anthropic_headers(
+    credentials: Mapping[str, str], *, own: bool = True, version: str = ANTHROPIC_VERSION
+) -> dict[str, str]:
     """What goes with each request to the Messages API. ``own``: to the endpoint of the environment."""
-    version = {"anthropic-version": ANTHROPIC_VERSION}
-    return _layered(_JSON, version, credentials, _custom("ANTHROPIC_CUSTOM_HEADERS", own))
+    versioned = {"anthropic-version": version} if version else {}
+    return _layered(_JSON, versioned, credentials, _custom("ANTHROPIC_CUSTOM_HEADERS", own))
 
 
 def anthropic_chain() -> bool:
@@ -98,6 +101,25 @@ def openai_endpoint(key: str | None, url: str | None) -> Endpoint:
     billed = {name: os.environ[variable] for name, variable in _BILLED.items() if variable in os.environ}
     headers = _layered(_JSON, _bearer(secret or NO_KEY), billed, _custom("OPENAI_CUSTOM_HEADERS", own))
     return Endpoint(_checked(url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL), headers, secret)
+
+
+def azure_endpoint(key: str | None, url: str | None) -> Endpoint:
+    """The endpoint of an Azure OpenAI resource: ``url``, else that of the environment, by the API without versions.
+
+    Raises:
+        UsageError: there is no address, or it is no web address.
+    """
+    named = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip()
+    given = os.environ.get("AZURE_OPENAI_AD_TOKEN", "") if not url or url == named else ""
+    # As in OpenAI's SDK, the token of the environment comes before its key.
+    token = given if key in {None, os.environ.get("AZURE_OPENAI_API_KEY")} else ""
+    base = _checked(url or named)
+    if not urlsplit(base).path.strip("/"):
+        base = f"{base.rstrip('/')}/openai/v1"
+    secret = token or key or ""
+    credentials = _bearer(token) if token else {"api-key": secret or NO_KEY}
+    # What the environment holds is OpenAI's: its credentials are not for Azure.
+    return Endpoint(base, _layered(_JSON, credentials, _custom("OPENAI_CUSTOM_HEADERS", own=False)), secret)
 
 
 def _checked(url: str) -> str:

@@ -58,6 +58,7 @@ _BY_CODE = {
     "unauthorized": 401,
     "invalidapikey": 401,
     "permission": 403,
+    "accessdenied": 403,
     "permissiondenied": 403,
     "notfound": 404,
     "modelnotfound": 404,
@@ -65,11 +66,13 @@ _BY_CODE = {
     "ratelimit": 429,
     "ratelimitexceeded": 429,
     "toomanyrequests": 429,
+    "throttling": 429,
     "resourceexhausted": 429,
     "insufficientquota": 429,
     "billing": 402,
     "invalidrequest": 400,
     "badrequest": 400,
+    "validation": 400,
     "invalidargument": 400,
     "contextlengthexceeded": 400,
     "timeout": 504,
@@ -81,7 +84,7 @@ _BY_CODE = {
     "serviceunavailable": 503,
     "overloaded": 529,
 }
-"""By the code in small letters, without what stands between its words and without ``error`` at its end."""
+"""By the code in small letters, without what stands between its words and without ``error`` or ``exception`` behind."""
 
 _AUTHORITY = "If you know this server or proxy, point SSL_CERT_FILE at the certificate of its authority (PEM)."
 _CLOCK = "Check the clock of this machine; if it is right, the server needs a new certificate."
@@ -116,6 +119,10 @@ class ModelService:
     url: str
     model: str
     key: str = field(default="", repr=False)
+    vendor: bool = True
+    """Whether it is the vendor's own, or a cloud that serves the vendor's models: it knows the newest fields."""
+    cure: str = ""
+    """What to do when the credentials are refused, where they are more than a key."""
 
     @property
     def host(self) -> str:
@@ -128,7 +135,8 @@ class ModelService:
 
     def elsewhere(self) -> ModelService:
         """The same of a server that is not the vendor's own."""
-        return replace(self, name=self.host, variable=f"{self.variable}, or the key that is set for this provider")
+        variable = f"{self.variable}, or the key that is set for this provider"
+        return replace(self, name=self.host, variable=variable, vendor=False)
 
     def masked(self, text: str) -> str:
         """A server's own words, fit for one line: no key, no line ends, not endless."""
@@ -182,6 +190,7 @@ def from_event(service: ModelService, error: object, otherwise: int = 500) -> Pr
     # Servers number their own errors as well; only what HTTP has is a status.
     number = next((int(str(value)) for value in told if re.fullmatch("[45][0-9][0-9]", str(value))), None)
     names = (re.sub(r"[^a-z0-9]", "", part.lower()).removesuffix("error") for part in code.split())
+    names = (name.removesuffix("exception") for name in names)
     status = number or next((_BY_CODE[name] for name in names if name in _BY_CODE), otherwise)
     return _by_status(service, status, code, text, _retry_after({}, text))
 
@@ -263,8 +272,9 @@ def _by_status(service: ModelService, status: int, code: str, text: str, again: 
     if status == 402 or (status in {400, 403, 429} and _NO_MONEY.search(f"{code} {text}")):
         return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")
     if status in {401, 403}:
-        verb = "does not accept the API key" if status == 401 else "does not allow this"
-        cure = f"Paste another key in /setup, or correct {service.variable}."
+        what = "credentials" if service.cure else "API key"
+        verb = f"does not accept the {what}" if status == 401 else "does not allow this"
+        cure = service.cure or f"Paste another key in /setup, or correct {service.variable}."
         return AuthFailed(f"{service.name} {verb} ({status}){tail}", cure)
     if status == 413 or (status != 429 and _TOO_LONG.search(f"{code} {text}")):
         hint = "Start afresh with /clear, or choose a model with a larger window."

@@ -45,7 +45,7 @@ class ModelInUse:
 
     def reads_documents(self) -> bool:
         """Whether its provider takes whole PDF files."""
-        return self.sees_pictures() and self._access.profile(self.info()).kind == "anthropic"
+        return self.sees_pictures() and self._access.profile(self.info()).format == "anthropic"
 
     def filled(self, tokens: int) -> float:
         """The share of the window, from 0 to 1, that ``tokens`` fill; 0 while no model is chosen."""
@@ -85,7 +85,7 @@ class ModelInUse:
         """The settings are for this model, so it must take all of them. Raises UsageError."""
         profile = self._access.profile(info)
         if profile.kind != SCRIPTED:
-            check_options(info, settings, profile.kind)
+            check_options(info, settings, profile.format)
 
     def _falling_back(self, name: str) -> Provider:
         return self._answering(self._access.model(name), self._settings)

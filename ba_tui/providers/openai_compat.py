@@ -15,7 +15,7 @@ from ba_tui.core.errors import AuthFailed, BadRequest
 from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers.connection import Connection
-from ba_tui.providers.credentials import openai_endpoint
+from ba_tui.providers.credentials import Endpoint, openai_endpoint
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
 from ba_tui.providers.wire import sse
@@ -47,20 +47,24 @@ class OpenAIProvider:
         self._model = model
         self._transfer = transfer
         self._options = dict(options or {})
-        endpoint = openai_endpoint(api_key, base_url)
-        own = endpoint.url.startswith(OWN)
-        if own and not endpoint.secret:
-            raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
-        service = ModelService("OpenAI", VARIABLE, endpoint.url, model.name, endpoint.secret)
-        self._service = service if own else service.elsewhere()
+        endpoint, self._service = self._reach(api_key, base_url)
         self._connection = Connection(endpoint, self._service, transfer.idle)
         self._url = self._connection.url("chat/completions")
-        if own and "max_tokens" in self._options:
+        if self._service.vendor and "max_tokens" in self._options:
             # OpenAI's own models that think know it by its new name alone, all other servers by the old.
             self._options["max_completion_tokens"] = self._options.pop("max_tokens")
         self._counted = True
         self._reasoning: ReasoningField = "reasoning_content"
         self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))
+
+    def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
+        """Where requests go, and what its errors call it."""
+        endpoint = openai_endpoint(key, url)
+        own = endpoint.url.startswith(OWN)
+        if own and not endpoint.secret:
+            raise AuthFailed("No API key for OpenAI.", f"Set {VARIABLE}, or set base_url to a server of your own.")
+        service = ModelService("OpenAI", VARIABLE, endpoint.url, self._model.name, endpoint.secret)
+        return endpoint, service if own else service.elsewhere()
 
     @property
     def model(self) -> ModelInfo:

@@ -24,6 +24,7 @@ from ba_tui.core.ports.setup import FoundServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.providers.clouds.needs import CLOUDS
 from ba_tui.providers.facts.asking import ask_models
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import Listed, ModelFacts
@@ -138,6 +139,9 @@ class ServerSearch:
             AuthFailed: it refuses the key. ProviderError: that could not be found out.
         """
         profile = self._profiles.get(provider) or ModelProfile()
+        if profile.kind in CLOUDS:
+            # Clouds have no list of models to ask for; the first answer tells.
+            return
         kind = "anthropic" if profile.kind == "anthropic" else "openai"
         server = ModelServer(kind, profile.base_url or "", key)
         try:

@@ -110,7 +110,7 @@ class Slots:
             raise UsageError(f"{place}: {key}: {error}", error.hint) from error
 
 
-def check_options(info: ModelInfo, settings: Settings, kind: str) -> None:
+def check_options(info: ModelInfo, settings: Settings, format: str) -> None:
     """Raises UsageError for an effort or a temperature that ``info`` does not take."""
     temperature, cure = settings.temperature, "Take it out of the settings, or choose another model with /model."
     if settings.effort and not info.thinking:
@@ -119,5 +119,5 @@ def check_options(info: ModelInfo, settings: Settings, kind: str) -> None:
         return
     if not info.temperature:
         raise UsageError(f"{info.id} takes no temperature, and {temperature:g} is set.", cure)
-    if kind == "anthropic" and temperature > 1:
+    if format == "anthropic" and temperature > 1:
         raise UsageError(f"{info.id} takes a temperature from 0 to 1, and {temperature:g} is set.", "Set a lower one.")

@@ -10,6 +10,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
 from ba_tui.providers.access import DEMO, ProviderAccess
+from ba_tui.providers.clouds.needs import CLOUDS, lacking
 from ba_tui.providers.transfers import Transfer
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
@@ -41,19 +42,31 @@ def provider_for(
         options["max_tokens"] = min(settings.max_output_tokens, info.max_output)
     if settings.temperature is not None and info.temperature:
         options["temperature"] = settings.temperature
+    if settings.effort and info.thinking:
+        options |= _effort(settings.effort, profile.format)
+    if profile.kind in CLOUDS and (lack := lacking(profile.kind, url, key)):
+        raise lack
     if profile.kind == "anthropic":
         from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415
 
-        if settings.effort and info.thinking:
-            options["output_config"] = {"effort": settings.effort}
         return AnthropicProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
+    if profile.kind == "azure":
+        from ba_tui.providers.clouds.azure import AzureProvider  # noqa: PLC0415
+
+        return AzureProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
+    if profile.kind in CLOUDS:
+        from ba_tui.providers.clouds.claude import CloudProvider  # noqa: PLC0415
+
+        return CloudProvider(profile.kind, info, api_key=key, base_url=url, options=options, transfer=transfer)
     from ba_tui.providers.openai_compat import OpenAIProvider  # noqa: PLC0415
 
-    if settings.effort and info.thinking:
-        options["reasoning_effort"] = settings.effort
     if access.tells_progress(profile):
         options["return_progress"] = True
     return OpenAIProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
+
+
+def _effort(effort: str, format: str) -> dict[str, Any]:
+    return {"output_config": {"effort": effort}} if format == "anthropic" else {"reasoning_effort": effort}
 
 
 def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:

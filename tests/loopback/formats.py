@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 from ba_tui.core.messages import Usage
 from ba_tui.providers.scripted import Step
 
 Format: TypeAlias = Literal["anthropic", "openai"]
+FRAMED = "/invoke-with-response-stream"
+"""How the addresses end where answers come in frames."""
 PIECE = 16
 USAGE = Usage(120, 34, 1000, 56)
 CODES: Mapping[int, tuple[str, str]] = {
@@ -37,6 +42,30 @@ OPENAI_CODES: Mapping[int, tuple[str, str]] = {
 
 def signature(thinking: str) -> str:
     return "sig" + hashlib.sha256(thinking.encode()).hexdigest()
+
+
+def spoken_at(path: str) -> Format | None:
+    """What is spoken at ``path``, on clouds too; None where nothing is."""
+    if path == "/v1/messages" or path.endswith((FRAMED, ":streamRawPredict")):
+        return "anthropic"
+    return "openai" if path in {"/v1/chat/completions", "/openai/v1/chat/completions"} else None
+
+
+def framed(event: bytes) -> bytes:
+    """A server-sent event as a frame of Bedrock."""
+    data = event.partition(b"data: ")[2].strip()
+    return frame({"event-type": "chunk", "message-type": "event"}, _json({"bytes": b64encode(data).decode()}).encode())
+
+
+def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """A frame of AWS's event streams: lengths, checksum, headers, payload, checksum."""
+    head = b""
+    for name, value in {**headers, "content-type": "application/json"}.items():
+        name, value = f":{name}".encode(), value.encode()
+        head += struct.pack("!B", len(name)) + name + struct.pack("!BH", 7, len(value)) + value
+    lengths = struct.pack("!II", 16 + len(head) + len(payload), len(head))
+    message = lengths + struct.pack("!I", crc32(lengths)) + head + payload
+    return message + struct.pack("!I", crc32(message))
 
 
 def stream(format: Format, step: Step, place: str) -> list[bytes]:

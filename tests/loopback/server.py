@@ -168,14 +168,15 @@ class ModelServer:
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in self._models]}
             await self._send(Raw(json.dumps(listed).encode(), content_type=JSON), writer)
             return
-        if path not in {"/v1/messages", "/v1/chat/completions"}:
+        format = formats.spoken_at(path)
+        if format is None:
             await self._send(Raw(b'{"error":{"message":"no such path"}}', 404, JSON), writer)
             return
-        format: Format = "anthropic" if path == "/v1/messages" else "openai"
         with self._arrival:
             self.requests.append(seen)
             self._arrival.notify_all()
         self._count += 1
+        framed = path.endswith(formats.FRAMED)
         reply = next(self._replies, self._last)
         if reply is None:
             reply = Status(500, "The script has ended.")
@@ -187,10 +188,10 @@ class ModelServer:
             reply = Raw(body, reply.status, JSON, headers)
         if isinstance(reply, Raw):
             await self._send(reply, writer)
-        elif not STREAMED.search(seen.body):
+        elif not STREAMED.search(seen.body) and not framed:
             await self._send(Raw(formats.whole(format, reply.step, str(self._count)), content_type=JSON), writer)
         else:
-            await self._stream(reply, format, writer)
+            await self._stream(reply, format, writer, framed)
 
     def _faulty(self, step: Step) -> Answer | Status:
         """A step as the script has it: an error becomes a status, or a break after so much of the answer."""
@@ -208,7 +209,7 @@ class ModelServer:
         place, count = PLACE.encode(), str(self._count).encode()
         return [event.replace(place, count) if place in event else event for event in self._events[key][1]]
 
-    async def _stream(self, answer: Answer, format: Format, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, answer: Answer, format: Format, writer: asyncio.StreamWriter, framed: bool) -> None:
         events = self._encoded(answer.step, format)
         if answer.silent:
             del events[-formats.closing(format) :]
@@ -217,6 +218,8 @@ class ModelServer:
         if answer.malformed:
             middle = len(events) // 2
             events[middle] = events[middle].rstrip()[:-7] + b"\n\n"
+        if framed:
+            events = [formats.framed(event) for event in events]
         pace = answer.pace if answer.pace.rate or not self._rate else Pace(rate=self._rate)
         body = b"".join(events)
         if answer.cut is not None:

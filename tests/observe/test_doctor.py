@@ -115,6 +115,15 @@ def test_a_server_without_a_key_needs_none(tmp_path: Path, ba_home: Path, endpoi
         assert found["endpoint"].state == "ok"
 
 
+def test_a_cloud_is_looked_at_without_asking_it(tmp_path: Path, ba_home: Path, endpoint: str) -> None:
+    found = findings(tmp_path, ba_home, "model: azure/deployed\n")
+    assert (found["cloud"].state, found["cloud"].text) == ("warn", "Azure OpenAI has no address yet.")
+    assert "AZURE_OPENAI_ENDPOINT" in found["cloud"].fix
+    config = f"model: azure/deployed\nproviders: {{azure: {{base_url: '{endpoint}'}}}}\n"
+    found = findings(tmp_path, ba_home, config, {"AZURE_OPENAI_AD_TOKEN": "token"})
+    assert (found["cloud"].state, found["endpoint"].state) == ("ok", "ok")
+
+
 def test_a_model_of_no_provider_is_told(tmp_path: Path, ba_home: Path) -> None:
     found = findings(tmp_path, ba_home, "model: grok\n")
     assert "'grok' names no provider" in found["model"].text

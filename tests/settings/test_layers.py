@@ -29,13 +29,14 @@ def mine(home: Path, text: str) -> Path:
 
 
 LOCAL = {"ollama", "lmstudio", "llamacpp", "vllm"}
+CLOUDS = {"bedrock", "vertex", "foundry", "azure"}
 
 
 def test_nothing_set_is_what_is_bundled(project: Path) -> None:
     found = loaded(project)
     assert found.warnings == ()
     assert found.settings.model.startswith("anthropic/")
-    assert set(found.settings.providers) == {"anthropic", "openai", *LOCAL}
+    assert set(found.settings.providers) == {"anthropic", "openai", *LOCAL, *CLOUDS}
     assert found.sources["model"] == "bundled"
     assert found.sources["effort"] == "default"
 
@@ -122,7 +123,11 @@ def test_empty_variables_and_keys_without_value_are_not_set(ba_home: Path, proje
             "permissions.allow: expected text or a group with rule, got 5",
         ),
         ("providers:\n  x:\n    base_url: ftp://h\n", 3, "providers.x.base_url: expected an address"),
-        ("providers:\n  x: {kind: grok}\n", 2, "expected anthropic, openai or scripted, got 'grok'"),
+        (
+            "providers:\n  x: {kind: grok}\n",
+            2,
+            "expected anthropic, openai, scripted, bedrock, vertex, foundry or azure, got 'grok'",
+        ),
         ("thme: x\n", 1, "thme: unknown setting; did you mean theme?"),
         ("permissions: {alow: [x]}\n", 1, "permissions.alow: unknown setting; did you mean allow?"),
         ("zzzz: 1\n", 1, "zzzz: unknown setting"),
@@ -155,7 +160,7 @@ def test_what_is_right_in_a_file_counts_beside_what_is_wrong(ba_home: Path, proj
 def test_a_provider_with_a_mistake_is_left_out_whole(ba_home: Path, project: Path) -> None:
     mine(ba_home, "providers:\n  anthropic: {base_url: gateway.internal}\n  mine: {base_url: nowhere}\n")
     found = loaded(project)
-    assert set(found.settings.providers) == {"openai", *LOCAL}
+    assert set(found.settings.providers) == {"openai", *LOCAL, *CLOUDS}
     assert len(found.errors) == 2
 
 

@@ -45,7 +45,7 @@ class SummaryModel:
         tokens = chosen.max_output_tokens or 2 * self._settings.compression.summary_tokens
         try:
             if profile.kind != SCRIPTED:
-                check_options(info, chosen, profile.kind)
+                check_options(info, chosen, profile.format)
             provider = provider_for(info, replace(chosen, max_output_tokens=tokens), self._access)
         except UsageError as error:
             raise ProviderError(str(error), error.hint) from error

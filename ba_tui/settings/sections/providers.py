@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -11,7 +12,17 @@ from ba_tui.core.values import frozen
 from ba_tui.settings.fields import NUMBER, Address, FieldCheck, Whole, about, finite
 from ba_tui.settings.sections.group import SettingsGroup
 
-Kind = Literal["anthropic", "openai", "scripted"]
+Kind = Literal["anthropic", "openai", "scripted", "bedrock", "vertex", "foundry", "azure"]
+WireFormat = Literal["anthropic", "openai", "scripted"]
+_FORMATS: Mapping[Kind, WireFormat] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "scripted": "scripted",
+    "bedrock": "anthropic",
+    "vertex": "anthropic",
+    "foundry": "anthropic",
+    "azure": "openai",
+}
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Temperature = Annotated[float, NUMBER, Ge(0), Le(2), FieldCheck(finite)]
 PerMinute = Annotated[Whole, Ge(1), Le(1_000_000_000)]
@@ -19,11 +30,14 @@ PerMinute = Annotated[Whole, Ge(1), Le(1_000_000_000)]
 
 @frozen
 class ModelProfile(SettingsGroup):
-    """A way to models: whose wire format, at which address, with which key."""
+    """A way to models: which wire format or cloud, at which address, with which key."""
 
     kind: Kind = field(
         default="openai",
-        metadata=about("The wire format: anthropic, openai (any OpenAI-compatible server) or scripted."),
+        metadata=about(
+            "The wire format: anthropic, openai (any OpenAI-compatible server) or scripted; or a cloud: bedrock, "
+            "vertex or foundry for Claude, azure for OpenAI's models."
+        ),
     )
     base_url: Address | None = field(
         default=None, metadata=about("The server's address; the vendor's own when not set.")
@@ -38,6 +52,11 @@ class ModelProfile(SettingsGroup):
     tokens_per_minute: PerMinute | None = field(
         default=None, metadata=about("Tokens, in and out, within a minute; once they are used up, requests wait.")
     )
+
+    @property
+    def format(self) -> WireFormat:
+        """The wire format that is spoken, on clouds too."""
+        return _FORMATS[self.kind]
 
 
 @frozen

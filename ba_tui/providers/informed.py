@@ -22,6 +22,8 @@ from ba_tui.providers.facts.values import Listed
 log = logging.getLogger(__name__)
 LEARNING = "model facts"
 """The name of the task that asks."""
+AFTER = 0.4
+"""Seconds after the first piece of an answer: quick first steps must not share the processor with the asking."""
 GRACE = 0.2
 """Seconds that closing waits for an answer."""
 SET_WINDOW = "Set it in your models.yaml: models: [{match: [NAME], window: TOKENS}]."
@@ -77,6 +79,7 @@ class Informed:
             self._asking = asyncio.create_task(self._learn(), name=LEARNING)
 
     async def _learn(self) -> None:
+        await asyncio.sleep(AFTER)
         try:
             self._notices += await learn(self._access, self._access.model(self._name))
         except (BaError, OSError) as error:

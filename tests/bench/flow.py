@@ -50,8 +50,8 @@ def long_answer(effort: Effort) -> Iterator[Figure]:
 
 
 def scrolls(terminal: Terminal) -> bool:
-    """Is the first line of the answer on the screen after a click into the conversation and ``g``?"""
-    terminal.type("\x1b[<0;20;10M\x1b[<0;20;10mg")
+    """Is the first line of the answer on the screen after a click into the conversation and Home?"""
+    terminal.type("\x1b[<0;20;10M\x1b[<0;20;10m\x1b[H")
     try:
         terminal.until(lambda screen: "Step 1:" in screen, longest=5)
     except Silent:

@@ -37,7 +37,7 @@ from ba_tui.faces.tui.panes import NEEDED, WindowTitle
 from ba_tui.faces.tui.replay import replay
 from ba_tui.faces.tui.rooms import ACTS, COMMANDS, ROOMS
 from ba_tui.faces.tui.session import OpenSession
-from ba_tui.faces.tui.transcript.view import SENT, TranscriptView
+from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 log = logging.getLogger(__name__)
+LATER = 2.0
+"""Seconds after which a first prompt that came at once has its answer under way: what can wait is done then."""
 
 
 class ChatScreen(Screen[None]):
@@ -131,7 +133,7 @@ class ChatScreen(Screen[None]):
         self.turns.send_next()
         self._show_queue()
         if self.turns.busy:
-            self.set_timer(SENT, self._settle)
+            self.set_timer(LATER, self._settle)
         else:
             self._settle()
 
@@ -313,6 +315,8 @@ class ChatScreen(Screen[None]):
             await conversation.warm()
         except BaError:
             log.info("warming failed; the first prompt will say why", exc_info=True)
+        if not self.turns.busy:
+            self.transcript.warm_up()
 
     @on(Composer.Weighed)
     def _weighed(self, event: Composer.Weighed) -> None:

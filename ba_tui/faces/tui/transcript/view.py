@@ -97,11 +97,11 @@ class TranscriptView(Browsing, can_focus=True):
         if self._warm or not self.is_mounted:
             return
         if isinstance(event, TurnStarted):
-            self.set_timer(SENT, self._warm_up)
+            self.set_timer(SENT, self.warm_up)
         elif isinstance(event, TextDelta | ThinkingDelta):
-            self._warm_up()
+            self.warm_up()
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Load what words need, once, in a thread."""
         if not self._warm:
             self._warm = True

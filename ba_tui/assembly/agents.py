@@ -10,6 +10,7 @@ from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.attaching import Attaching
 from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
+from ba_tui.context.compression.compressor import no_veto
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
@@ -74,7 +75,7 @@ class AgentBuilder:
         self._prompts = PromptSecrets(tools.permissions.sharing)
         root, settings = project_root(tools.permissions.workspace.root), start.settings
         encoders = encoders_of(start.where, root, lambda: start.trusts(root))
-        veto = tools.hooks.before_compress if tools.hooks else None
+        veto = tools.hooks.before_compress if tools.hooks else no_veto
         self._windows = WindowSources(
             settings, start.access, start.where, start.budget, encoders, line.calibration, pixels,
             line.notes, line.history, veto,
@@ -96,7 +97,7 @@ class AgentBuilder:
         return AgentParts(spec, in_use, visible, chosen, window)
 
     def agent(self, parts: AgentParts, model: str, attaching: Attaching | None = None) -> Agent:
-        """An agent with a connection of its own. May import an SDK: call it off the loop.
+        """An agent with a connection of its own. Reads keys, and may load an SDK for them: call it off the loop.
 
         Raises:
             UsageError: ``model`` can't be a model. AuthFailed: there is no key.

@@ -104,8 +104,9 @@ def open_app(
         if untold:
             from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - hardly any start
 
-            # Once: a person who takes it back in the app means it.
-            trust_folder(untold.pop())
+            # Once: a person who takes it back in the app means it. What fails is tried again with the rest.
+            trust_folder(untold[0])
+            untold.clear()
         return assemble(flags, folder, ours=ours)
 
     # Threads that import or fold must not hold up a key press for longer than this.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from ba_tui.context.compression.compressor import Compressor, CompressorContext
+from ba_tui.context.compression.compressor import Compressor, CompressorContext, no_veto
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.compression.overhead import RequestOverhead
 from ba_tui.context.compression.selection import SummaryBudget
@@ -40,11 +40,7 @@ class WindowSources:
     pixels: Callable[[bytes], tuple[int, int] | None]
     notes: PromptNotes
     history: Callable[[], Awaitable[Sequence[Event]]]
-    veto: Callable[[str, str], Awaitable[str | None]] | None = None
-
-
-async def nothing_vetoed(trigger: str, focus: str) -> str | None:
-    return None
+    veto: Callable[[str, str], Awaitable[str | None]] = no_veto
 
 
 class AgentWindow:
@@ -67,11 +63,10 @@ class AgentWindow:
         cache = SummaryCache(shared.where.cache / SUMMARIES, settings.cache_size, settings.cache_hours)
         writer = Writer(self._summaries.model, self._summaries.provider, prompt)
         summarizer = Summarizer(writer, settings, cache, self.tokens.count)
-        veto = shared.veto or nothing_vetoed
         self.compressor = Compressor(
             settings,
             CompressorContext(
-                self.gauge, summarizer, shared.budget, veto, shared.notes.again, shared.history, recalling
+                self.gauge, summarizer, shared.budget, shared.veto, shared.notes.again, shared.history, recalling
             ),
         )
 

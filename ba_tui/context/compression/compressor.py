@@ -39,7 +39,7 @@ WORTH = 0.98
 """What is not made smaller than this share is left as it is."""
 
 
-async def _no_veto(trigger: str, focus: str) -> str | None:
+async def no_veto(trigger: str, focus: str) -> str | None:
     return None
 
 
@@ -79,7 +79,7 @@ class CompressorContext:
     gauge: Gauge
     summarizer: Summarizer | None = None
     budget: SummaryBudget = field(default_factory=lambda: SummaryBudget(0.0))
-    veto: Callable[[str, str], Awaitable[str | None]] = _no_veto
+    veto: Callable[[str, str], Awaitable[str | None]] = no_veto
     again: Callable[[Transcript], Sequence[Message]] = _nothing_again
     events: Callable[[], Awaitable[Sequence[Event]]] = _no_events
     tools: Callable[[], Sequence[Tool]] | None = None

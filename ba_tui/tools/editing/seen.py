@@ -46,11 +46,15 @@ class SeenFiles:
     def note_edit(self, path: Path, data: bytes, texts: tuple[str, str], origin: Path | None = None) -> None:
         """The file, at ``origin`` before, was changed from one of ``texts`` to the other, which is ``data``: what was
         unread around the change still is."""
+        unread = self._unread(origin or path)
+        if not unread:
+            self.note(path, data)
+            return
         old, new = texts
         before, after = plain_lines(old).split("\n"), plain_lines(new).split("\n")
         head, tail = shared_ends(before, after)
         changed, more = range(head, len(before) - tail), len(after) - len(before)
-        pieces = [piece for each in self._unread(origin or path) for piece in _without(each, changed)]
+        pieces = [piece for each in unread for piece in _without(each, changed)]
         moved = (range(one.start + more, one.stop + more) if one.start >= changed.stop else one for one in pieces)
         self._seen[path] = _Seen(_digest(data), tuple(moved))
 

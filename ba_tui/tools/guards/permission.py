@@ -69,8 +69,8 @@ def permission(gate: Gate) -> Guard:
             folder = gate.folder(call)
             with held_paths():
                 verdict = await gate.judged(judged_call(tool, args, folder, call))
-                if not isinstance(verdict, Deny):
-                    verdict = concerned(verdict, await concerns(tool, args, call))
+                if not isinstance(verdict, Deny) and (reasons := await concerns(tool, args, call)):
+                    verdict = concerned(verdict, reasons)
                 if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await gate.settle(call)):
                     verdict = Deny(why)
                 call.branch.emit(_by_policy(verdict, tool, args, call))
@@ -94,10 +94,8 @@ async def concerns(tool: Tool, args: Mapping[str, Any], call: Call) -> Sequence[
     return (*call.concerns, own) if own else call.concerns
 
 
-def concerned(verdict: GuardVerdict, reasons: Sequence[str]) -> GuardVerdict:
-    """``verdict``, and the person is asked when there are ``reasons`` to."""
-    if not reasons or isinstance(verdict, Deny):
-        return verdict
+def concerned(verdict: Allow | Ask, reasons: Sequence[str]) -> Ask:
+    """The question that ``verdict`` becomes when there are ``reasons`` to ask the person."""
     why = "; ".join(reasons)
     if isinstance(verdict, Ask):
         return replace(verdict, reason=f"{why}; {verdict.reason}")

@@ -59,6 +59,18 @@ def test_the_flag_trusts_the_folder_without_a_question(tmp_path: Path, ba_home: 
     assert Trust(places()).trusted(tmp_path)
 
 
+def test_trusting_that_failed_is_tried_again_with_the_rest(tmp_path: Path, ba_home: Path) -> None:
+    in_the_way = places().trusted
+    in_the_way.mkdir(parents=True)
+    child = started(tmp_path, ba_home, "--trust")
+    child.expect_exact("Press Enter to try again.")
+    in_the_way.rmdir()
+    child.send("\r")
+    child.expect_exact("scripted model")
+    child.close(force=True)
+    assert Trust(places()).trusted(tmp_path)
+
+
 def test_it_follows_a_light_background(terminal: pexpect.spawn[str]) -> None:
     terminal.expect_exact("\x1b]11;?")
     terminal.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\")

@@ -36,12 +36,11 @@ from ba_tui.tools.builtin.shell import Shell
 
 @frozen
 class StartOptions:
-    """``flags`` win over settings. ``strict``: nobody attends, so what is wrong is an error. ``asks``: in a folder that
-    is not trusted the person is asked, and until they answer conversations only read."""
+    """``flags`` win over settings. ``strict``: nobody attends, so what is wrong is an error. Else the person is asked
+    in a folder that is not trusted, and until they answer conversations only read."""
 
     flags: Mapping[str, object]
     strict: bool = True
-    asks: bool = False
 
 
 class Startup:
@@ -54,7 +53,7 @@ class Startup:
     def __init__(
         self, cwd: Path, options: StartOptions, make: Callable[[Startup, SessionInfo, JournalFile], Conversation]
     ):
-        self.cwd, self.strict, self.asks = cwd, options.strict, options.asks
+        self.cwd, self.strict = cwd, options.strict
         self.where: Places = open_places()
         root = project_root(cwd)
         trusted = self.trusts(root)

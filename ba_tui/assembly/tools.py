@@ -31,7 +31,7 @@ class SessionTools:
         lent = [ReadOnlyFolder(name, folder) for name, folder in readable_folders(catalog, choices)]
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
-        untrusted = start.asks and not start.trusts(root)
+        untrusted = not start.strict and not start.trusts(root)
         self.permissions = SessionPermissions(settings, where, workspace, start.rules, untrusted=untrusted)
         self.policy = policy = self.permissions.policy
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,14 +76,13 @@ def open_app(
     start: Start | None = None,
     cwd: Path | None = None,
     *,
-    ours: bool = False,
     trust: bool = False,
 ) -> int:
     """The full-screen app. What is heavy is connected after its first paint.
 
-    ``ours``: ba itself made ``cwd``. ``trust``: the person trusts it with what it holds now.
+    ``trust``: the person trusts ``cwd`` with what it holds now.
     """
-    if why := _no_screen():
+    if why := no_screen():
         sys.stderr.write(f'ba: {why} Use ba -p "…" to print one answer.\n')
         return 1
     # Twice the usual frames: a key shows at the next one, and nothing is drawn when nothing changes.
@@ -94,7 +94,7 @@ def open_app(
     start = start or Start()
     theme = start.theme or first_theme(places())
     color = start.color and not os.environ.get("NO_COLOR")
-    begin = Start(start.prompt, start.resume, start.fork, theme, color)
+    begin = replace(start, theme=theme, color=color)
 
     untold = [folder] if trust else []
 
@@ -107,7 +107,7 @@ def open_app(
             # Once: a person who takes it back in the app means it. What fails is tried again with the rest.
             trust_folder(untold[0])
             untold.clear()
-        return assemble(flags, folder, ours=ours)
+        return assemble(flags, folder)
 
     # Threads that import or fold must not hold up a key press for longer than this.
     sys.setswitchinterval(0.001)
@@ -116,7 +116,7 @@ def open_app(
     return app.return_code or 0
 
 
-def _no_screen() -> str:
+def no_screen() -> str:
     """Why the app can't be shown here; empty where it can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "Not a terminal."

@@ -166,6 +166,8 @@ class ModelCatalog:
 
     def _unknown(self, given: str) -> UsageError:
         provider, slash, model = given.partition("/")
+        if slash and provider == "demo":
+            return UsageError(f"{given!r} runs in the demo only.", "Start it: ba demo.")
         if slash and provider not in KINDS:
             near = difflib.get_close_matches(provider, KINDS, 1)
             hint = f"Did you mean “{near[0]}/{model}”?" if near else "See “providers” in the settings."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ba_tui.faces.tui import panes
+from ba_tui.faces.tui import panes, suggesting
 from ba_tui.faces.tui.acts import compacting, editor, inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.port import Act, Room
 from ba_tui.faces.tui.commands import SlashCommand
@@ -12,6 +12,7 @@ from ba_tui.faces.tui.commands import SlashCommand
 ROOMS: Sequence[Room] = (
     view.HELP,
     panes.QUESTIONS,
+    suggesting.SUGGESTIONS,
     sessions.SESSIONS,
     rewind.REWINDING,
     sessions.RECORD,

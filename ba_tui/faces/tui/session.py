@@ -73,11 +73,11 @@ class OpenSession:
 
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""
-        if self.conversation is None or not self.started:
+        if self.conversation is None or not self.started or not self.start.kept:
             return ""
         hint = f"Go on with this session: ba -r {self.conversation.id}"
         with suppress(OSError):
-            # ba -c looks at the folder of the shell, and that may be another one: --cwd, the tour.
+            # ba -c looks at the folder of the shell, and that may be another one: --cwd.
             if self.conversation.cwd.samefile("."):
                 return f"{hint}  (the newest here: ba -c)"
         return hint

@@ -113,6 +113,8 @@ async def setup(chat: Actions, _: str) -> None:
     from ba_tui.faces.tui.screens.welcome import Welcome  # noqa: PLC0415 - most runs never show it
 
     services, conversation = chat.session.live
+    if not chat.session.start.kept:
+        raise UsageError("The demo keeps no settings.", "Leave it with Ctrl+D, start ba, then use /setup.")
     app = chat.ba
     if any(isinstance(screen, Welcome) for screen in app.screen_stack):
         return

@@ -23,7 +23,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.drafts import DraftStore, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
-from ba_tui.faces.tui.widgets.prompt import PromptInput
+from ba_tui.faces.tui.widgets.prompt import PLACEHOLDER, PromptInput
 
 DRAFT_DELAY = 0.7
 WEIGH_DELAY = 0.3
@@ -73,6 +73,7 @@ class Composer(Vertical):
         self._draft_timer: Timer | None = None
         self.touched = False
         """Whether the person has typed anything yet."""
+        self._suggestion = ""
         self._filled = False
         self._heavy = False
         self._weigh_timer: Timer | None = None
@@ -112,6 +113,11 @@ class Composer(Vertical):
         self.remember(self.prompt.value)
         self.prompt.reset()
 
+    def suggest(self, text: str) -> None:
+        """Offer ``text`` as the next prompt: Enter on the empty input sends it. Empty offers nothing."""
+        self._suggestion = text
+        self.prompt.placeholder = f"Enter sends: {text}" if text else PLACEHOLDER
+
     def close_popup(self) -> bool:
         """Hide the popup; False when there was none."""
         if not self.popup.display:
@@ -140,8 +146,14 @@ class Composer(Vertical):
         event.stop()
         self._offer(())
         self._searching = False
-        self.remember(event.text)
-        self.post_message(self.Sent(event.text))
+        text = event.text
+        if self._suggestion and not (text.strip() or self.waiting):
+            text = self._suggestion
+            if not text.startswith("/"):
+                # A second Enter must not send it again.
+                self.suggest("")
+        self.remember(text)
+        self.post_message(self.Sent(text))
 
     def remember(self, text: str) -> None:
         """Add ``text`` to the history: Up brings it back."""

@@ -21,6 +21,7 @@ from textual.timer import Timer
 from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture
 from ba_tui.faces.tui.widgets.text_fields import ClusterArea
 
+PLACEHOLDER = "Ask, or describe a task. / for commands, @ for files, ? for help"
 NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
 CHOOSING = frozenset({"up", "down", "ctrl+n", "tab", "enter", "escape", "pageup", "pagedown"})
 REST = 5.0
@@ -92,7 +93,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             tab_behavior="focus",
             highlight_cursor_line=False,
             compact=True,
-            placeholder="Ask, or describe a task. / for commands, @ for files, ? for help",
+            placeholder=PLACEHOLDER,
         )
         self.match_cursor_bracket = False
         self.pastes = Pastes()

@@ -23,6 +23,8 @@ def inspected(record: Record, stored: Reader | None = None) -> Inspected:
     match record:
         case ToolRow():
             return _call(record, stored)
+        case ProseRecord(table=results.Table() as table):
+            return Inspected("Table", display=table)
         case ProseRecord(text=text):
             return Inspected("Answer", display=results.Prose(text, markdown=True))
         case Thought(text=text):

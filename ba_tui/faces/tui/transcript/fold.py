@@ -258,9 +258,11 @@ class Records:
             case Answered(ask_id=ask_id, reply=reply):
                 call_id = self._asked.pop(ask_id, "")
                 if (row := self._row(call_id)) is not None:
-                    note = reply.text if reply.choice == "deny" else ""
+                    refused = reply.choice == "deny"
+                    note = reply.text if refused else ""
                     row = row if reply.edited is None else _edited(row, reply.edited)
-                    self._change(call_id, replace(row, state="running", started=event.at, note=note))
+                    row = replace(row, state="running", started=event.at, note=note, refused=refused)
+                    self._change(call_id, row)
 
     def _turn(self, event: TurnStarted | Steered | TurnEnded) -> None:
         match event:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
-from ba_tui.core.results import CommandText, ToolResult
+from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
 
@@ -31,11 +31,13 @@ class Prompt:
 
 @frozen
 class ProseRecord:
-    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole."""
+    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole. ``table``: the one of its
+    tables that is to be opened."""
 
     text: str
     open: bool = False
     partial: str = ""
+    table: Table | None = None
 
 
 @frozen
@@ -60,6 +62,8 @@ class ToolRow:
     tail: str = ""
     summary: str = ""
     note: str = ""
+    refused: bool = False
+    """The person denied it."""
     result: ToolResult | None = None
 
 

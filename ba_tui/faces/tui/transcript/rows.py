@@ -14,6 +14,7 @@ from rich.style import Style
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import money, short_count
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_middle, wrapped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
 from ba_tui.faces.tui.transcript.palette import Palette
@@ -35,6 +36,9 @@ GUTTER = 2
 """Cells for a record's sign and the space behind it."""
 NAME = 11
 SHOWN = 12
+"""Rows of a prompt or of notes that are shown once they are cut."""
+FOLDED, UNFOLDED = 5, 30
+"""Rows below a call: what came of it at a glance, and after Space or a click."""
 LONG = 4_000
 """Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
 PATHS = ("path", "file_path")
@@ -126,15 +130,12 @@ def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[PaintedLine]:
         sign = frames[int(look.now) % len(frames)]
     tone = getattr(palette, record.state, palette.dim)
     line = PaintedLine(_tool_words(record, look), _sign(sign, tone), Unit(_tool_source(record)))
-    if not expanded:
+    if record.state in OPEN and not expanded:
         return [line]
     edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
-    inner, left = preview(record, look.room - 2, palette, SHOWN)
-    lines = [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in inner)]
-    if left:
-        words = f"{palette.glyphs.more} {left:,} more lines: Enter opens all"
-        lines.append(PaintedLine((Segment(words, palette.dim),), edge, Unit("")))
-    return lines
+    room = max(8, look.width - GUTTER - 2)
+    space = PreviewSpace(room, palette, UNFOLDED if expanded else FOLDED, unfolded=expanded)
+    return [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in preview(record, space))]
 
 
 def _tool_source(record: ToolRow) -> str:
@@ -177,10 +178,10 @@ def _outcome(record: ToolRow) -> str:
             tail = record.tail[-400:].rstrip().replace("\r", "\n").rsplit("\n", 1)[-1].strip()
             return tail or record.summary
         case "denied":
-            return f"denied: {record.note}" if record.note else "denied"
+            return f"denied: {record.note}" if record.note else "denied by you" if record.refused else "denied"
         case "failed":
             error = record.result.error if record.result else None
-            said = error.message if error else record.summary or "failed"
+            said = record.summary or (error.kind.replace("_", " ") if error else "failed")
             return ", ".join((*_marks(record), said))
         case "cancelled":
             return "interrupted"

@@ -22,11 +22,12 @@ OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
 
 @frozen
 class Prompt:
-    """The person's words; ``steered`` when they joined a running turn."""
+    """The person's words; ``steered`` when they joined a running turn, ``unread`` while the model has not got them."""
 
     text: str
     attached: tuple[str, ...] = ()
     steered: bool = False
+    unread: bool = False
 
 
 @frozen

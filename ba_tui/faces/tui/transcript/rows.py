@@ -41,6 +41,7 @@ FOLDED, UNFOLDED = 5, 30
 """Rows below a call: what came of it at a glance, and after Space or a click."""
 LONG = 4_000
 """Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
+UNREAD = "Sent. The model reads this after the current step."
 PATHS = ("path", "file_path")
 
 
@@ -115,8 +116,9 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
         left = record.text.count("\n", len(record.text[:LONG])) + max(0, len(lines) - SHOWN)
         more = f"{palette.glyphs.more} {max(1, left):,} more lines: Enter opens all"
         lines = [*lines[:SHOWN], PaintedLine((Segment(more, palette.prompt),), unit=Unit(""))]
-    for name in record.attached:
-        lines.append(PaintedLine((Segment(f"[{paintable(name, newlines=False)}]", palette.prompt),), unit=Unit("")))
+    notes = [f"[{paintable(name, newlines=False)}]" for name in record.attached]
+    notes += [clipped(UNREAD, look.room, palette.glyphs.more)] if record.unread else []
+    lines += [PaintedLine((Segment(note, palette.prompt),), unit=Unit("")) for note in notes]
     blank = (Segment(" " * GUTTER, palette.prompt),)
     first = _sign(sign, palette.prompt_mark)
     return [line._replace(gutter=blank if at else first, fill=palette.prompt) for at, line in enumerate(lines)]

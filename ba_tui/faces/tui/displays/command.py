@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ba_tui.core.results import CommandText
 from ba_tui.faces.tui.displays.renderer import Build, Renderer
-from ba_tui.faces.tui.inspector.json_tree import looks_like_json
+from ba_tui.faces.tui.inspector.json_values import looks_like_json
 from ba_tui.faces.tui.inspector.source import command_rows
 from ba_tui.faces.tui.inspector.terminal import folder_row, terminal_rows
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines

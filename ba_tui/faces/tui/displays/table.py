@@ -46,9 +46,9 @@ def _records(display: Table) -> Sequence[GridRow]:
 
 
 def _widget(display: Table) -> Widget:
-    from ba_tui.faces.tui.inspector.table_view import TableView  # noqa: PLC0415 - DataTable only when there is a table
+    from ba_tui.faces.tui.inspector.table_view import TablePane  # noqa: PLC0415 - DataTable only when there is a table
 
-    return TableView(display, id="grid")
+    return TablePane(display)
 
 
 def _text(display: Table) -> str:

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from ba_tui.core.text.patterns import regex
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 
 INDENT = "  "
-LOOK = 200
-"""Characters at the end in which a text shows whether it may be JSON."""
-_JSON = regex(r"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
-"""Not the time or the tag that begins a line of a log."""
 PLAIN = {True: "true", False: "false", None: "null"}
-
-
-def looks_like_json(text: str) -> bool:
-    """Whether ``text`` begins and ends as an object or array does; cheap, however long it is."""
-    return _JSON.match(text) is not None and text[-LOOK:].rstrip()[-1:] in ("}", "]")
 
 
 def argument_rows(args: Mapping[str, Any]) -> list[GridRow]:

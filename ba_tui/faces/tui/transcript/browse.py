@@ -18,7 +18,7 @@ from ba_tui.faces.tui.transcript import style
 from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition, Shown
 from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
 from ba_tui.faces.tui.transcript.pane import TranscriptPane
-from ba_tui.faces.tui.transcript.records import Compaction, Prompt, ProseRecord, Record, Thought, ToolRow, source
+from ba_tui.faces.tui.transcript.records import Compaction, End, Prompt, ProseRecord, Record, Thought, ToolRow, source
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 
 
@@ -44,7 +44,10 @@ class Browsing(TranscriptPane):
             return
         last = len(self._transcript.layouts) - 1
         at = self.chosen() + by if self.cursor is not None else self.chosen() + min(by + 1, 0)
-        self.cursor = min(max(0, at), last)
+        at = min(max(0, at), last)
+        if isinstance(self._transcript.layouts[at].record, End) and at:
+            at += 1 if by > 0 and at < last else -1
+        self.cursor = at
         self._reveal(self.cursor)
 
     def _reveal(self, at: int) -> None:

@@ -13,6 +13,7 @@ from ba_tui.core.events import Answered, Asked, Event, MessageDone, ToolFinished
 from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, Table, ToolResult, failure
+from ba_tui.faces.tui.transcript.records import ProseRecord
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from tests.faces.tui.transcript.test_view import Sample, feed, rows
 
@@ -242,6 +243,35 @@ async def test_the_call_that_is_unfolded_comes_into_view() -> None:
         await unfolded(pilot, view)
         assert rows(view)[-1].endswith("line 7")
         assert "$ make" in lines_below(view)
+
+
+WIDE = f"|{'|'.join(f'column {at}' for at in range(9))}|\n|{'--|' * 9}\n|{'some words|' * 9}\n"
+
+
+async def test_enter_opens_a_table_in_sight_that_is_too_wide_for_the_screen() -> None:
+    app = Sample()
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = app.query_one(TranscriptView)
+        answers = [MessageDone(Message("assistant", (Text(f"Words.\n\n{WIDE}\nMore."),)))]
+        feed(view, [TurnStarted(user("go"), at=0.0), *answers, TurnEnded("done", at=60.0)])
+        assert "more columns on the right" in "\n".join(rows(view))
+        await pilot.press("up", "enter")
+        marker = next(at for at, row in enumerate(rows(view)) if "more columns" in row)
+        await pilot.click(TranscriptView, offset=(8, marker))
+        await pilot.pause()
+        tables = [
+            message.record.table
+            for message in app.heard
+            if isinstance(message, TranscriptView.Opened) and isinstance(message.record, ProseRecord)
+        ]
+        assert [len(table.columns) for table in tables if table] == [9, 9]
+        await pilot.resize_terminal(140, 20)
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(opened := app.heard[-1], TranscriptView.Opened)
+        assert isinstance(opened.record, ProseRecord)
+        assert opened.record.table is None, "the answer itself, where the table has room"
 
 
 async def test_a_stored_session_shows_the_same() -> None:

@@ -15,6 +15,7 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    unread,
 )
 
 
@@ -56,4 +57,14 @@ def _call(row: ToolRow, stored: Reader | None) -> Inspected:
     if result is None:
         return Inspected(title, row.args or {}, text=row.tail, state=row.state)
     whole = Whole(stored, result.artifact) if stored and result.artifact else None
-    return Inspected(title, row.args or {}, result.display, result.text, row.state, row.duration, result.summary, whole)
+    return Inspected(
+        title,
+        row.args or {},
+        result.display,
+        result.text,
+        row.state,
+        row.duration,
+        result.summary,
+        whole,
+        unread(result),
+    )

@@ -21,8 +21,10 @@ def _preview(display: CommandText, space: PreviewSpace) -> Rows:
         above = space._replace(limit=space.limit // 3)
         command = first_lines(f"$ {display.command}", above, plain_lines(above, space.palette.text))
     rest = space._replace(limit=space.limit - len(command))
-    show = first_lines if looks_like_json(display.output) and not display.exit_code else last_lines
-    return command + show(display.output, rest, printed_lines(rest))
+    if looks_like_json(display.output) and not display.exit_code:
+        return command + first_lines(display.output, rest, printed_lines(rest))
+    lacking = max(0, display.lines - display.output.count("\n"))
+    return command + last_lines(display.output, rest, printed_lines(rest), lacking)
 
 
 def _question(display: CommandText) -> Sequence[Build]:

@@ -20,7 +20,7 @@ from textual.widgets import Static, Tree
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import byte_size
+from ba_tui.core.text.wording import byte_size, count
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.displays.renderer import Build
 from ba_tui.faces.tui.displays.renderers import renderer_of
@@ -138,8 +138,8 @@ class Inspector(Widget):
         inspected = self.inspected
         self._say_keys()
         label = self.query_one("#result-label", Static)
-        label.update("Result")
-        label.display = bool(inspected.args) or self._view == "pages"
+        self._say_label()
+        label.display = bool(inspected.args or inspected.unread) or self._view == "pages"
         place = self.query_one("#result", Vertical)
         await place.remove_children()
         if self._view == "tree":
@@ -182,7 +182,11 @@ class Inspector(Widget):
     def on_paged_known(self, event: Paged.Known) -> None:
         event.stop()
         about = event.artifact
-        self.query_one("#result-label", Static).update(f"Result: {byte_size(about.size)}, {about.lines:,} lines")
+        self._say_label(f"{byte_size(about.size)}, {count(about.lines, 'line')}")
+
+    def _say_label(self, size: str = "") -> None:
+        words = f"Result: {size}" if size else "Result"
+        self.query_one("#result-label", Static).update(Content(f"{words}  {self.inspected.unread}".rstrip()))
 
     def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> Inspector:
         """Focus the result."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from rich.segment import Segment
+
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines, missing
-from ba_tui.faces.tui.transcript.lines import PaintedLine
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit, clipped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain, plain_lines
 from ba_tui.faces.tui.transcript.printed import printed_lines
-from ba_tui.faces.tui.transcript.records import ToolRow
+from ba_tui.faces.tui.transcript.records import ToolRow, unread
 
 MESSAGE = 4
 """Rows that the reason of a failure takes from what was printed before it."""
@@ -22,6 +24,8 @@ def preview(record: ToolRow, space: PreviewSpace) -> list[PaintedLine]:
     reason = _reason(record, result, space)
     shown = _result(result, space._replace(limit=max(1, space.limit - len(reason))))
     lines = [*shown, *reason]
+    if words := unread(result):
+        lines.append(PaintedLine((Segment(clipped(words, space.width), space.palette.dim),), unit=Unit("")))
     if not lines and space.unfolded:
         return plain("No output.", space.width, space.palette.dim)
     return lines

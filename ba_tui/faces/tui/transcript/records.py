@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
-from ba_tui.core.results import CommandText, Table, ToolResult
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
+from ba_tui.core.text.wording import count, with_hint
 from ba_tui.core.values import frozen
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
@@ -139,6 +139,14 @@ def source(record: Record) -> str:
             return reason
         case End(reason=reason, error=error):
             return error.with_hint if error else reason
+
+
+def unread(result: ToolResult) -> str:
+    """Words about what of the result the model was not given; empty when it read all."""
+    lines = result.meta.get(UNREAD)
+    if not isinstance(lines, int):
+        return ""
+    return f"The model did not read {count(lines, 'line')} in the middle." if lines else "The model read a summary."
 
 
 def prompt_of(message: Message) -> Prompt:

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from ba_tui.core.events import Answered, Asked, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, Table, ToolResult, failure
+from ba_tui.core.results import UNREAD, CommandText, Diff, Diffs, Prose, Source, Table, ToolResult, failure
 from ba_tui.faces.tui.transcript.records import ProseRecord
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from tests.faces.tui.transcript.test_view import Sample, feed, rows
@@ -243,6 +243,23 @@ async def test_the_call_that_is_unfolded_comes_into_view() -> None:
         await unfolded(pilot, view)
         assert rows(view)[-1].endswith("line 7")
         assert "$ make" in lines_below(view)
+
+
+async def test_lines_that_are_nowhere_in_the_conversation_are_counted_too() -> None:
+    text = "".join(f"line {at}\n" for at in range(50)) + "[… 99,900 lines, 1,234,567 characters left out …]\n"
+    text += "".join(f"line {at}\n" for at in range(99_950, 100_000))
+    display = CommandText("make", output=text, exit_code=0, lines=100_000)
+    assert await below(ToolResult(text, display, summary="exit 0", meta={UNREAD: 99_000})) == [
+        "… 99,996 more lines above",
+        "line 99996",
+        "line 99997",
+        "line 99998",
+        "line 99999",
+        "The model did not read 99,000 lines in the middle.",
+    ]
+    hits = ToolResult("a.py:1", Prose("a.py:1"), summary="9,000 lines", kind="hits", meta={UNREAD: 7_000})
+    assert await below(hits) == ["The model did not read 7,000 lines in the middle."]
+    assert await below(ToolResult("12 lines", summary="12 lines", meta={UNREAD: 0})) == ["The model read a summary."]
 
 
 WIDE = f"|{'|'.join(f'column {at}' for at in range(9))}|\n|{'--|' * 9}\n|{'some words|' * 9}\n"

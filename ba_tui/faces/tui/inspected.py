@@ -43,11 +43,11 @@ def inspected(record: Record, stored: Reader | None = None) -> Inspected:
 
 
 def _compaction(record: Compaction) -> Inspected:
-    title = "Compression taken back" if record.strategy == "undo" else "Compression"
+    title = "Compression undone" if record.strategy == "undo" else "Compression"
     cost = "not known" if record.cost is None else f"${record.cost:.4f}" if record.cost else "none"
     facts = {"tokens before": record.before, "tokens after": record.after, "strategy": record.strategy, "cost": cost}
     head = f"Kept: {record.kept}." if record.kept else ""
-    notes = f"What the model has in place of the earlier conversation:\n\n{record.notes}" if record.notes else ""
+    notes = f"What the model reads instead of the earlier conversation:\n\n{record.notes}" if record.notes else ""
     return Inspected(title, facts, results.Prose("\n\n".join(part for part in (head, notes) if part), markdown=True))
 
 

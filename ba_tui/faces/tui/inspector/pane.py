@@ -229,9 +229,7 @@ class Inspector(Widget):
         try:
             page = await asyncio.to_thread(whole.reader.read, whole.ref, 0, MOST)
         except BaError as error:
-            self.post_message(
-                CopyToClipboard(paintable(self.inspected.text), f"It is what the model was given: {error}")
-            )
+            self.post_message(CopyToClipboard(paintable(self.inspected.text), f"This is the model's copy: {error}"))
             return
         note = "" if page.last else f"That is the first {byte_size(page.upto)} of {byte_size(page.size)}."
         self.post_message(CopyToClipboard(paintable(page.text), note))

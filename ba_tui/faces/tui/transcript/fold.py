@@ -289,8 +289,8 @@ class Records:
         if event.turns is not None:
             self.changed = min(self.changed, self._course.back(self.items, event.turns))
         what = "The files were rewound" if event.turns is None else "Rewound to here"
-        files = ", the files too" if event.files and event.turns is not None else ""
-        self._add(NoticeRecord(f"{what}{files}.", "info", "/rewind undo takes that back."))
+        files = ", files included" if event.files and event.turns is not None else ""
+        self._add(NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again."))
 
 
 def fold(events: Iterable[Event]) -> list[Record]:

@@ -112,11 +112,11 @@ class End:
 Record: TypeAlias = Prompt | ProseRecord | Thought | ToolRow | NoticeRecord | Compaction | Retry | End
 
 _PARTIAL = {
-    "cancelled": "interrupted: the answer is not complete",
-    "error": "broken off: the answer is not complete",
-    "max_tokens": "cut at the output limit",
-    "context_window": "cut: the context window is full",
-    "refusal": "the model declined to go on",
+    "cancelled": "interrupted: this answer is incomplete",
+    "error": "failed: this answer is incomplete",
+    "max_tokens": "stopped at the output limit",
+    "context_window": "stopped: the context window is full",
+    "refusal": "the model declined to continue",
 }
 _TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url", "expression", "name")
 

@@ -91,7 +91,7 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
             return _compaction(record, look, expanded=expanded)
         case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
             wait = max(0, round(until - look.now))
-            what, place = ("Trying again", f" ({attempt} of {attempts})") if attempts else ("Next request", "")
+            what, place = ("Retrying", f" ({attempt} of {attempts})") if attempts else ("Next request", "")
             hint = f"{what} in {wait} s{place}. Esc stops." if wait else f"{what}…"
             return _said(look.palette.glyphs.retry, reason, hint, look, look.palette.warning)
         case End():
@@ -114,7 +114,7 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
     lines = plain(record.text[:LONG], look.room, palette.prompt)
     if len(record.text) > LONG or len(lines) > 2 * SHOWN:
         left = record.text.count("\n", len(record.text[:LONG])) + max(0, len(lines) - SHOWN)
-        more = f"{palette.glyphs.more} {max(1, left):,} more lines: Enter opens all"
+        more = f"{palette.glyphs.more} {count(max(1, left), 'more line')} below: Enter opens all"
         lines = [*lines[:SHOWN], PaintedLine((Segment(more, palette.prompt),), unit=Unit(""))]
     notes = [f"[{paintable(name, newlines=False)}]" for name in record.attached]
     notes += [clipped(UNREAD, look.room, palette.glyphs.more)] if record.unread else []
@@ -228,7 +228,7 @@ def _thought(record: Thought, look: Look, *, expanded: bool) -> list[PaintedLine
 
 
 WAYS = {
-    "truncate": "the oldest rounds left out",
+    "truncate": "oldest rounds removed",
     "extract": "by rules",
     "summarize": "with a summary",
 }
@@ -239,7 +239,7 @@ def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Paint
     palette = look.palette
     sizes = f"{short_count(record.before)} to {short_count(record.after)} tokens"
     if record.strategy == "undo":
-        head, more = "Compression taken back", (sizes,)
+        head, more = "Compression undone", (sizes,)
     else:
         cost = money(record.cost) if record.cost != 0 else ""
         head, more = "Compressed", (sizes, WAYS[record.strategy], cost)
@@ -253,7 +253,9 @@ def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Paint
     notes = plain(record.notes[:LONG].strip(), look.room, palette.thought) if record.notes else []
     lines += notes[:SHOWN]
     if len(notes) > SHOWN or len(record.notes) > LONG:
-        lines.append(PaintedLine((Segment(f"{palette.glyphs.more} Enter opens all", palette.dim),), unit=Unit("")))
+        lines.append(
+            PaintedLine((Segment(f"{palette.glyphs.more} more below: Enter opens all", palette.dim),), unit=Unit(""))
+        )
     return _signed(lines, sign, look)
 
 
@@ -278,7 +280,7 @@ def _end(record: End, look: Look) -> list[PaintedLine]:
         "limit": "Stopped at a limit.",
         "error": "The turn ended with an error.",
     }[record.reason]
-    return _said(glyphs.cancelled, said, "Say how to go on.", look, palette.denied)
+    return _said(glyphs.cancelled, said, "What should I do instead?", look, palette.denied)
 
 
 def partial(text: str, look: Look) -> list[PaintedLine]:

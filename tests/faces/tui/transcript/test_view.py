@@ -252,7 +252,7 @@ async def test_nothing_ticks_when_nothing_runs() -> None:
         view.clock = lambda: 101.0
         feed(view, [TurnStarted(user("x")), Retrying("The model is overloaded.", 5.0, 1, 3, at=100.0)])
         assert view.ticking
-        assert any("again in 4 s" in row for row in rows(view))
+        assert any("Retrying in 4 s" in row for row in rows(view))
         feed(view, [TurnEnded("cancelled")])
         assert not view.ticking
         await pilot.pause()

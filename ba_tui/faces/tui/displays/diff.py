@@ -12,7 +12,7 @@ from ba_tui.faces.tui.displays.diff_start import ChangedLine, diff_start
 from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.rows import line
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_rows, missing
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, beginning, first_rows, missing
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit
 from ba_tui.faces.tui.transcript.markdown import plain
 
@@ -42,7 +42,7 @@ def _painted(line: ChangedLine | int, size: int, space: PreviewSpace) -> Rows:
         return [PaintedLine((Segment(words, palette.dim),), (Segment(" " * (size + 3), palette.dim),), Unit(""))]
     tone = {"+": palette.added, "-": palette.removed}.get(line.sign, palette.dim)
     first, rest = Segment(f"{line.number:>{size}} {line.sign} ", tone), Segment(" " * (size + 3), tone)
-    rows = plain(line.text.removesuffix("\n"), space.width - size - 3, tone)
+    rows = plain(beginning(line.text.removesuffix("\n"), space), space.width - size - 3, tone)
     return [row._replace(gutter=(rest if at else first,)) for at, row in enumerate(rows)]
 
 

@@ -36,8 +36,8 @@ class JsonView(Tree[JsonNode]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "cursor_down", "Down", show=False),
         Binding("k,up", "cursor_up", "Up", show=False),
-        Binding("g,home", "scroll_home", "Top", show=False),
-        Binding("G,end", "scroll_end", "End", show=False),
+        Binding("g,home", "line(0)", "Top", show=False),
+        Binding("G,end", "line(-1)", "End", show=False),
         Binding("space", "toggle_node", "Open or close", show=False),
         Binding("right", "unfold", "Open", show=False),
         Binding("left", "fold", "Close, or to what holds it", show=False),
@@ -86,6 +86,11 @@ class JsonView(Tree[JsonNode]):
 
     def _ink(self, role: str) -> Style:
         return self.get_component_rich_style(f"json--{role}", partial=True)
+
+    def action_line(self, number: int) -> None:
+        """Put the cursor on the first line (0) or the last (-1)."""
+        self.cursor_line = number if number >= 0 else self.last_line
+        self.scroll_to_line(self.cursor_line, animate=False)
 
     def action_unfold(self) -> None:
         """Open the branch at the cursor."""

@@ -36,7 +36,7 @@ def first_lines(text: str, space: PreviewSpace, paint: Paint) -> Rows:
     if not (text := text.rstrip()):
         return []
     parts = text.split("\n", space.limit)[: space.limit]
-    lines = paint("\n".join(_beginning(part, space) for part in parts))
+    lines = paint("\n".join(beginning(part, space) for part in parts))
     return first_rows(lines, space, text.count("\n") + 1 - len(parts))
 
 
@@ -100,8 +100,9 @@ def _cut(line: Rows, room: int, space: PreviewSpace) -> Rows:
 
 def _last_state(line: str, space: PreviewSpace) -> str:
     """The beginning of a long line; the end of one that a program wrote over again and again."""
-    return line[-LONGEST:] if "\r" in line.rstrip("\r") else _beginning(line, space)
+    return line[-LONGEST:] if "\r" in line.rstrip("\r") else beginning(line, space)
 
 
-def _beginning(line: str, space: PreviewSpace) -> str:
+def beginning(line: str, space: PreviewSpace) -> str:
+    """``line`` without what is beyond LONGEST, which is marked."""
     return line if len(line) <= LONGEST else line[:LONGEST] + space.palette.glyphs.more

@@ -17,7 +17,8 @@ MESSAGE = 4
 
 
 def preview(record: ToolRow, space: PreviewSpace) -> list[PaintedLine]:
-    """At most ``space.limit`` rows; none for a folded row that says enough itself."""
+    """At most ``space.limit`` rows, and one more about what the model was not given; none for a folded row that says
+    enough itself."""
     result = record.result
     if result is None:
         return last_lines(record.tail, space, printed_lines(space)) if space.unfolded else []
@@ -25,7 +26,8 @@ def preview(record: ToolRow, space: PreviewSpace) -> list[PaintedLine]:
     shown = _result(result, space._replace(limit=max(1, space.limit - len(reason))))
     lines = [*shown, *reason]
     if words := unread(result):
-        lines.append(PaintedLine((Segment(clipped(words, space.width), space.palette.dim),), unit=Unit("")))
+        words = clipped(words, space.width, space.palette.glyphs.more)
+        lines.append(PaintedLine((Segment(words, space.palette.dim),), unit=Unit("")))
     if not lines and space.unfolded:
         return plain("No output.", space.width, space.palette.dim)
     return lines

@@ -41,7 +41,7 @@ FOLDED, UNFOLDED = 5, 30
 """Rows below a call: what came of it at a glance, and after Space or a click."""
 LONG = 4_000
 """Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
-UNREAD = "Sent. The model reads this after the current step."
+JOINING = "Sent. The model reads this after the current step."
 PATHS = ("path", "file_path")
 
 
@@ -117,7 +117,7 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
         more = f"{palette.glyphs.more} {count(max(1, left), 'more line')} below: Enter opens all"
         lines = [*lines[:SHOWN], PaintedLine((Segment(more, palette.prompt),), unit=Unit(""))]
     notes = [f"[{paintable(name, newlines=False)}]" for name in record.attached]
-    notes += [clipped(UNREAD, look.room, palette.glyphs.more)] if record.unread else []
+    notes += [clipped(JOINING, look.room, palette.glyphs.more)] if record.unread else []
     lines += [PaintedLine((Segment(note, palette.prompt),), unit=Unit("")) for note in notes]
     blank = (Segment(" " * GUTTER, palette.prompt),)
     first = _sign(sign, palette.prompt_mark)

@@ -108,6 +108,12 @@ async def test_branches_close_and_open_by_keys() -> None:
         await pilot.press("enter")
         await settle(pilot)
         assert "sum: 1.5" not in seen(pilot.app)
+        await pilot.press("end")
+        tree = pilot.app.query_one(JsonView)
+        assert tree.cursor_node
+        assert str(tree.cursor_node.label) == "ok"
+        await pilot.press("home")
+        assert tree.cursor_node is tree.root
 
 
 async def test_what_is_copied_is_the_text() -> None:

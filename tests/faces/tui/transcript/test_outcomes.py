@@ -129,6 +129,14 @@ async def test_far_apart_changes_of_a_long_file_show_the_first_and_count_no_move
     assert await below(ToolResult("done", Diff("a.py", FILE, after))) == ["4 + new = 1", "… at least 1 more line below"]
 
 
+async def test_a_changed_line_without_end_is_cut_and_marked() -> None:
+    shown = await below(ToolResult("done", Diff("a.min.js", "x" * 1_000_000, "y" * 1_000_000)))
+    assert len(shown) == 5
+    assert shown[0].startswith("1 - xxx")
+    assert shown[3].endswith("x…")
+    assert shown[-1] == "… 1 more line below"
+
+
 async def test_a_change_of_several_files_names_each() -> None:
     diffs = Diffs((Diff("a.py", "1\n2\n3\n", "x\ny\nz\n"), Diff("b.py", "1\n", "2\n"), Diff("c.py", None, "3\n")))
     assert await below(ToolResult("done", diffs)) == [

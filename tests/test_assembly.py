@@ -106,7 +106,7 @@ async def test_the_context_tells_system_tools_and_window(folder: Path):
     parts = {part.label: part.tokens for part in services(folder).library.create().context()}
     assert parts["System prompt"] > 200
     assert parts["Tools"] > 500
-    assert parts["Kept for the answer"] > 0
+    assert parts["Reserved for reply"] > 0
 
 
 async def test_a_system_prompt_of_the_persons_own(folder: Path):

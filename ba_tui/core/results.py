@@ -31,12 +31,16 @@ class Diffs:
 
 @frozen
 class CommandText:
-    """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed)."""
+    """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed).
+
+    ``lines``: how many it printed, where ``output`` is only a part; else 0.
+    """
 
     command: str
     cwd: str = ""
     output: str = ""
     exit_code: int | None = None
+    lines: int = 0
     type: Literal["command"] = "command"
 
 
@@ -86,6 +90,10 @@ class StateChange:
     cwd: str | None = None
     skills: tuple[ActiveSkill, ...] | None = None
     """The activation stack, the outermost skill first."""
+
+
+UNREAD = "unread_lines"
+"""In ``meta``: how many lines in the middle of the text the model was not given; 0: it was given a summary."""
 
 
 @frozen

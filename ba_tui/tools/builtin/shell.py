@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.results import CommandText, Display, StateChange, ToolResult, failure
+from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.supervised import Program
-from ba_tui.processes.terminal_text import Capture, plain, shortened
+from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -197,10 +197,11 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
     if note := job.process.memory.note:
         notes = [*notes, note]
     printed, output, code = job.process.output, job.process.output.text(), job.exit_code
-    display = CommandText(job.command, shown, output, code)
+    display = CommandText(job.command, shown, output, code, printed.lines if printed.total > Capture.HEAD else 0)
     text = plain(output).rstrip("\n")
     if printed.total > Capture.HEAD:
         text = shortened(text, OUTPUT_CHARS)
+    unread = lines_cut(text) if printed.total > Capture.HEAD else 0
     stored = _stored(job)
     if outcome.moved:
         job.seen = printed.total
@@ -220,7 +221,8 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
     if notes:
         text += f"\n[{'; '.join(notes)}]"
     cut = f", {printed.trouble}" if printed.trouble else ""
-    return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref)
+    meta = {UNREAD: unread} if unread else {}
+    return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref, meta=meta)
 
 
 def _stored(job: Work) -> list[str]:

@@ -249,11 +249,11 @@ class ChatScreen(Screen[None]):
             self.tell(Notice(str(error), "error", error.hint))
 
     def _show_queue(self) -> None:
-        waiting, paused = self.turns.waiting, self.turns.paused
-        self.queue.show(waiting, paused=paused)
-        self.status.show(queue=len(waiting), paused=paused)
-        self.composer.waiting = bool(waiting)
+        self.queue.show(self.turns.waiting, paused=self.turns.paused)
+        self.status.show(queue=len(self.turns.waiting), paused=self.turns.paused)
+        self.composer.waiting = bool(self.turns.waiting)
         self.composer.keep(self.turns.unsent)
+        self.transcript.show_sent(self.turns.opening, self.turns.joining)
 
     def _on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
         event.stop()

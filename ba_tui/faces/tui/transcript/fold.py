@@ -258,9 +258,11 @@ class Records:
             case Answered(ask_id=ask_id, reply=reply):
                 call_id = self._asked.pop(ask_id, "")
                 if (row := self._row(call_id)) is not None:
-                    note = reply.text if reply.choice == "deny" else ""
+                    refused = reply.choice == "deny"
+                    note = reply.text if refused else ""
                     row = row if reply.edited is None else _edited(row, reply.edited)
-                    self._change(call_id, replace(row, state="running", started=event.at, note=note))
+                    row = replace(row, state="running", started=event.at, note=note, refused=refused)
+                    self._change(call_id, row)
 
     def _turn(self, event: TurnStarted | Steered | TurnEnded) -> None:
         match event:
@@ -287,8 +289,8 @@ class Records:
         if event.turns is not None:
             self.changed = min(self.changed, self._course.back(self.items, event.turns))
         what = "The files were rewound" if event.turns is None else "Rewound to here"
-        files = ", the files too" if event.files and event.turns is not None else ""
-        self._add(NoticeRecord(f"{what}{files}.", "info", "/rewind undo takes that back."))
+        files = ", files included" if event.files and event.turns is not None else ""
+        self._add(NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again."))
 
 
 def fold(events: Iterable[Event]) -> list[Record]:

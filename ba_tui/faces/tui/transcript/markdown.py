@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+    from ba_tui.faces.tui.transcript.excerpt import Paint, PreviewSpace
+
 MEASURE = 110
 """Prose is not set wider than this: longer lines are hard to read."""
 LONGEST_LINK = 2_000
@@ -321,6 +323,11 @@ def plain(text: str, width: int, style: Style) -> list[PaintedLine]:
             for segments, glue in wrapped([Segment(line, style)] if line else [], width)
         ]
     return lines
+
+
+def plain_lines(space: PreviewSpace, style: Style) -> Paint:
+    """Return a function that wraps each line of a text by itself."""
+    return lambda text: [plain(line, space.width, style) for line in text.split("\n")]
 
 
 def one_line(runs: Sequence[Segment], width: int) -> Segments:

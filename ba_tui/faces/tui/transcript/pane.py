@@ -28,7 +28,7 @@ from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.messages import NewBelow
 from ba_tui.faces.tui.transcript.painter import Overlay, strip
 from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, palette
-from ba_tui.faces.tui.transcript.records import Prompt
+from ba_tui.faces.tui.transcript.records import End, Prompt
 from ba_tui.faces.tui.transcript.rows import Look
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 from ba_tui.faces.tui.transcript.selection import key, selected
@@ -240,8 +240,10 @@ class TranscriptPane(ScrollView):
         self.refresh()
 
     def chosen(self) -> int:
-        """The place of the record that keys work on; -1 when there is none."""
+        """The place of the record that keys work on; -1 when there is none. Not the end of a turn: it holds nothing."""
         last = len(self._transcript.layouts) - 1
+        if last > 0 and isinstance(self._transcript.layouts[last].record, End):
+            last -= 1
         if self.cursor is None and not self._following and self._window:
             return min(self._window[-1].place.record, last)
         return last if self.cursor is None else min(self.cursor, last)

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Compressed, Ending, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
-from ba_tui.core.results import CommandText, ToolResult
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
+from ba_tui.core.text.wording import count, with_hint
 from ba_tui.core.values import frozen
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
@@ -22,20 +22,23 @@ OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
 
 @frozen
 class Prompt:
-    """The person's words; ``steered`` when they joined a running turn."""
+    """The person's words; ``steered`` when they joined a running turn, ``unread`` while the model has not got them."""
 
     text: str
     attached: tuple[str, ...] = ()
     steered: bool = False
+    unread: bool = False
 
 
 @frozen
 class ProseRecord:
-    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole."""
+    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole. ``table``: the one of its
+    tables that is to be opened."""
 
     text: str
     open: bool = False
     partial: str = ""
+    table: Table | None = None
 
 
 @frozen
@@ -60,6 +63,8 @@ class ToolRow:
     tail: str = ""
     summary: str = ""
     note: str = ""
+    refused: bool = False
+    """The person denied it."""
     result: ToolResult | None = None
 
 
@@ -107,11 +112,11 @@ class End:
 Record: TypeAlias = Prompt | ProseRecord | Thought | ToolRow | NoticeRecord | Compaction | Retry | End
 
 _PARTIAL = {
-    "cancelled": "interrupted: the answer is not complete",
-    "error": "broken off: the answer is not complete",
-    "max_tokens": "cut at the output limit",
-    "context_window": "cut: the context window is full",
-    "refusal": "the model declined to go on",
+    "cancelled": "interrupted: this answer is incomplete",
+    "error": "failed: this answer is incomplete",
+    "max_tokens": "stopped at the output limit",
+    "context_window": "stopped: the context window is full",
+    "refusal": "the model declined to continue",
 }
 _TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url", "expression", "name")
 
@@ -134,6 +139,14 @@ def source(record: Record) -> str:
             return reason
         case End(reason=reason, error=error):
             return error.with_hint if error else reason
+
+
+def unread(result: ToolResult) -> str:
+    """Words about what of the result the model was not given; empty when it read all."""
+    lines = result.meta.get(UNREAD)
+    if not isinstance(lines, int):
+        return ""
+    return f"The model did not read {count(lines, 'line')} in the middle." if lines else "The model read a summary."
 
 
 def prompt_of(message: Message) -> Prompt:

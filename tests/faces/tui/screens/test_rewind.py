@@ -91,7 +91,7 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         await hand.until(lambda: hand.text == "make a file")
         await hand.until(lambda: "About add two." in hand.said())
         assert "About make a file." not in hand.said()
-        assert "Rewound to here, the files too." in hand.said()
+        assert "Rewound to here, files included." in hand.said()
         assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\n"}
         hand.chat.composer.clear()
         await hand.send("/rewind undo")

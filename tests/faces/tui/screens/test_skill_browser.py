@@ -8,8 +8,9 @@ import pytest
 from textual.widgets import Input, Static
 
 from ba_tui.core.ports.skills import SkillLine
-from ba_tui.faces.tui.screens.skill_page import SkillPage, SkillText, page
+from ba_tui.faces.tui.screens.skill_page import SkillPage, page
 from ba_tui.faces.tui.screens.skills import SkillBrowser
+from ba_tui.faces.tui.transcript.page import MarkdownPage
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys, lines
@@ -43,7 +44,7 @@ def skilled(world: World) -> Skilled:
 
 
 def shown(hand: Hand) -> str:
-    text = hand.app.screen.query_one(SkillText)
+    text = hand.app.screen.query_one(MarkdownPage)
     return "\n".join(text.render_line(y).text for y in range(text.size.height))
 
 
@@ -95,7 +96,7 @@ async def test_a_page_reads_from_its_top_on_a_small_screen(world: World, skilled
     async with running(world, size=(40, 10)) as hand:
         await open_page(hand, "pdf")
         assert "State    On: the model may start" in shown(hand)
-        await hand.until(lambda: hand.app.screen.query_one(SkillText).records)
+        await hand.until(lambda: hand.app.screen.query_one(MarkdownPage).records)
         await hand.press("end")
         await hand.until(lambda: "1 │ 2" in shown(hand).replace("  ", " "))
         await hand.press("g")

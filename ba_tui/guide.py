@@ -32,7 +32,7 @@ _WORD = regex(r"[^\W_]+")
 
 @frozen
 class GuidePage:
-    """``topic`` is what people type, ``summary`` the line of the contents; ``text`` is Markdown without its comments."""
+    """``topic`` is what people type, ``summary`` the line of the contents; ``text`` is Markdown without comments."""
 
     topic: str
     title: str

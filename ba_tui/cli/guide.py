@@ -13,9 +13,6 @@ from ba_tui.core.errors import UsageError
 if TYPE_CHECKING:
     from ba_tui.guide import Guide, GuidePage
 
-WIDEST = 100
-"""Columns; longer lines are hard to read."""
-
 
 def complete_topics(incomplete: str) -> list[tuple[str, str]]:
     """Return the topics that begin with ``incomplete`` and their titles, for the shell."""
@@ -66,8 +63,6 @@ def _contents(guide: Guide) -> None:
 
 
 def _render(text: str) -> None:
-    from rich.console import Console  # noqa: PLC0415 - a page in a terminal alone needs them
-    from rich.markdown import Markdown  # noqa: PLC0415
+    from ba_tui.cli.terminal_page import print_page  # noqa: PLC0415 - a page in a terminal alone needs rich's Markdown
 
-    console = Console(highlight=False)
-    console.print(Markdown(text, code_theme="ansi_dark"), width=min(console.width, WIDEST))
+    print_page(text)

@@ -148,7 +148,10 @@ def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckRe
     elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
         yield CheckResult(
-            "key", "warn", f"none for {name}", f"Set {variable}, or paste one in /setup. Without one: ba demo"
+            "key",
+            "warn",
+            f"none for {name}",
+            f"Set {variable}, or paste one in /setup: see ba guide models. Without one: ba demo",
         )
 
 
@@ -175,9 +178,8 @@ def _reached(model: str, address: str) -> CheckResult:
     if not reason:
         return CheckResult("endpoint", "ok", f"{host} answers (for {model})")
     text = f"{host} can't be reached: {printable(reason)}"
-    return CheckResult(
-        "endpoint", "warn", text, "Without it ba can't ask the model. Check network, proxy and base_url."
-    )
+    fix = "Without it ba can't ask the model. Check network, proxy and base_url: see ba guide trouble."
+    return CheckResult("endpoint", "warn", text, fix)
 
 
 def _programs(patient: Patient) -> Iterator[CheckResult]:

@@ -59,7 +59,7 @@ def spans(text: str) -> list[str]:
 
 def commands() -> list[str]:
     """Return every ``ba …`` of a code block or a code span of any document."""
-    lines = [line for block in blocks() for line in block.text.splitlines()]
+    lines = [line for block in blocks() for line in block.text.replace("\\\n", "").splitlines()]
     lines += [span for text in DOCUMENTS.values() for span in spans(text)]
     return sorted({command for line in lines for command in _called(line)})
 

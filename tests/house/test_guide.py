@@ -28,6 +28,8 @@ from tests.house.settings_table import described, in_page
 from tests.house.test_widget_names import our_widgets
 
 MOST_LINES = 200
+WIDEST_CODE = 70
+"""Columns that a code block of a page has in a terminal of 80."""
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
@@ -150,6 +152,16 @@ def test_files_in_the_documents_are_valid(block: Block) -> None:
         assert yaml.safe_load(block.text).keys() <= known.keys()
     elif not block.file:
         assert problems(block.text) == ""
+
+
+def test_code_is_no_wider_than_a_page_in_a_small_terminal() -> None:
+    wide = {
+        f"{block.name}: {line}"
+        for block in blocks()
+        for line in block.text.splitlines()
+        if block.language and len(line) > WIDEST_CODE
+    }
+    assert wide == set()
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.name)

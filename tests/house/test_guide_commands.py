@@ -62,8 +62,8 @@ def test_the_commands_of_a_block_run(ba: Program, block: Block) -> None:
         with ModelServer([Step(calls=(Planned("read_file", {"path": "notes.md"}),)), Step(say="They do.")]) as server:
             begun = replace(ba, env={**ba.env, "ANTHROPIC_BASE_URL": server.url})
             assert begun.here("-p", "What do the sales notes say?").returncode == 0
-    for line in block.text.splitlines():
-        if line.strip():
+    for line in block.text.replace("\\\n", "").splitlines():
+        if line.strip() and not line.startswith("#"):
             done = _run(ba, line)
             assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 

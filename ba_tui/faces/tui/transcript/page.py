@@ -49,7 +49,13 @@ class MarkdownPage(TranscriptView):
     """
 
     DEFAULT_CSS = """
-    MarkdownPage { background: $surface; height: 1fr; }
+    MarkdownPage {
+        background: $surface;
+        height: 1fr;
+        scrollbar-background: $surface;
+        scrollbar-background-hover: $surface;
+        scrollbar-background-active: $surface;
+    }
     """
     FINDING: ClassVar[Mapping[str, int]] = {"enter": 1, "down": 1, "up": -1, "shift+enter": -1}
     FINDING_KEYS: ClassVar[str] = "Enter next  Up previous  Esc close "

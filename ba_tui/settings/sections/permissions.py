@@ -52,12 +52,15 @@ class CommandSettings(SettingsGroup):
     domains: tuple[str, ...] = field(
         default=(), metadata=about("Hosts and *.domains that commands may reach although their network is off.")
     )
-    write: tuple[Path, ...] = field(default=(), metadata=about("Further files and folders that may be written in it."))
+    write: tuple[Path, ...] = field(default=(), metadata=about("More files and folders that commands may write."))
     read: tuple[Path, ...] = field(
-        default=(), metadata=about("Further ones that may be read in it, also files with secrets that are named here.")
+        default=(),
+        metadata=about(
+            "More files and folders that commands may read; a file with secrets only when it is named here."
+        ),
     )
     git_hooks: bool = field(
-        default=False, metadata=about("Whether git commands of the model run a repository's hooks.")
+        default=False, metadata=about("Whether git commands of the model run the hooks of a repository.")
     )
     memory_gb: Amount = field(default=8, metadata=about("Memory of one process, in GB; 0 for no limit."))
     file_size_gb: Amount = field(
@@ -67,9 +70,10 @@ class CommandSettings(SettingsGroup):
         default=1024, metadata=about("Processes and threads that may run at a time; 0 for no limit.")
     )
     output_mb: Annotated[Amount, Gt(0)] = field(
-        default=64, metadata=about("The largest result that is stored whole, in MB; of a larger one, head and tail.")
+        default=64,
+        metadata=about("The largest result that is stored whole, in MB; of a larger one, beginning and end."),
     )
-    skill_timeout: Seconds = field(default=30, metadata=about("Seconds that a script of a skill gets."))
+    skill_timeout: Seconds = field(default=30, metadata=about("Seconds after which ba stops a script of a skill."))
 
 
 @frozen
@@ -78,5 +82,5 @@ class ChildEnvironment(SettingsGroup):
 
     keep: tuple[str, ...] = field(
         default=(),
-        metadata=about("Variables to hand on although their names look like secrets, such as GITHUB_TOKEN or CI_*."),
+        metadata=about("Variables to pass on although their names look like secrets, such as GITHUB_TOKEN or CI_*."),
     )

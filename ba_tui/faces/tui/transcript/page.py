@@ -92,8 +92,10 @@ class MarkdownPage(TranscriptView):
         """Show ``text`` from its beginning, or from ``place``."""
         self.clear()
         self.link = None
+        # Only the rows in sight are laid out, not those at the end.
+        self._following, self._place = False, place
         self.replay([MessageDone(ModelMessage("assistant", (Text(text),), origin="assistant"))])
-        self._place = place
+        self._count_below(0)
         self.follow_if_at_end()
 
     def links(self) -> list[PageLink]:

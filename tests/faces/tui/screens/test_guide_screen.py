@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual.widgets import OptionList
 
@@ -26,6 +28,31 @@ def rows(hand: Hand) -> str:
 
 async def opened(hand: Hand, command: str) -> None:
     await hand.send(command)
+    await read(hand)
+
+
+@pytest.fixture
+def guide(tmp_path: Path) -> Guide:
+    """Two short pages and a long one."""
+    texts = {
+        "README": "# All\n\n## Start\n\n- [One](one.md): first\n- [Two](two.md): second\n- [Long](long.md): third\n",
+        "one": "# One\n\nSee [Two](two.md), [Long](long.md) or [the web](https://example.org/x).\n",
+        "two": "# Two\n\nBack to [One](one.md).\n",
+        "long": "# Long\n\n" + "\n\n".join(f"Line {number}." for number in range(90)) + "\n\nTo [One](one.md).\n",
+    }
+    folder = tmp_path / "guide"
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(text)
+    return Guide(folder)
+
+
+async def open_page(hand: Hand, guide: Guide, topic: str) -> None:
+    hand.app.push_screen(GuideScreen(guide, guide.find(topic)))
+    await read(hand)
+
+
+async def read(hand: Hand) -> None:
     await shown(hand, GuideScreen)
     await hand.until(lambda: page(hand).records)
     await hand.pilot.pause()
@@ -47,62 +74,60 @@ async def test_the_command_lists_all_pages(world: World) -> None:
         await hand.until(lambda: hand.app.screen is hand.chat)
 
 
-async def test_a_topic_opens_its_page_and_links_lead_on_and_back(world: World) -> None:
+async def test_links_lead_on_and_back(world: World, guide: Guide) -> None:
     async with running(world) as hand:
-        await opened(hand, "/guide tour")
-        assert "Take the tour" in rows(hand)
+        await open_page(hand, guide, "one")
         await hand.press("enter")
-        assert "Take the tour" in rows(hand)  # No link is chosen yet.
-        await hand.press("tab")
-        assert page(hand).link is not None
-        await hand.press("tab", "shift+tab", "enter")
-        await hand.until(lambda: "Give ba a model" in rows(hand).splitlines()[0])
+        assert "See Two" in rows(hand)  # No link is chosen yet.
+        await hand.press("tab", "tab", "shift+tab", "enter")
+        await hand.until(lambda: "Back to One" in rows(hand))
         assert "Backspace" in keys(hand)
         await hand.press("backspace")
-        await hand.until(lambda: "Take the tour" in rows(hand))
+        await hand.until(lambda: "See Two" in rows(hand))
         assert "Backspace" not in keys(hand)
         await hand.press("escape")
         await hand.until(lambda: hand.app.screen is hand.chat)
 
 
-async def test_going_back_returns_to_the_rows_that_were_read(world: World) -> None:
+async def test_going_back_returns_to_the_rows_that_were_read(world: World, guide: Guide) -> None:
     async with running(world) as hand:
-        await opened(hand, "/guide permissions")
-        await hand.press("pagedown", "pagedown", "tab")
+        await open_page(hand, guide, "long")
+        await hand.press("tab")
         before = rows(hand)
+        assert "Line 89." in before
         await hand.press("enter")
-        await hand.until(lambda: rows(hand) != before)
+        await hand.until(lambda: "See Two" in rows(hand))
         await hand.press("backspace")
         await hand.until(lambda: rows(hand) == before)
 
 
-async def test_the_chosen_link_stands_out_without_colour(world: World) -> None:
+async def test_the_chosen_link_stands_out_without_colour(world: World, guide: Guide) -> None:
     async with running(world) as hand:
-        await opened(hand, "/guide tour")
-        await hand.press("tab")
+        await open_page(hand, guide, "one")
+        await hand.press("tab", "tab")
         marked = [
             segment.text
             for y in range(page(hand).size.height)
             for segment in page(hand).render_line(y)
             if segment.style and segment.style.reverse and segment.text.strip()
         ]
-        assert "".join(marked) == "Give ba a model"
+        assert "".join(marked) == "Long"
 
 
-async def test_a_link_to_the_web_is_copied(world: World) -> None:
+async def test_a_link_to_the_web_is_copied(world: World, guide: Guide) -> None:
     async with running(world) as hand:
-        await opened(hand, "/guide install")
-        await hand.press("tab", "enter")
-        await hand.until(lambda: "Copied: https://docs.astral.sh/uv/" in keys(hand))
+        await open_page(hand, guide, "one")
+        await hand.press("shift+tab", "enter")
+        await hand.until(lambda: "Copied: https://example.org/x" in keys(hand))
 
 
-async def test_a_click_follows_a_link(world: World) -> None:
+async def test_a_click_follows_a_link(world: World, guide: Guide) -> None:
     async with running(world) as hand:
-        await opened(hand, "/guide tour")
-        y = next(y for y, row in enumerate(rows(hand).splitlines()) if "Answer a question" in row)
-        x = rows(hand).splitlines()[y].index("Answer a question")
-        await hand.pilot.click(MarkdownPage, offset=(x + 2, y))
-        await hand.until(lambda: "Answer a question" in rows(hand).splitlines()[0])
+        await open_page(hand, guide, "one")
+        y = next(y for y, row in enumerate(rows(hand).splitlines()) if "See Two" in row)
+        x = rows(hand).splitlines()[y].index("Two")
+        await hand.pilot.click(MarkdownPage, offset=(x + 1, y))
+        await hand.until(lambda: "Back to One" in rows(hand))
 
 
 async def test_a_page_is_searched_from_its_top(world: World) -> None:

@@ -96,7 +96,9 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
 
 def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
-        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
+        yield CheckResult(
+            "settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit; see ba guide settings"
+        )
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; yours are in {patient.places.settings}")
 

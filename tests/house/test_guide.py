@@ -5,6 +5,7 @@ What the commands in them do is tried in test_guide_commands.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import io
 import re
@@ -12,17 +13,23 @@ import shlex
 from contextlib import redirect_stdout
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from ba_tui.cli.main import run
+from ba_tui.core.messages import Usage
+from ba_tui.faces import headless
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
 from ba_tui.guide import Guide
+from ba_tui.planning import flow_files
 from ba_tui.providers.catalog import chosen_catalog
+from ba_tui.providers.wire import anthropic_wire
 from ba_tui.resources import bundled, places
+from ba_tui.settings.sections.hooks import HOOK_EVENTS
 from tests.house.pages import CHECKOUT, DOCUMENTS, FOLDER, PAGES, Block, blocks, commands, spans
 from tests.house.settings_table import described, in_page
 from tests.house.test_widget_names import our_widgets
@@ -34,6 +41,7 @@ GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
+EXAMPLES = {"run_skill_script", "word_count", "node_modules"}
 OF_PEOPLE = {"/review", "/frontend:form", "/user:review"}
 """Slash commands that a page makes up for its reader."""
 
@@ -111,22 +119,32 @@ def test_the_table_of_settings_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_setting_exists(document: str) -> None:
-    """Spans such as ``commands.domains``, ``notify: bell`` and ``max_file_mb``; names in other files are left out."""
+    """Spans such as ``commands.domains``, ``notify: bell`` and ``max_file_mb``."""
+    found = spans(DOCUMENTS[document])
     groups = {key for key in SETTINGS if any(other.startswith(f"{key}.") for other in SETTINGS)}
-    for span in spans(DOCUMENTS[document]):
-        dotted = re.fullmatch(r"([a-z_]+)((?:\.[a-z_A-Z]+)+)", span)
-        if dotted and dotted[1] in groups:
-            assert (
-                re.sub(
-                    r"^(providers|hooks)\.[a-z_]+\.",
-                    lambda found: f"{found[1]}.{'NAME' if found[1] == 'providers' else 'EVENT'}.",
-                    span,
-                )
-                in SETTINGS
-            ), span
-        valued = re.fullmatch(r"([a-z_]+): (\S.*)", span)
-        if valued and not span.startswith(("file:", "not run:")):
-            assert problems(span) == "", span
+    dotted = {span for span in found if "." in span and span.partition(".")[0] in groups}
+    assert {span for span in dotted if _of_table(span) not in SETTINGS} == set()
+    listed = {part for span in found for part in span.split(", ")}
+    assert {part for part in listed if re.fullmatch(r"[a-z]+(_[a-z]+)+", part)} - names() == set()
+    valued = [span for span in found if re.match(r"[a-z_]+: \S", span) and not span.startswith(("file:", "not run:"))]
+    assert {span: told for span in valued if (told := problems(span))} == {}
+
+
+def _of_table(key: str) -> str:
+    """The key as the table of settings names it: ``providers.bedrock.kind`` stands there as ``providers.NAME.kind``."""
+    named = re.sub(r"^providers\.[a-z]+", "providers.NAME", key)
+    return re.sub(r"^hooks\.[a-z_]+", "hooks.EVENT", named)
+
+
+@cache
+def names() -> set[str]:
+    """What pages may write with an underscore: settings, tools, events, fields of JSON and of workflows, examples."""
+    tools: dict[str, Any] = yaml.safe_load((bundled("config") / "tools.yaml").read_text("utf-8"))
+    sources = (Path(module.__file__ or "").read_text("utf-8") for module in (headless, anthropic_wire, flow_files))
+    fields = (name for source in sources for name in re.findall(r'["\s]([a-z_]+)["=]', source))
+    known = {part for key in SETTINGS for part in key.split(".")}
+    used = {each.name for each in dataclasses.fields(Usage)}
+    return {*known, *tools["core"], *tools["optional"], *HOOK_EVENTS, *fields, *used, *EXAMPLES}
 
 
 def problems(text: str) -> str:

@@ -27,4 +27,4 @@ def topics() -> Sequence[tuple[str, str]]:
     return [(page.topic, page.title) for page in Guide().pages]
 
 
-GUIDE = Room({SlashCommand("guide", "Read how to do things", "[topic]", ("docs", "manual"), choices=topics): guide})
+GUIDE = Room({SlashCommand("guide", "Read how to do things", "[topic]", choices=topics): guide})

@@ -48,17 +48,17 @@ class Guide:
         folder = folder or bundled("config") / "guide"
         self.pages: Sequence[GuidePage] = tuple(_pages(folder))
 
-    def find(self, words: str) -> GuidePage:
+    def find(self, words: str, command: str = "ba guide") -> GuidePage:
         """Return the page with this topic, title or file name.
 
         Raises:
-            UsageError: there is none; the hint names the pages that are near.
+            UsageError: there is none; the hint says with ``command`` how to open the pages that are near.
         """
         wanted = _topic(words)
         for page in self.pages:
             if wanted in {page.topic, _topic(page.title)}:
                 return page
-        raise UsageError(f"The guide has no page {words.strip()!r}.", self._offer(words))
+        raise UsageError(f"The guide has no page {words.strip()!r}.", self._offer(words, command))
 
     def linked(self, address: str) -> GuidePage | None:
         """Return the page that a link in a page leads to; None for an address on the web."""
@@ -70,12 +70,12 @@ class Guide:
         scored = [(_score(page, wanted), page) for page in self.pages]
         return [page for score, page in sorted(scored, key=lambda each: -each[0]) if score]
 
-    def _offer(self, words: str) -> str:
+    def _offer(self, words: str, command: str) -> str:
         if near := slip(_topic(words), (page.topic for page in self.pages)):
-            return f"Did you mean ba guide {near}?"
+            return f"Did you mean {command} {near}?"
         if found := self.search(words)[:OFFERED]:
-            return f"These pages mention it: {', '.join(f'ba guide {page.topic}' for page in found)}."
-        return "ba guide lists the pages."
+            return f"These pages mention it: {', '.join(f'{command} {page.topic}' for page in found)}."
+        return f"{command} lists the pages."
 
 
 def flowed(text: str) -> str:

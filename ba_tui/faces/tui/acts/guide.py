@@ -16,7 +16,7 @@ async def guide(chat: Actions, words: str) -> None:
     from ba_tui.guide import Guide  # noqa: PLC0415 - see above
 
     found = await asyncio.to_thread(Guide)
-    chat.ba.push_screen(GuideScreen(found, found.find(words)) if words.strip() else GuideList(found))
+    chat.ba.push_screen(GuideScreen(found, found.find(words, "/guide")) if words.strip() else GuideList(found))
 
 
 @cache

@@ -189,6 +189,13 @@ class SkillPage(ModalScreen[None]):
         event.stop()
         self.post_message(CopyToClipboard(self._body))
 
+    @on(MarkdownPage.LinkFollowed)
+    def _followed(self, event: MarkdownPage.LinkFollowed) -> None:
+        """What a skill names is not opened; the person gets the address."""
+        event.stop()
+        self.post_message(CopyToClipboard(event.address))
+        self._say(f"Copied: {event.address}")
+
     @on(TranscriptView.Opened)
     def _opened(self, event: TranscriptView.Opened) -> None:
         """It is open already."""

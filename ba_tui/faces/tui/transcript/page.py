@@ -5,7 +5,7 @@ What a link leads to, and whether it may be followed, is decided by whoever gets
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from ba_tui.core.messages import Message as ModelMessage
 from ba_tui.core.messages import Text
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition
+from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import HREF
 from ba_tui.faces.tui.transcript.painter import Overlay, Span, over, strip
 from ba_tui.faces.tui.transcript.pane import Sight
@@ -32,7 +33,7 @@ class PageLink:
     """Where a link leads, and the characters of the rows that show it."""
 
     address: str
-    spans: Mapping[LayoutPosition, Span]
+    spans: dict[LayoutPosition, Span]
 
 
 class MarkdownPage(TranscriptView):
@@ -100,23 +101,27 @@ class MarkdownPage(TranscriptView):
 
     def links(self) -> list[PageLink]:
         """Return the links of the text in reading order. Lays all of it out: a few milliseconds for a page."""
-        found: list[tuple[str, dict[LayoutPosition, Span]]] = []
-        transcript = self._transcript
-        for at, layout in enumerate(transcript.layouts):
+        found: list[PageLink] = []
+        for place, line in self._lines():
+            start, before = 0, ""
+            for segment in line.segments:
+                address, end = _address(segment.style), start + len(segment.text)
+                # The rest of a link that was wrapped, or that is set in several styles.
+                goes_on = bool(address and found) and found[-1].address == address and (address == before or not start)
+                if goes_on:
+                    spans = found[-1].spans
+                    spans[place] = (spans.get(place, (start, end))[0], end)
+                elif address:
+                    found.append(PageLink(address, {place: (start, end)}))
+                before, start = address, end
+        return found
+
+    def _lines(self) -> Iterator[tuple[LayoutPosition, PaintedLine]]:
+        """Every row of the text."""
+        for at, layout in enumerate(self._transcript.layouts):
             for block in range(len(layout.opened()[0])):
-                for number, line in enumerate(transcript.lay(at, block)):
-                    place, start, before = LayoutPosition(at, block, number), 0, ""
-                    for segment in line.segments:
-                        address, end = _address(segment.style), start + len(segment.text)
-                        # The rest of a link that was wrapped, or that is set in several styles.
-                        goes_on = bool(address and found and found[-1][0] == address)
-                        if goes_on and (address == before or not start):
-                            spans = found[-1][1]
-                            spans[place] = (spans.get(place, (start, end))[0], end)
-                        elif address:
-                            found.append((address, {place: (start, end)}))
-                        before, start = address, end
-        return [PageLink(address, spans) for address, spans in found]
+                for number, line in enumerate(self._transcript.lay(at, block)):
+                    yield LayoutPosition(at, block, number), line
 
     def action_link(self, by: int) -> None:
         """Choose the next link, from the first row in sight on; it comes into view."""

@@ -159,7 +159,7 @@ async def test_a_wrong_topic_names_the_nearest(world: World) -> None:
     async with running(world) as hand:
         await hand.send("/guide sandboks")
         await hand.until(
-            lambda: any("Did you mean ba guide sandbox?" in str(record) for record in hand.chat.transcript.records)
+            lambda: any("Did you mean /guide sandbox?" in str(record) for record in hand.chat.transcript.records)
         )
 
 

@@ -55,11 +55,11 @@ class Settings(SettingsGroup):
         default="", metadata=about("The model that answers while the main one is overloaded, as PROVIDER/MODEL.")
     )
     fallback_after: Annotated[Whole, Ge(1), Le(5)] = field(
-        default=3, metadata=about("How many overloads in a row it takes until the fallback model is asked.")
+        default=3, metadata=about("Answers in a row that say so before the fallback model is asked.")
     )
     providers: dict[str, ModelProfile] = field(
         default_factory=dict[str, ModelProfile],
-        metadata=about("Vendors and model servers, by name; anthropic and openai are built in."),
+        metadata=about("Ways to models, by name; anthropic and openai are built in."),
     )
     permission_mode: Mode = field(
         default="default",
@@ -80,10 +80,8 @@ class Settings(SettingsGroup):
         ),
     )
     commands: CommandSettings = field(default=CommandSettings(), metadata=about("What commands may use and reach."))
-    environment: ChildEnvironment = field(
-        default=ChildEnvironment(), metadata=about("Environment variables passed to commands.")
-    )
-    add_dirs: tuple[Path, ...] = field(default=(), metadata=about("More folders to work in, beside the project."))
+    environment: ChildEnvironment = field(default=ChildEnvironment(), metadata=about("What commands get told."))
+    add_dirs: tuple[Path, ...] = field(default=(), metadata=about("Further folders to work in beside the project."))
     max_loops: Annotated[Whole, Ge(1), Le(500)] = field(
         default=100, metadata=about("Model requests within one turn before you are asked whether to go on.")
     )
@@ -91,8 +89,7 @@ class Settings(SettingsGroup):
         default=None, metadata=about("US dollars after which a session stops, counted from when it was opened.")
     )
     max_tokens: Annotated[Whole, Ge(1)] | None = field(
-        default=None,
-        metadata=about("Tokens, in and out, after which a session stops, counted from when it was opened."),
+        default=None, metadata=about("Tokens, in and out, after which a session stops, counted likewise.")
     )
     compression: CompressionSettings = field(
         default=CompressionSettings(), metadata=about("How long conversations are shortened.")
@@ -122,7 +119,7 @@ class Settings(SettingsGroup):
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Commands to run on events, by the event's name, such as pre_tool or PreToolUse."),
     )
-    tool_dirs: tuple[Path, ...] = field(default=(), metadata=about("More folders with your own tools."))
+    tool_dirs: tuple[Path, ...] = field(default=(), metadata=about("Further folders with tools of yours."))
     log_level: LogLevel = field(
         default="info", metadata=about("How much goes into the log file: debug, info, warning or error.")
     )

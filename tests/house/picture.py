@@ -54,4 +54,4 @@ async def draw(place: Path) -> str:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         drawn = plain(asyncio.run(draw(Path(name))))
-    (Path("config") / "guide" / "session.svg").write_text(drawn, "utf-8")
+    (Path("config") / "demo" / "picture.svg").write_text(drawn, "utf-8")

@@ -48,7 +48,7 @@ class HookSetting(SettingsGroup):
 
     command: Annotated[str, MinLen(1)] = field(metadata=about("A shell command; it reads JSON on standard input."))
     type: Literal["command"] = field(default="command", metadata=about("Always command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which ba stops the command."))
+    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
 
 
 @frozen
@@ -60,7 +60,7 @@ class HookGroup(SettingsGroup):
     )
     hooks: tuple[HookSetting, ...] = field(default=(), metadata=about("The commands."))
     command: str = field(default="", metadata=about("The one command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which ba stops the command."))
+    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
 
     def __post_init__(self) -> None:
         if not self.command.strip() and not self.hooks:

@@ -52,15 +52,12 @@ class CommandSettings(SettingsGroup):
     domains: tuple[str, ...] = field(
         default=(), metadata=about("Hosts and *.domains that commands may reach although their network is off.")
     )
-    write: tuple[Path, ...] = field(default=(), metadata=about("More files and folders that commands may write."))
+    write: tuple[Path, ...] = field(default=(), metadata=about("Further files and folders that may be written in it."))
     read: tuple[Path, ...] = field(
-        default=(),
-        metadata=about(
-            "More files and folders that commands may read; a file with secrets only when it is named here."
-        ),
+        default=(), metadata=about("Further ones that may be read in it, also files with secrets that are named here.")
     )
     git_hooks: bool = field(
-        default=False, metadata=about("Whether git commands of the model run the hooks of a repository.")
+        default=False, metadata=about("Whether git commands of the model run a repository's hooks.")
     )
     memory_gb: Amount = field(default=8, metadata=about("Memory of one process, in GB; 0 for no limit."))
     file_size_gb: Amount = field(
@@ -70,10 +67,9 @@ class CommandSettings(SettingsGroup):
         default=1024, metadata=about("Processes and threads that may run at a time; 0 for no limit.")
     )
     output_mb: Annotated[Amount, Gt(0)] = field(
-        default=64,
-        metadata=about("The largest result that is stored whole, in MB; of a larger one, beginning and end."),
+        default=64, metadata=about("The largest result that is stored whole, in MB; of a larger one, head and tail.")
     )
-    skill_timeout: Seconds = field(default=30, metadata=about("Seconds after which ba stops a script of a skill."))
+    skill_timeout: Seconds = field(default=30, metadata=about("Seconds that a script of a skill gets."))
 
 
 @frozen
@@ -82,5 +78,5 @@ class ChildEnvironment(SettingsGroup):
 
     keep: tuple[str, ...] = field(
         default=(),
-        metadata=about("Variables to pass on although their names look like secrets, such as GITHUB_TOKEN or CI_*."),
+        metadata=about("Variables to hand on although their names look like secrets, such as GITHUB_TOKEN or CI_*."),
     )

@@ -47,10 +47,10 @@ class ModelProfile(SettingsGroup):
         metadata=about("The environment variable that holds the API key; not set for servers that need none."),
     )
     requests_per_minute: PerMinute | None = field(
-        default=None, metadata=about("The most requests in a minute; further requests wait.")
+        default=None, metadata=about("Requests that are sent within a minute at most; further ones wait.")
     )
     tokens_per_minute: PerMinute | None = field(
-        default=None, metadata=about("The most tokens in a minute, in and out; further requests wait.")
+        default=None, metadata=about("Tokens, in and out, within a minute; once they are used up, requests wait.")
     )
 
     @property

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, GuessedCommand] = {
     **_all("update upgrade", "Update ba as you installed it: uv, pipx or pip.", "--check now check"),
     **_all("install uninstall", "Install or remove ba with uv, pipx or pip."),
     **_all("help commands", "See ba --help."),
+    **_all("docs doc manual man documentation", "ba guide lists the pages of the guide."),
     **_all("version about", "See ba --version."),
     **_all("resume", "ba -r chooses a session, ba -r ID opens one.", "last --last"),
     **_all("continue", "ba -c continues this folder's newest session."),

@@ -12,7 +12,8 @@ from ba_tui.core.turn import Branch
 
 SET_PRICES = (
     "Set them in your models.yaml: "
-    "models: [{match: [NAME], prices: {input: …, output: …, cache_read: …, cache_write: …}}]."
+    "models: [{match: [NAME], prices: {input: …, output: …, cache_read: …, cache_write: …}}]. "
+    "See ba guide prices."
 )
 
 

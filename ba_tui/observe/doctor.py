@@ -96,7 +96,9 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
 
 def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
-        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
+        yield CheckResult(
+            "settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit; see ba guide settings"
+        )
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; yours are in {patient.places.settings}")
 
@@ -148,7 +150,10 @@ def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckRe
     elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
         yield CheckResult(
-            "key", "warn", f"none for {name}", f"Set {variable}, or paste one in /setup. Without one: ba demo"
+            "key",
+            "warn",
+            f"none for {name}",
+            f"Set {variable}, or paste one in /setup: see ba guide models. Without one: ba demo",
         )
 
 
@@ -175,9 +180,8 @@ def _reached(model: str, address: str) -> CheckResult:
     if not reason:
         return CheckResult("endpoint", "ok", f"{host} answers (for {model})")
     text = f"{host} can't be reached: {printable(reason)}"
-    return CheckResult(
-        "endpoint", "warn", text, "Without it ba can't ask the model. Check network, proxy and base_url."
-    )
+    fix = "Without it ba can't ask the model. Check network, proxy and base_url: see ba guide trouble."
+    return CheckResult("endpoint", "warn", text, fix)
 
 
 def _programs(patient: Patient) -> Iterator[CheckResult]:

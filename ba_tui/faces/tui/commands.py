@@ -5,7 +5,7 @@ Rows are values: ``rooms`` says what each of ba's own does, ``own_commands`` whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ba_tui.core.values import frozen
@@ -20,7 +20,8 @@ PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 @frozen
 class SlashCommand:
     """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
-    ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings."""
+    ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings.
+    ``choices``: words that may be typed behind the name, each with a line about it."""
 
     name: str
     summary: str
@@ -29,6 +30,7 @@ class SlashCommand:
     keys: str = ""
     slash: bool = True
     origin: str = ""
+    choices: Callable[[], Sequence[tuple[str, str]]] | None = None
 
     @property
     def title(self) -> str:
@@ -79,6 +81,8 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
     """Commands for the popup: the one of this name, those that start with ``query``, by name before alias, then those
     that hold it or its letters in order."""
     query = query.casefold()
+    if " " in query:
+        return _choices(query, rows)
     ranked: list[tuple[tuple[int, int], int, Candidate]] = []
     for index, command in enumerate(command for command in rows if command.slash):
         words = ((command.name.casefold(), 0), *((alias, 1) for alias in command.aliases))
@@ -89,6 +93,17 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
             candidate = Candidate(insert, command.title, command.summary, sure=best[0] <= PREFIX)
             ranked.append((best, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
+
+
+def _choices(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
+    """The words that may follow a command, those that begin with what was typed first."""
+    name, _, typed = query.partition(" ")
+    command, typed = find(name, rows), typed.lstrip()
+    if command is None or command.choices is None:
+        return ()
+    ranked = [(rank, word, line) for word, line in command.choices() if (rank := _rank(typed, word)) is not None]
+    ranked.sort(key=lambda each: each[0])
+    return [Candidate(word, word, line, sure=bool(typed) and rank <= PREFIX) for rank, word, line in ranked]
 
 
 def _rank(query: str, word: str) -> int | None:

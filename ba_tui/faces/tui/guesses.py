@@ -17,6 +17,7 @@ SAME: Mapping[str, str] = {
         "editor": "edit external-editor",
         "exit": "bye close leave",
         "export": "save share dump transcript download",
+        "guide": "guides doc docs documentation manual howto how-to faq readme",
         "help": "h ? commands keys keybindings hotkeys shortcuts bindings keymap",
         "history": "prompts",
         "inspector": "details output expand verbose",

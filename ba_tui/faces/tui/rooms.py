@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ba_tui.faces.tui import panes, suggesting
-from ba_tui.faces.tui.acts import compacting, editor, inventory, rewind, sessions, settings, trust, view
+from ba_tui.faces.tui.acts import compacting, editor, guide, inventory, rewind, sessions, settings, trust, view
 from ba_tui.faces.tui.acts.port import Act, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
 ROOMS: Sequence[Room] = (
     view.HELP,
+    guide.GUIDE,
     panes.QUESTIONS,
     suggesting.SUGGESTIONS,
     sessions.SESSIONS,

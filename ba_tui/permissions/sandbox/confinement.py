@@ -42,7 +42,7 @@ NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
 """Without a network, programs would try for minutes."""
 SHOWN = 200
 TAIL = 6_000
-CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
+CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off. See ba guide sandbox."
 
 # Texts, and compiled when something was refused: `re` keeps them then.
 NETWORK = (

@@ -5,6 +5,7 @@ How it is painted is pane.py's business, where records come from is view.py's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -25,6 +26,8 @@ from ba_tui.faces.tui.transcript.search import TranscriptSearch
 class Browsing(TranscriptPane):
     """A pane with a cursor on one record and a search over all of them."""
 
+    FINDING: ClassVar[Mapping[str, int]] = {"enter": -1, "up": -1, "down": 1, "shift+enter": 1}
+    """Keys that go to the next hit (1) or the previous one (-1)."""
     BINDINGS: ClassVar[list[BindingType]] = style.BINDINGS
 
     def current(self) -> Record | None:
@@ -133,10 +136,8 @@ class Browsing(TranscriptPane):
         if key == "escape":
             self.search = None
             self._show()
-        elif key in ("enter", "up"):
-            self.find(query, -1)
-        elif key in ("down", "shift+enter"):
-            self.find(query, 1)
+        elif key in self.FINDING:
+            self.find(query, self.FINDING[key])
         elif key in ("backspace", "ctrl+h"):
             self.find(without_last(query))
         elif key == "ctrl+u":

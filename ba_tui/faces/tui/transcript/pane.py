@@ -50,6 +50,8 @@ class TranscriptPane(ScrollView):
     """The transcript, painted. It stays at the bottom while it is there."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(style.COMPONENTS)
+    FINDING_KEYS: ClassVar[str] = "Enter older  Down newer  Esc close "
+    """What the last row says while searching."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -220,7 +222,7 @@ class TranscriptPane(ScrollView):
         colours = self._transcript.look.palette
         if self.search is not None:
             words = f" Find: {paintable(self.search.query, newlines=False)}_  {self.search.tally}"
-            help_words = "Enter older  Down newer  Esc close "
+            help_words = self.FINDING_KEYS
             line = words.ljust(max(0, width - len(help_words))) + (help_words if width > 60 else "")
             return Strip([Segment(line, colours.bar)]).adjust_cell_length(width, colours.bar)
         if self._below and not self._following and len(self._window) == height:

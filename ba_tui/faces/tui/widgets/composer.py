@@ -25,6 +25,8 @@ from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
 from ba_tui.faces.tui.widgets.prompt import PLACEHOLDER, PromptInput
 
+COMMANDING = frozenset({"command", "argument"})
+"""What is completed from the table of commands."""
 DRAFT_DELAY = 0.7
 WEIGH_DELAY = 0.3
 FindCommands = Callable[[str], Sequence[Candidate]]
@@ -246,7 +248,7 @@ class Composer(Vertical):
             self._dismissed = None
         if self._wanted is None or (self._dismissed and self._dismissed.column == self._wanted.column):
             self._offer(())
-        elif self._wanted.kind == "command":
+        elif self._wanted.kind in COMMANDING:
             self._offer(self.find_commands(self._wanted.query) if self.find_commands else ())
         elif mentions := self.mentions():
             self.run_worker(partial(self._list_names, self._wanted, mentions), group="names", exclusive=True)
@@ -299,7 +301,7 @@ class Composer(Vertical):
             # A folder: go on completing inside it.
             self._dismissed = None
             self._complete()
-        elif asked.kind == "command" and send and not choice.insert.endswith(" "):
+        elif asked.kind in COMMANDING and send and not choice.insert.endswith(" "):
             self.prompt.submit()
 
 

@@ -37,7 +37,7 @@ PLAN = (
 )
 
 
-LEAVING = "it would run outside the sandbox, with all your rights"
+LEAVING = "it would run outside the sandbox, with all your permissions"
 
 UNBOUND = Bounds()
 
@@ -294,7 +294,7 @@ class Policy:
             return ""
         why = self.bounds.unheld() if held.reads and not held.unasked.plain else ""
         if why:
-            return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
+            return f"it seems to only read, but nothing keeps it from writing: {why}"
         if held.why:
             return held.why
         return judging().exposed(subject.commands, cwd)
@@ -315,25 +315,25 @@ class Policy:
     def _doubt(self, subject: Subject, cwd: Path) -> str:
         """Why the mode asks; empty when it allows."""
         if subject.outside:
-            return "it is outside the workspace"
+            return "the path is outside the workspace"
         if subject.effect is Effect.READ or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:
-            return "what its SQL does can't be told"
+            return "this SQL can't be checked"
         if self._mode == "accept-edits" and subject.effect is Effect.WRITE and subject.paths and not subject.kinds:
             return ""
         if self._mode == "auto" and (subject.effect is not Effect.EXECUTE or self._stays(subject, cwd)):
             return ""
-        doing = {Effect.WRITE: "changes files", Effect.EXECUTE: "runs a command", Effect.NETWORK: "uses the network"}
         if subject.lack:
             return f"{subject.lack.rstrip('.')}{self._because()}"
-        what = "changes data" if subject.kinds and subject.effect is Effect.WRITE else doing[subject.effect]
-        return f"it {what}, and {self._mode} mode asks before that{self._because()}"
+        kinds = {Effect.WRITE: "edits need", Effect.EXECUTE: "commands need", Effect.NETWORK: "network access needs"}
+        what = "changes to data need" if subject.kinds and subject.effect is Effect.WRITE else kinds[subject.effect]
+        return f"{what} approval in {self._mode} mode{self._because()}"
 
     def _because(self) -> str:
         if self._mode != "auto":
             return ""
-        return "; it may reach further than this folder" if self.bounds.confined() else "; there is no sandbox"
+        return "; it may reach outside this folder" if self.bounds.confined() else "; there is no sandbox"
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""

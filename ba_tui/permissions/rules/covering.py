@@ -27,6 +27,10 @@ _SYSTEM = regex(
     re.DOTALL,
 )
 """Files that tell what a machine is and which programs it has."""
+_DELETING = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "trash"})
+_CREATING = frozenset({"mkdir", "mkfifo", "mknod"})
+_TARGET_LAST = frozenset({"cp", "mv", "ln", "install", "ginstall"})
+_RIGHTS = frozenset({"chmod", "chown", "chgrp", "chattr", "setfacl"})
 _QUOTED = regex(r"`[^`]*`")
 _WRITING = regex(
     r"\b(?:writes?|deletes|renames|makes a folder|may change something"
@@ -106,9 +110,7 @@ def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, alone: 
     if rule is None and not command.harmless and not (command.writes and changing is not None and command.known):
         return Lack(command, command.why)
     if changing is not None:
-        return Lack(
-            command, f"`{_program(command)}` writes {files.shown(changing)}, and that asks in this mode", words=False
-        )
+        return Lack(command, _changes(command, changing, files), words=False)
     if rule is None and not command.harmless:
         return Lack(command, command.why)
     if rule is None and command.loose and (why := files.unheld() if alone else "not beside what a rule allows"):
@@ -130,6 +132,19 @@ def _reached(command: ResolvedCommand, files: FileCover, system: bool) -> Lack |
     if not why and command.below and files.unheld():
         why = next((why for below in command.below if (why := files.secret(below))), "")
     return Lack(command, f"`{_program(command)}` would read {why}", words=False) if why else None
+
+
+def _changes(command: ResolvedCommand, changing: TouchedPath, files: FileCover) -> str:
+    """What ``command`` does to a file that it may not write."""
+    program = _program(command)
+    if program in _RIGHTS:
+        return command.why
+    others = [seen for seen in command.writes if not files.writable(seen)]
+    # The last operand is where these put the others.
+    path = files.shown(others[-1] if program in _TARGET_LAST else changing)
+    more = f" and {len(others) - 1} more" if program in _DELETING and len(others) > 1 else ""
+    verb = "deletes" if program in _DELETING else "creates" if program in _CREATING else "writes"
+    return f"`{program}` {verb} {path}{more}"
 
 
 def _program(command: ResolvedCommand) -> str:

@@ -108,7 +108,7 @@ def secrets_in(see: See) -> Callable[[FolderRead], str]:
     def found(below: FolderRead) -> str:
         path = secrets_below(below, partial(_seems, see))
         if path in {"", "?"}:
-            return "more files than can be looked through for secrets" if path else ""
+            return "more files than ba can search for secrets" if path else ""
         return f"{os.path.relpath(path, below.folder)}, which holds secrets or leads elsewhere"
 
     return found
@@ -157,7 +157,7 @@ class _Resolution:
             for beyond in reading.beyond:
                 self._note(beyond, len(opaque))
         if opaque:
-            why = f"`{opaque[0]}` changes who or where a command runs, or gives it words"
+            why = f"`{opaque[0]}` runs the command as another user, elsewhere or with other arguments"
             self.surplus += [Surplus(at, why, binding=True) for at in range(len(opaque) + 1)]
         self._redirects()
         words = tuple(word.text for word in simple.argv)
@@ -267,7 +267,7 @@ class _Resolution:
     def _paths(self, reading: CallReading) -> None:
         folder = self._place(reading)
         if folder is None:
-            self.stops.append("where it runs becomes known only when it runs")
+            self.stops.append("its folder is known only when it runs")
             return
         # Words of a program that is known well are files as they stand; to others a piece of them may be one.
         known_well = reading.path[0] in self.ground.about.plain
@@ -350,7 +350,7 @@ class _Resolution:
             elif target.text.startswith(("/dev/tcp/", "/dev/udp/")):
                 self.stops.append("it connects to another machine")
             elif (folder := self.folder) is None:
-                self.stops.append("where it runs becomes known only when it runs")
+                self.stops.append("its folder is known only when it runs")
             else:
                 self.redirected = True
                 self._see(path_of(target, target.text), self.writes if write else self.reads, folder)

@@ -21,7 +21,7 @@ CURES = {
     "required": "Install bubblewrap (its program is bwrap); until then commands are refused.",
     "auto": "Install bubblewrap (its program is bwrap); until then every command that no rule allows asks.",
 }
-FORBIDDEN = "The system forbids name spaces: its own package bubblewrap often may make them all the same."
+FORBIDDEN = "This system blocks user namespaces. Installing your distribution's bubblewrap package usually helps."
 BROKEN = "Please report it, with your kernel and distribution; until then set sandbox to off, so that commands ask."
 SHORT_LIST = "nothing can hold commands to reading here: of those only a short list of plain readers runs unasked"
 HOLDS = {

@@ -29,9 +29,9 @@ KEYS = "a add · d d remove · Enter change · m mode · / or letters find · Es
 NARROW = 60
 MODE = "mode"
 GROUPS = {
-    "deny": ("Deny: never, whatever else allows it", "$text-error"),
-    "ask": ("Ask: each time, unless you answered it for good", "$text-warning"),
-    "allow": ("Allow: without a question", "$text-success"),
+    "deny": ("Deny (always wins)", "$text-error"),
+    "ask": ("Always ask", "$text-warning"),
+    "allow": ("Allow without asking", "$text-success"),
 }
 OWN = frozenset({"session", "project", "user"})
 PLACES = {

@@ -19,7 +19,7 @@ EDIT_HINT = "e edit the arguments first"
 FULL_HINT = "d full diff or full text"
 WRITING = "Answer keys wait while the input holds text: Enter queues it, Esc Esc clears."
 WRITING_LOW = "Answer keys wait: the input holds text."
-NO_RULE = " · asked each time: no rule is narrow enough"
+NO_RULE = " · can't be remembered: too broad"
 RULE = regex(r"[\w.*:-]+(\(.+\))?")
 
 

@@ -151,7 +151,7 @@ def odd_below(folder: Path, listing: KnownListing, seems: Seems) -> str:
     that a program takes for something else. Empty when all may."""
     for entry, inner in _entries(folder):
         if entry is None:
-            return "are more than can be looked through"
+            return "match more files than ba can check"
         name = entry.name
         fits = not listing.names or any(fnmatchcase(name.lower(), each.lower()) for each in listing.names)
         if not fits and not inner:

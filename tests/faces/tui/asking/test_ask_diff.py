@@ -164,7 +164,7 @@ async def test_what_cannot_be_seen_by_looking_is_said(size: tuple[int, int]) -> 
 async def test_why_nothing_is_remembered_is_said() -> None:
     async with Chat().run_test() as pilot:
         screen = seen(await asked(pilot, DANGER))
-        assert "asked each time: no rule is narrow enough" in screen
+        assert "can't be remembered: too broad" in screen
         assert "2 s" not in screen
 
 

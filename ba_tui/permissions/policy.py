@@ -15,15 +15,26 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.asking import key_of, named, risks, suggested
+from ba_tui.permissions.asking import for_session, key_of, named, risks, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.answers import PersonRules
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.conditions import terms_text
 from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
-from ba_tui.permissions.rules.rule import COMMAND_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, read_rule, read_rules
+from ba_tui.permissions.rules.rule import (
+    BROAD,
+    CODE_TOOLS,
+    COMMAND_TOOLS,
+    OUTER,
+    SHELL_TOOLS,
+    Rule,
+    Subject,
+    read_rule,
+    read_rules,
+)
 from ba_tui.permissions.subjects import Subjects, judging
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
@@ -131,6 +142,9 @@ class Policy:
                 lack = f"`{judging().program(subject.commands[-1])}` tried to write {tried}"
             subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
+        elif subject.tool in CODE_TOOLS and self.bounds.walled():
+            grave = "destructive" in risks(subject, self.workspace, cwd)
+            subject = replace(subject, stays=not grave and self._stays(subject, cwd))
         if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
             return self._outside(tool, subject, cwd)
         if self._mode == BYPASS:
@@ -158,16 +172,17 @@ class Policy:
         return replace(verdict, profile=approved) if isinstance(verdict, Ask) else verdict
 
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
-        """Allow what ``rule`` covers from now on. It also outranks the ask rules that it was the answer to. "always"
-        writes a file: call it off the loop.
+        """Allow what the rules in ``rule`` cover from now on, one a line. A rule also outranks the ask rules that it was
+        the answer to, unless it is a broad one. "always" writes a file: call it off the loop.
 
         Raises:
             UsageError: it is no rule, or one that can't be kept.
             StorageError: "always" could not be written; it holds for this session all the same.
         """
-        read = read_rule(rule, "allow")
-        answers = tuple(dict.fromkeys(ask for subject, ask in tuple(self._asked) if ask and read.covers(subject)))
-        self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
+        for read in [read_rule(text, "allow") for text in split_rules(rule)]:
+            asked = () if read.pattern in BROAD else tuple(self._asked)
+            answers = tuple(dict.fromkeys(ask for subject, ask in asked if ask and read.covers(subject)))
+            self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
 
     def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
         """A rule of the person's own; an allow rule is no stronger than any other. Raises as ``remember``."""
@@ -326,9 +341,9 @@ class Policy:
             return ""
         if subject.lack:
             return f"{subject.lack.rstrip('.')}{self._because()}"
-        kinds = {Effect.WRITE: "edits need", Effect.EXECUTE: "commands need", Effect.NETWORK: "network access needs"}
-        what = "changes to data need" if subject.kinds and subject.effect is Effect.WRITE else kinds[subject.effect]
-        return f"{what} approval in {self._mode} mode{self._because()}"
+        change = "changes to data need" if subject.kinds else "edits need" if subject.paths else "changes need"
+        kinds = {Effect.WRITE: change, Effect.EXECUTE: "running code needs", Effect.NETWORK: "network access needs"}
+        return f"{kinds[subject.effect]} approval in {self._mode} mode{self._because()}"
 
     def _because(self) -> str:
         if self._mode != "auto":
@@ -352,7 +367,9 @@ class Policy:
             self._asked.append((subject, by))
             self._hits.update([rule] if rule else [])
         reason = f"{reason[:1].upper()}{reason[1:]}."
-        return Ask(reason, suggested(subject), risks(subject, self.workspace, cwd), by, self.bounds.timeout)
+        asked = Ask(reason, suggested(subject), risks(subject, self.workspace, cwd), by, self.bounds.timeout)
+        # What a rule asks about, only a rule for just that settles.
+        return asked if rule else replace(asked, session_rule=for_session(subject))
 
     def _allows(self, subject: Subject) -> list[Rule]:
         rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]

@@ -80,7 +80,11 @@ class Subjects:
         if seen.inside or not self.workspace.lends(seen.path):
             return seen
         if tool.effect is not Effect.READ:
-            raise PathRefused(f"{self.workspace.shown(seen.path)} can only be read.", "Write the file to the workspace.", malformed=False)
+            raise PathRefused(
+                f"{self.workspace.shown(seen.path)} can only be read.",
+                "Write the file to the workspace.",
+                malformed=False,
+            )
         return replace(seen, inside=True)
 
     def seen(self, path: Path) -> TouchedPath:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.rule_words import joined_rules
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import names_all, permits
@@ -19,6 +20,8 @@ from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememb
 from ba_tui.permissions.shell.programs.known_commands import known
 from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedCommand
 
+MOST_OFFERED = 3
+"""Rules that one answer may give; the whole command is offered where more would be needed."""
 _SYSTEM = regex(
     r"/(?:usr|lib|lib32|lib64|bin|sbin|sys/fs/cgroup|sys/devices/system)(?:/.*)?"
     r"|/etc/(?:os-release|lsb-release|debian_version|alpine-release|redhat-release|fedora-release|issue|hostname|timezone"
@@ -152,7 +155,8 @@ def _program(command: ResolvedCommand) -> str:
 
 
 def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
-    """The narrowest rule that makes sense for what is lacking; None where nothing should be remembered."""
+    """Return the narrowest rules that make sense for what is lacking, one a line; None where nothing should be
+    remembered."""
     written = subject.command or ""
     if subject.trouble or any(
         lack.command is None or lack.command.stops or None in lack.command.words for lack in lacks
@@ -163,10 +167,9 @@ def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
     if any("destructive" in command.effects for command in subject.commands):
         return None
     whole = f"{subject.tool}({written})" if rememberable(written) else None
-    if len(lacks) != 1 or not lacks[0].words or lacks[0].command is None:
-        return whole
-    text = _rule_text(lacks[0].command)
-    return f"{subject.tool}({text})" if text else whole
+    texts = [_rule_text(lack.command) if lack.words and lack.command else "" for lack in lacks]
+    rules = tuple(dict.fromkeys(f"{subject.tool}({text})" for text in texts if text))
+    return joined_rules(rules) if rules and all(texts) and len(rules) <= MOST_OFFERED else whole
 
 
 def _rule_text(command: ResolvedCommand) -> str:
@@ -191,19 +194,16 @@ def _prefix(command: ResolvedCommand) -> str:
 
 
 def _fits(head: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    plain = all(word.replace("-", "").replace(":", "").replace("_", "").isalnum() and word[0] != "-" for word in head)
-    return (
-        len(head) == len(pattern)
-        and plain
-        and all(
-            word == want or (want == "*" and not _runs_code(word)) for word, want in zip(head, pattern, strict=True)
-        )
+    return len(head) == len(pattern) and all(
+        word == want or (want == "*" and _names_target(word)) for word, want in zip(head, pattern, strict=True)
     )
 
 
-def _runs_code(word: str) -> bool:
-    """Whether a script of that name may be the program, which then runs whatever follows it."""
-    return word in known().scripts or word in known().wrappers
+def _names_target(word: str) -> bool:
+    """Whether ``word`` can only be the name of a script or target: neither an option nor a path, nor a program that
+    would run whatever follows it."""
+    plain = word.replace("-", "").replace(":", "").replace("_", "").isalnum() and word[0] != "-"
+    return plain and word not in known().scripts and word not in known().wrappers
 
 
 def risks(subject: Subject) -> tuple[Risk, ...]:

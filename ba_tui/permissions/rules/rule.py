@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLayer, RuleLine
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.rule_words import SANDBOXED
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
 from ba_tui.permissions.egress import domains as hosts
@@ -37,6 +38,8 @@ SHELL_TOOLS = ("shell",)
 OUTER = "outside"
 """What rules call running a command outside the sandbox; calls have an argument of that name for it."""
 CLASSES = ("@secret", "@guarded", "@outside")
+BROAD = ("**", SANDBOXED)
+"""Patterns that are too broad to be the answer to an ask rule."""
 KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
     "read": frozenset({"unknown"}),
     "write": frozenset({"ddl", "unknown"}),
@@ -77,6 +80,8 @@ class Subject:
     lack: str = ""
     """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
     offer: str | None = None
+    stays: bool = False
+    """Whether it is code that a sandbox without network holds, and whose text names nothing that is risky there."""
 
     @property
     def outside(self) -> bool:
@@ -146,6 +151,8 @@ class Rule:
         return fnmatchcase(subject.tool, _plain_tool(self.tool))
 
     def _permits(self, subject: Subject) -> bool:
+        if self.pattern == SANDBOXED:
+            return subject.stays
         if subject.command is not None:
             if self.pattern == subject.command and not subject.outside:
                 return True
@@ -236,7 +243,9 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
     pattern = rest[:-1] if bracket else None
     if name not in EFFECTS and not _TOOL.fullmatch(name):
         raise refuse(f"expected the name of a tool before (, or one of {', '.join(EFFECTS)}")
-    if pattern and pattern.startswith("@") and pattern not in CLASSES:
+    if pattern == SANDBOXED and not (name in CODE_TOOLS and verdict == "allow"):
+        raise refuse(f"{SANDBOXED} is for allow rules about {', '.join(CODE_TOOLS)}")
+    if pattern and pattern.startswith("@") and pattern not in {*CLASSES, SANDBOXED}:
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
     if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
         raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers what is below it too.")

@@ -187,6 +187,11 @@ class Sandbox:
         mechanism = self.found.mechanism if self.mode != "off" else None
         return mechanism is not None and mechanism.hides
 
+    def walled(self) -> bool:
+        """Whether commands have no network there but hosts that are allowed one by one. Blocks at the first time."""
+        mechanism = self.found.mechanism
+        return self.holds() and mechanism is not None and mechanism.walled and not self.reach.network
+
     def unheld(self) -> str:
         """Why the profile *reading* can't be held here, in words that follow "because"; empty when it can. Blocks."""
         if self.mode == "off":

@@ -18,6 +18,7 @@ from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, ToolResult, failure
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import held_paths
@@ -98,7 +99,8 @@ def concerned(verdict: Allow | Ask, reasons: Sequence[str]) -> Ask:
     """The question that ``verdict`` becomes when there are ``reasons`` to ask the person."""
     why = "; ".join(reasons)
     if isinstance(verdict, Ask):
-        return replace(verdict, reason=f"{why}; {verdict.reason}")
+        # Such reasons come back with every call: a rule for the session would promise what it can't keep.
+        return replace(verdict, reason=f"{why}; {verdict.reason}", session_rule=None)
     steps = [step.profile for step in verdict.steps]
     together = replace(WORKING, git=any(each.git for each in steps), packages=any(each.packages for each in steps))
     return Ask(why, None, profile=together if steps else verdict.profile)
@@ -150,7 +152,7 @@ class _Consent:
             case _:
                 call = replace(call, profile=ask.profile)
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
-                await keep_rule(self.gate.remember, reply, ask.rule, call)
+                await keep_rule(self.gate.remember, reply, ask, call)
                 result = await self.tool.run(args, call)
         if reply.by == "nobody":
             return replace(result, text=f"{reply.text} The rule {ask.by} lets it run then.\n{result.text}")
@@ -170,6 +172,7 @@ class _Consent:
             reason=ask.reason,
             risks=ask.risks,
             rule=ask.rule,
+            session_rule=ask.session_rule,
             warnings=await asyncio.to_thread(warnings_of, args),
             rewritten=call.rewritten,
             timeout=ask.timeout,
@@ -178,7 +181,7 @@ class _Consent:
 
     def _by_reply(self, word: DecidedBy, reply: Reply, ask: Ask, args: Mapping[str, Any], call: Call) -> Judged:
         """What the person decided, or what the rule decides when nobody answers."""
-        kept = (reply.rule or ask.rule or "") if reply.choice in {"session", "always"} else ""
+        kept = ", ".join(split_rules(kept_rule(reply, ask) or ""))
         by: dict[str, DecidedFor] = {"nobody": "rule" if ask.by else "mode", "hook": "hook"}
         rule = ask.by if reply.by == "nobody" else kept
         who = by.get(reply.by, "person")
@@ -190,18 +193,19 @@ class _Consent:
         edited: dict[str, Any] = reply.edited or {}
         if complaint := await self.checker.complaint(edited):
             return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
-        rule = None
+        asked = Ask("", None)
         match verdict := await self.gate.judged(judged_call(self.tool, edited, self.folder, call)):
             case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, edited, call))
                 return failure("permission_denied", f"The person changed the arguments, but: {reason}")
-            case Ask(rule=rule):
+            case Ask() as asked:
                 pass
             case Allow(steps=steps):
                 call = replace(call, steps=steps)
         call = replace(call, profile=verdict.profile)
-        call.branch.emit(self._by_reply("allow", reply, Ask("", rule), edited, call))
-        await keep_rule(self.gate.remember, reply, rule, call)
+        asked = replace(asked, by="")
+        call.branch.emit(self._by_reply("allow", reply, asked, edited, call))
+        await keep_rule(self.gate.remember, reply, asked, call)
         result = await outcome(self.tool, edited, call)
         shown = json.dumps(clean_json(edited), ensure_ascii=False)
         return replace(
@@ -209,15 +213,23 @@ class _Consent:
         )
 
 
-async def keep_rule(remember: Remember, reply: Reply, suggested: str | None, call: Call) -> None:
-    """Keep the rule that a person's answer asks for, off the loop. When it can't be kept, say so and go on."""
-    rule = reply.rule or suggested
-    if reply.choice not in {"session", "always"} or rule is None:
+def kept_rule(reply: Reply, ask: Ask) -> str | None:
+    """Return the rules that an answer keeps, one a line; None when it keeps none."""
+    if reply.choice == "session":
+        return reply.rule or ask.session_rule or ask.rule
+    return reply.rule or ask.rule if reply.choice == "always" else None
+
+
+async def keep_rule(remember: Remember, reply: Reply, ask: Ask, call: Call) -> None:
+    """Keep the rules that a person's answer asks for, off the loop. When they can't be kept, say so and go on."""
+    rule = kept_rule(reply, ask)
+    if rule is None:
         return
     try:
         await asyncio.to_thread(remember, rule, "always" if reply.choice == "always" else "session")
     except BaError as error:
-        call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
+        shown = ", ".join(split_rules(rule))
+        call.branch.emit(Notice(f"The rule {shown} could not be kept: {error}", "warning", error.hint))
 
 
 def _denied(reply: Reply) -> ToolResult:

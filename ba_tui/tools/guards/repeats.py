@@ -111,6 +111,4 @@ async def _ask(tool: Tool, args: Mapping[str, Any], call: Call, count: int) -> N
     reply = await call.ask(question)
     if reply.choice == "deny":
         words = f" They said: {reply.text.strip()}" if reply.text.strip() else ""
-        raise StopTurn(
-            f"Stopped after {count} identical calls of {tool.name}.{words}", "Say what to do differently."
-        )
+        raise StopTurn(f"Stopped after {count} identical calls of {tool.name}.{words}", "Say what to do differently.")

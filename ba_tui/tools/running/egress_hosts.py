@@ -140,7 +140,7 @@ class HostDecisions:
                 "",
                 f"the person said no{f': {said}' if said else ''}" if who == "person" else said,
             )
-        await keep_rule(self.network.remember, reply, ask.rule, self._call)
+        await keep_rule(self.network.remember, reply, ask, self._call)
         return self._note(address, "allow", who, ask.by)
 
     def _note(

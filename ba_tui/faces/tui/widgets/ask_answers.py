@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias
 
 from ba_tui.core.questions import Question
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.rule_words import rule_words
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 
-Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
+AnswerName: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
 
 Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"]
 
@@ -25,9 +26,9 @@ RULE = regex(r"[\w.*:-]+(\(.+\))?")
 
 @frozen
 class AskAnswer:
-    """``keys`` as Textual names them, ``shown`` as people read them; ``rule`` follows the label."""
+    """``keys`` as Textual names them, ``shown`` as people read them; ``rule``, in words, follows the label."""
 
-    name: Name
+    name: AnswerName
     keys: tuple[str, ...]
     shown: str
     label: str
@@ -39,7 +40,7 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
     """The rows of the panel; ``rule`` stands in for the question's own when the person edited it."""
     match question.kind:
         case "permission":
-            return _permission(question.rule and (rule or question.rule), "Yes" if question.fixed else "Yes, once")
+            return _permission(question, rule)
         case "continue":
             return AskAnswer("go_on", ("1", "y"), "1 y", "Go on"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
         case "choice":
@@ -54,17 +55,15 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
             return (*picks, AskAnswer("write", keys, " ".join(keys), "Write an answer"))
 
 
-def _permission(rule: str | None, yes: str) -> tuple[AskAnswer, ...]:
-    remembered = (
-        (
-            AskAnswer("session", ("2", "s"), "2 s", "Yes, for this session:", rule),
-            AskAnswer("always", ("3", "a"), "3 a", "Always in this project:", rule),
-        )
-        if rule
-        else ()
-    )
+def _permission(question: Question, edited: str | None) -> tuple[AskAnswer, ...]:
+    session, always = edited or question.session_rule or question.rule, edited or question.rule
+    remembered: list[AskAnswer] = []
+    if session:
+        remembered.append(AskAnswer("session", ("2", "s"), "2 s", "Yes, for this session:", rule_words(session)))
+    if always:
+        remembered.append(AskAnswer("always", ("3", "a"), "3 a", "Always in this project:", rule_words(always)))
     return (
-        AskAnswer("once", ("1", "y"), "1 y", yes),
+        AskAnswer("once", ("1", "y"), "1 y", "Yes" if question.fixed else "Yes, once"),
         *remembered,
         AskAnswer("no", ("4", "n"), "4 n", "No"),
         AskAnswer("words", ("tab",), "Tab", "No, and say what to do instead"),
@@ -135,7 +134,7 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
                 return "Tab say what instead · d full" if low else f"{FULL_HINT}{more} · Esc No, and interrupt"
             if low:
                 return "Tab say what instead · d full · e edit"
-            rule = " · r edit the rule" if question.rule else NO_RULE
+            rule = " · r edit the rule" if question.rule or question.session_rule else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
         case "asking":
             several = "Space ticks · Enter sends · " if question.multiple else ""

@@ -11,11 +11,13 @@ from textual.content import Content
 
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Display, Prose
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.faces.tui.displays.renderer import Build
 from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.rows import GridRow, line, text_rows, visible
+from ba_tui.faces.tui.widgets.ask_answers import AskAnswer
 
 MUTED = "$text-muted"
 GRAVE = frozenset({"destructive", "outside the workspace", "outside the sandbox", "shares a secret"})
@@ -75,9 +77,11 @@ def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
     return Content(" · " if one_line else "\n").join([line for line in lines if line])
 
 
-def remembering(label: str, rule: str) -> Content:
-    """The rule in full, before it is stored."""
-    return Content.assemble((f"{label}\n", MUTED), (visible(rule), "bold $text-accent"))
+def remembering(answer: AskAnswer, rule: str) -> Content:
+    """The rules in full, before they are stored: in words, then as they are written."""
+    written = " · ".join(map(visible, split_rules(rule)))
+    said = f"{answer.label} {visible(answer.rule)}"
+    return Content.assemble((f"{said}\n", MUTED), (written, "bold $text-accent"))
 
 
 def body_builds(question: Question) -> list[Build]:

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import visible
@@ -222,7 +223,7 @@ class AskForm(AskLayout, can_focus=True):
             self._blame(chosen.told)
             return
         edited = self._current.args if chosen is not None else None
-        self._answer(Reply(choice, rule=self._rule if choice != "once" else None, edited=edited))
+        self._answer(Reply(choice, rule=self._rule(choice), edited=edited))
 
     @property
     def _current(self) -> Question:
@@ -273,8 +274,12 @@ class AskForm(AskLayout, can_focus=True):
         self._open_field(phase, WordsInput(words, places.get(phase, "Your answer")))
 
     def _edit_rule(self) -> None:
-        if self._rule and visible(self._rule) == self._rule:
-            self._write("rule", self._rule)
+        confirming = self._confirming.name if self._confirming else "always"
+        rule = self._rule(confirming) or self._rule("session") or ""
+        if len(split_rules(rule)) > 1:
+            self._blame("These are several rules. To change one, answer once and add it in /permissions.")
+        elif rule and visible(rule) == rule:
+            self._write("rule", rule)
 
     def _edit(self) -> None:
         before, self._draft = self._draft, draft(self._current)
@@ -291,7 +296,7 @@ class AskForm(AskLayout, can_focus=True):
             if fault := rule_fault(words):
                 self._blame(fault)
                 return
-            self._rule = words
+            self._edited_rule = words
             self._answers = answers_to(self.question, words)
             self._turn_to("confirm", next(answer for answer in self._answers if answer.name == "always"))
         elif not words:

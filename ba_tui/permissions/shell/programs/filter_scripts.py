@@ -155,7 +155,9 @@ def secrets_problem(text: str) -> str:
 
 def gh_problem(path: str) -> str:
     """Only a path on the machine that ``gh`` is set up for is known to be a question."""
-    return "" if "://" not in path and path.strip("/") != "graphql" else "it may change something or reach another machine"
+    return (
+        "" if "://" not in path and path.strip("/") != "graphql" else "it may change something or reach another machine"
+    )
 
 
 def setting_problem(name: str) -> str:

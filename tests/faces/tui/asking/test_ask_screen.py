@@ -57,8 +57,8 @@ async def test_the_words_are_those_of_the_specification() -> None:
         screen = seen(await asked(pilot, PUSH))
     for words in (
         "1 y  Yes, once",
-        "2 s  Yes, for this session: shell(git push)",
-        "3 a  Always in this project: shell(git push)",
+        "2 s  Yes, for this session: git push",
+        "3 a  Always in this project: git push",
         "4 n  No",
         "Tab  No, and say what to do instead",
         "e edit the arguments first",

@@ -51,6 +51,15 @@ def named(rule: Rule) -> str:
     return f"{rule.text} ({rule.source or 'given'})"
 
 
+def secret_named(rule: Rule, subject: Subject, workspace: Workspace) -> str:
+    """Return which file a rule about secrets means, as a sentence for people; empty for other rules."""
+    if rule.pattern != "@secret":
+        return ""
+    files = (seen for each in subject.files() for seen in each.paths)
+    secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
+    return f" {workspace.shown(secret.path)} holds secrets, so tools neither read nor write it."
+
+
 def key_of(rule: Rule) -> str:
     """What tells a rule's hits from those of others."""
     return f"{rule.verdict} {rule.text}{terms_text(rule.terms)}"

@@ -55,6 +55,8 @@ class Bounds:
     suspicion: Callable[[Tool, Mapping[str, Any]], str] = _no_reason
     timeout: float | None = None
     hits: Path | None = None
+    quiet: float = 0.8
+    """Seconds that a new mode must stand before it answers questions that wait."""
 
     def modes(self) -> tuple[Mode, ...]:
         """Those that can be chosen, in the order that a key goes through them."""

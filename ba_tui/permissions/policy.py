@@ -17,8 +17,9 @@ from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.asking import for_session, key_of, named, risks, suggested
+from ba_tui.permissions.asking import for_session, key_of, named, risks, secret_named, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
+from ba_tui.permissions.mode_changes import ModeChanges
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.answers import PersonRules
 from ba_tui.permissions.rules.approvals import Approvals
@@ -77,6 +78,7 @@ class Policy:
         self.problems = (*problems, *self._given.problems)
         self._hits: Counter[Rule] = Counter()
         self._asked: deque[tuple[Subject, str]] = deque(maxlen=REMEMBERED_ASKS)
+        self.mode_changes = ModeChanges(bounds.quiet)
         self._mode: Mode = "default"
         # Where only reading is allowed, a mode that was set for other folders is no mistake.
         self.set_mode(mode if not bounds.restricted or mode in bounds.modes() else "default")
@@ -102,6 +104,7 @@ class Policy:
             what = f"Mode {mode} is not for here: {RESTRICTED.lower()}" if known else f"There is no mode {mode!r}."
             raise UsageError(what, f"Modes: {', '.join(self.modes())}.")
         self._mode = mode
+        self.mode_changes.tell()
 
     def rules(self) -> Sequence[RuleLine]:
         everything = [*((rule, False) for rule in self._rules), *self._given.all()]
@@ -117,7 +120,7 @@ class Policy:
             return Deny(str(error), malformed=error.malformed, hint=error.hint)
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
-            return Deny(f"Denied by the rule {named(rule)}.{self._why(rule, subject)}", rule.text)
+            return Deny(f"Denied by the rule {named(rule)}.{secret_named(rule, subject, self.workspace)}", rule.text)
         if reason := self._forbidden(request, subject):
             return Deny(reason)
         verdict = self._judged(request, subject)
@@ -173,7 +176,7 @@ class Policy:
 
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
         """Allow what the rules in ``rule`` cover from now on, one a line. A rule also outranks the ask rules that it was
-        the answer to, unless it is a broad one. "always" writes a file: call it off the loop.
+        the answer to, unless it is broad. "always" writes a file: call it off the loop.
 
         Raises:
             UsageError: it is no rule, or one that can't be kept.
@@ -230,13 +233,6 @@ class Policy:
             sure = not grave and not subject.unsure and len(waits) == len(asking)
             on = on if sure and not self.bounds.suspicion(tool, subject.args) else "deny"
         return {"timeout": min(waits), "on_timeout": on}
-
-    def _why(self, rule: Rule, subject: Subject) -> str:
-        if rule.pattern != "@secret":
-            return ""
-        files = (seen for each in subject.files() for seen in each.paths)
-        secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
-        return f" {self.workspace.shown(secret.path)} holds secrets, which are neither read nor written."
 
     def _outside(self, tool: Tool, subject: Subject, cwd: Path) -> Judgement:
         """What happens with a call that is to run outside the sandbox: only a rule of its own allows that."""

@@ -131,6 +131,7 @@ class GuardedTools:
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
             runner.review.settle,
+            policy.mode_changes.settled,
         )
         judge = within_skill(policy.judge, skills.limits)
         guard = pipeline(place, judge, policy.remember, shared, hook_guard(hooks))

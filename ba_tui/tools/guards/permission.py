@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -43,16 +44,23 @@ async def settled(call: Call) -> str:
     return ""
 
 
+async def never() -> None:
+    """Where the mode can't change."""
+    await asyncio.get_running_loop().create_future()
+
+
 @frozen
 class Gate:
     """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it.
-    ``settle`` what commands did to protected files: asks about it, and says why nothing may run unasked until then."""
+    ``settle`` what commands did to protected files: asks about it, and says why nothing may run unasked until then.
+    ``mode_changed`` returns when another mode was chosen."""
 
     judge: CallJudge
     remember: Remember
     folder: Callable[[Call], Path]
     shown: Callable[[Path], str] = str
     settle: Settle = settled
+    mode_changed: Callable[[], Awaitable[None]] = never
 
     async def judged(self, request: JudgedCall) -> GuardVerdict:
         """Off the loop for what runs commands or code, every word of which is looked up on the disk, and for what goes
@@ -67,7 +75,15 @@ def permission(gate: Gate) -> Guard:
         checker = Checker(tool.input_schema)
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            result = await once(args, call)
+            while result is None:
+                # The mode answered: it is judged like a call that was made just now.
+                result = await once(args, call)
+            return result
+
+        async def once(args: Mapping[str, Any], call: Call) -> ToolResult | None:
             folder = gate.folder(call)
+            reasons: Sequence[str] = ()
             with held_paths():
                 verdict = await gate.judged(judged_call(tool, args, folder, call))
                 if not isinstance(verdict, Deny) and (reasons := await concerns(tool, args, call)):
@@ -82,7 +98,7 @@ def permission(gate: Gate) -> Guard:
                         return failure("invalid_parameters" if malformed else "permission_denied", reason, hint=hint)
                     case Ask() as ask:
                         pass
-            return await _Consent(gate, tool, checker, folder).run(ask, args, call)
+            return await _Consent(gate, tool, checker, folder, by_mode=not reasons).run(ask, args, call)
 
         return replace(tool, run=run)
 
@@ -118,18 +134,24 @@ def _by_policy(verdict: GuardVerdict, tool: Tool, args: Mapping[str, Any], call:
 
 @frozen
 class _Consent:
+    """``by_mode``: whether a mode may answer the question, as nothing but rules and the mode made us ask."""
+
     gate: Gate
     tool: Tool
     checker: Checker
     folder: Path
+    by_mode: bool
 
-    async def run(self, ask: Ask, args: Mapping[str, Any], call: Call) -> ToolResult:
+    async def run(self, ask: Ask, args: Mapping[str, Any], call: Call) -> ToolResult | None:
+        """None when the mode that the person chose meanwhile allows the call."""
         try:
             question = await self._question(ask, args, call)
         except BaError as error:
             # What cannot be done need not be asked about.
             return failed_result(error)
-        reply = await call.ask(question)
+        reply = await call.ask(question, partial(self._mode_allows, args, call) if self.by_mode else None)
+        if reply.by == "mode":
+            return None
         if reply.choice in {"deny", "text"}:
             call.branch.emit(self._by_reply("deny", reply, ask, args, call))
             return _denied(reply)
@@ -138,6 +160,15 @@ class _Consent:
                 return await self._run_edited(reply, call)
         with held_paths():
             return await self._run_again(ask, reply, args, call)
+
+    async def _mode_allows(self, args: Mapping[str, Any], call: Call) -> Reply:
+        """Wait for a mode in which the call need not ask."""
+        while True:
+            await self.gate.mode_changed()
+            with held_paths():
+                verdict = await self.gate.judged(judged_call(self.tool, args, self.folder, call))
+            if isinstance(verdict, Allow):
+                return Reply("once", "The mode that was chosen allows it.", by="mode")
 
     async def _run_again(self, ask: Ask, reply: Reply, args: Mapping[str, Any], call: Call) -> ToolResult:
         """Run what the person allowed, when it is still what they were asked about."""

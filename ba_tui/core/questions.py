@@ -27,7 +27,8 @@ class Option:
 
 @frozen
 class Question:
-    """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: go on past a limit.
+    """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: go on past a limit;
+    ``plan``: may this plan be carried out ("once": in default mode, "session": with edits accepted).
 
     For a permission, ``tool``, ``args`` and ``preview`` are what would run, ``reason`` the rule that made us ask,
     ``rule`` the narrowest rules worth remembering, one a line (None when nothing should be remembered),
@@ -37,7 +38,7 @@ class Question:
     Unanswered for ``timeout`` seconds, it is settled by ``on_timeout``; None waits.
     """
 
-    kind: Literal["permission", "choice", "continue"]
+    kind: Literal["permission", "choice", "continue", "plan"]
     text: str
     call_id: str = ""
     tool: str = ""

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 REMEMBERED_ASKS = 32
 PLAN = (
-    "Plan mode: nothing is changed or run now. Read what you need, then present the plan; "
-    "the person leaves plan mode when it may be carried out."
+    "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
+    "the person decides whether it is carried out."
 )
 
 
@@ -175,8 +175,8 @@ class Policy:
         return replace(verdict, profile=approved) if isinstance(verdict, Ask) else verdict
 
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
-        """Allow what the rules in ``rule`` cover from now on, one a line. A rule also outranks the ask rules that it was
-        the answer to, unless it is broad. "always" writes a file: call it off the loop.
+        """Allow what the rules in ``rule`` cover from now on, one a line. Each also outranks the ask rules that it
+        answers, unless it is broad. "always" writes a file: call it off the loop.
 
         Raises:
             UsageError: it is no rule, or one that can't be kept.

@@ -46,8 +46,8 @@ class Waiting:
         paths = ("path",) if target == "path" else ()
         return Tool(name, "", {}, run, effect, facts=ToolFacts(target=target, paths=paths), concern=worry)
 
-    async def begin(self, tool: Tool, **args: Any) -> asyncio.Task[ToolResult]:
-        task = asyncio.create_task(self._guard(tool).run(args, Call("c1", self.harness.branch)))
+    async def begin(self, tool: Tool, **args: Any) -> asyncio.Future[ToolResult]:
+        task = asyncio.ensure_future(self._guard(tool).run(args, Call("c1", self.harness.branch)))
         await self.harness.until(lambda: bool(self.harness.asked))
         # The wait for another mode begins in a task of its own.
         await asyncio.sleep(0)

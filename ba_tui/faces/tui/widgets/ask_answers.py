@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 
 from ba_tui.core.questions import Question
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.rule_words import rule_words
+from ba_tui.core.text.rule_words import rule_words, split_rules
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 
-AnswerName: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
+AnswerName: TypeAlias = Literal["once", "session", "always", "edits", "no", "words", "go_on", "stop", "option", "write"]
 
 Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"]
 
@@ -42,7 +42,9 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
         case "permission":
             return _permission(question, rule)
         case "continue":
-            return AskAnswer("go_on", ("1", "y"), "1 y", "Go on"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
+            return AskAnswer("go_on", ("1", "y"), "1 y", "Continue"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
+        case "plan":
+            return _PLAN
         case "choice":
             picks = tuple(
                 AskAnswer(
@@ -53,6 +55,14 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
             # Without options every letter begins the answer, so none of them may be a key.
             keys = (*_digit(len(picks) + 1), "w") if picks else ()
             return (*picks, AskAnswer("write", keys, " ".join(keys), "Write an answer"))
+
+
+_PLAN = (
+    AskAnswer("once", ("1", "y"), "1 y", "Yes, in default mode", "", "asks before edits and commands"),
+    AskAnswer("edits", ("2", "a"), "2 a", "Yes, and accept edits", "", "commands still ask"),
+    AskAnswer("no", ("3", "n"), "3 n", "No, keep planning"),
+    AskAnswer("words", ("tab",), "Tab", "No, and say what to change"),
+)
 
 
 def _permission(question: Question, edited: str | None) -> tuple[AskAnswer, ...]:
@@ -134,8 +144,12 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
                 return "Tab say what instead · d full" if low else f"{FULL_HINT}{more} · Esc No, and interrupt"
             if low:
                 return "Tab say what instead · d full · e edit"
-            rule = " · r edit the rule" if question.rule or question.session_rule else NO_RULE
+            offered = [rule for rule in (question.rule, question.session_rule) if rule]
+            editable = any(len(split_rules(rule)) == 1 for rule in offered)
+            rule = " · r edit the rule" if editable else "" if offered else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
+        case "asking" if question.kind == "plan":
+            return f"d full text{more} · Esc No, and interrupt"
         case "asking":
             several = "Space ticks · Enter sends · " if question.multiple else ""
             full = f"d full text{more} · " if hidden else ""

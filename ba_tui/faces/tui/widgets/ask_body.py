@@ -32,7 +32,9 @@ def heading(question: Question) -> str:
             first = question.text.strip().split("\n")[0]
             return visible(first or f"Allow {question.tool}?")
         case "continue":
-            return "Go on?"
+            return "Continue?"
+        case "plan":
+            return "Carry out this plan?"
         case "choice":
             return "A question for you"
 
@@ -58,7 +60,7 @@ def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
     On one line what is dangerous comes first, because the end of the line may be cut off.
     """
     parts: list[tuple[str, str]] = []
-    if question.tool and question.kind != "choice":
+    if question.tool and question.kind not in {"choice", "plan"}:
         parts.append((visible(question.tool), "bold"))
     if name := asker(agent):
         parts.append((f"asked by {name}", "$text-accent"))
@@ -88,6 +90,8 @@ def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
         # What a question with options shows is part of it, such as files that it is about.
+        if question.kind == "plan" and question.preview:
+            return list(renderer_of(question.preview).question(question.preview))
         shown = renderer_of(question.preview).question(question.preview)[0] if question.preview else list[GridRow]
         return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args), *shown()]]
     if question.preview is None:

@@ -235,6 +235,8 @@ class AskForm(AskLayout, can_focus=True):
         match answer.name:
             case "once" | "go_on":
                 self._allow("once")
+            case "edits":
+                self._answer(Reply("session"))
             case "no" | "stop":
                 self._answer(Reply("deny"))
             case "always":
@@ -269,7 +271,8 @@ class AskForm(AskLayout, can_focus=True):
     # Writing
 
     def _write(self, phase: Phase, text: str | None = None) -> None:
-        places: dict[Phase, str] = {"words": "What to do instead", "rule": "tool(pattern)"}
+        instead = "What to change in the plan" if self.question.kind == "plan" else "What to do instead"
+        places: dict[Phase, str] = {"words": instead, "rule": "tool(pattern)"}
         words = self._writing.kept(phase) if text is None else text
         self._open_field(phase, WordsInput(words, places.get(phase, "Your answer")))
 

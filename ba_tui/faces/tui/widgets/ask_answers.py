@@ -135,6 +135,11 @@ def answer_rows(answers: Sequence[AskAnswer], pointer: Pointer, room: int) -> li
     return rows
 
 
+def _editable(question: Question) -> bool:
+    """Whether a rule that is offered can be edited: several at once can't."""
+    return any(rule and len(split_rules(rule)) == 1 for rule in (question.rule, question.session_rule))
+
+
 def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
     """The keys that are no rows; ``hidden`` lines of the body are out of sight."""
     more = f" ({count(hidden, 'more line')})" if hidden else ""
@@ -144,9 +149,8 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
                 return "Tab say what instead · d full" if low else f"{FULL_HINT}{more} · Esc No, and interrupt"
             if low:
                 return "Tab say what instead · d full · e edit"
-            offered = [rule for rule in (question.rule, question.session_rule) if rule]
-            editable = any(len(split_rules(rule)) == 1 for rule in offered)
-            rule = " · r edit the rule" if editable else "" if offered else NO_RULE
+            offered = question.rule or question.session_rule
+            rule = " · r edit the rule" if _editable(question) else "" if offered else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
         case "asking" if question.kind == "plan":
             return f"d full text{more} · Esc No, and interrupt"
@@ -155,7 +159,7 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
             full = f"d full text{more} · " if hidden else ""
             return f"{several}{full}Esc interrupts"
         case "confirm":
-            return "Enter confirms · r edits the rule · Esc back"
+            return f"Enter confirms{' · r edits the rule' if _editable(question) else ''} · Esc back"
         case "edit":
             return f"Ctrl+S Yes, {'' if low else 'once, '}with these · Esc back"
         case _:

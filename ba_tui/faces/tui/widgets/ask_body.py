@@ -139,7 +139,7 @@ def other_arguments(question: Question) -> dict[str, Any]:
 
 
 def _in_preview(value: object, display: Display | None) -> bool:
-    return isinstance(value, str) and display is not None and renderer_of(display).shows(display, value)
+    return display is not None and renderer_of(display).shows(display, value)
 
 
 def in_full(question: Question, agent: str) -> Inspected:

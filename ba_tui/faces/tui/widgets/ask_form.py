@@ -11,7 +11,6 @@ from textual.screen import ModalScreen
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.text.rule_words import split_rules
 from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import visible
@@ -279,9 +278,8 @@ class AskForm(AskLayout, can_focus=True):
     def _edit_rule(self) -> None:
         confirming = self._confirming.name if self._confirming else "always"
         rule = self._rule(confirming) or self._rule("session") or ""
-        if len(split_rules(rule)) > 1:
-            self._blame("These are several rules. To change one, answer once and add it in /permissions.")
-        elif rule and visible(rule) == rule:
+        # Several rules, a line each, are kept as they are or not at all.
+        if rule and visible(rule) == rule:
             self._write("rule", rule)
 
     def _edit(self) -> None:

@@ -128,3 +128,24 @@ def test_one_wrong_line_keeps_none(root: Path) -> None:
 def test_the_sandbox_rule_is_for_code(root: Path, rule: str) -> None:
     with pytest.raises(UsageError, match="for allow rules about python"):
         policy(root).remember(rule, "session")
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("git add -A && git commit -m 'x y'", "shell(git add:*)\nshell(git commit:*)"),
+        ("cd src && npm run test", "shell(npm run test:*)"),
+        ("a; b; c; d", "shell(a; b; c; d)"),
+        ("make a && rm -rf b", None),
+        ("python -m pytest -q", "shell(python -m pytest:*)"),
+        ("python -m pytest -p x", "shell(python -m pytest -p x)"),
+        ("uv run pytest -q", "shell(uv run pytest:*)"),
+        ("uv run --with x pytest", "shell(uv run --with x pytest)"),
+        ("make SHELL=./x build", "shell(make SHELL=./x build)"),
+        ("make install", "shell(make install:*)"),
+        ("make ./x", "shell(make ./x)"),
+        ("just bash -c x", "shell(just bash -c x)"),
+    ],
+)
+def test_commands_are_offered_by_what_may_follow_them(root: Path, command: str, rule: str | None) -> None:
+    assert asked(policy(root), SHELL, command).rule == rule

@@ -99,9 +99,13 @@ class Policy:
     def set_mode(self, mode: Mode) -> None:
         if mode not in self.modes():
             if mode == BYPASS and not self.bounds.restricted:
-                raise UsageError("Mode bypass can't be chosen later.", "Start ba with --permission-mode bypass.")
+                raise UsageError(
+                    "Mode bypass can only be chosen at the start.", "Start ba with --permission-mode bypass."
+                )
             known = mode in MODES or mode == BYPASS
-            what = f"Mode {mode} is not for here: {RESTRICTED.lower()}" if known else f"There is no mode {mode!r}."
+            what = (
+                f"Mode {mode} is not available here: {RESTRICTED.lower()}" if known else f"There is no mode {mode!r}."
+            )
             raise UsageError(what, f"Modes: {', '.join(self.modes())}.")
         self._mode = mode
         self.mode_changes.tell()
@@ -319,7 +323,7 @@ class Policy:
         if not why:
             return Allow()
         if waiting := self._given.waiting(subject):
-            why = f"{why}; the project's own rule {named(waiting)} would allow it, but you have not confirmed that yet"
+            why = f"{why}; the project's rule {named(waiting)} would allow it once you confirm it"
             return replace(self._ask(why, subject, cwd), rule=waiting.text, by=waiting.text)
         return self._ask(why, subject, cwd)
 

@@ -31,7 +31,7 @@ ALONE = (
 )
 OFF = "Plan mode is off. The mode is now {mode}."
 AGREED = "The person agreed to the plan. The mode is now {mode}. Carry it out step by step; keep a todo list."
-ABOVE = "The plan is the answer above."
+CARRY_OUT = "Carry out this plan?"
 _STEP = regex(r"^\s{0,3}(?:\d{1,3}[.)]|[-*+])\s+\S", re.MULTILINE)
 LEAST_STEPS = 2
 
@@ -66,6 +66,9 @@ class PlanMode:
         """Tell the model of the mode: once in each turn, and when it was left since."""
         asked, mode = branch.state(_Asked), self._mode()
         if mode == "plan":
+            if branch.transcript.mode != mode:
+                # A flag chose it: without a record the session would go on in another mode when it is resumed.
+                branch.emit(ModeChanged(mode))
             if not asked.told:
                 branch.emit(Steered(reminder(ON if self._attended else ALONE)))
             asked.told, self._told = True, mode
@@ -79,7 +82,7 @@ class PlanMode:
         if not self.presents or asked.person or len(_STEP.findall(reply.text)) < LEAST_STEPS:
             return
         asked.person = True
-        answer = await branch.ask(Question("plan", ABOVE))
+        answer = await branch.ask(Question("plan", CARRY_OUT))
         words = answer.text.strip()
         if mode := self._chosen(answer, branch):
             branch.post(reminder(AGREED.format(mode=mode)))
@@ -94,7 +97,7 @@ class PlanMode:
         if self._mode() != "plan":
             return failure("invalid_parameters", "Plan mode is off.", hint="Do the work; no plan has to be presented.")
         call.branch.state(_Asked).person = True
-        question = Question("plan", "Carry out this plan?", call_id=call.id, tool=NAME, preview=Prose(plan))
+        question = Question("plan", CARRY_OUT, call_id=call.id, tool=NAME, preview=Prose(plan, markdown=True))
         reply = await call.ask(question)
         mode, words = self._chosen(reply, call.branch), reply.text.strip()
         verdict: Literal["allow", "deny"] = "allow" if mode else "deny"
@@ -102,12 +105,12 @@ class PlanMode:
         why = f"to carry out the plan in {mode} mode" if mode else words
         call.branch.emit(Judged(call.id, NAME, verdict, by, reason=why))
         if mode:
-            return ToolResult(AGREED.format(mode=mode), Prose(plan), summary=f"agreed, {mode} mode")
+            return ToolResult(AGREED.format(mode=mode), Prose(plan, markdown=True), summary=f"agreed, {mode} mode")
         if reply.by == "nobody":
             told = "Nobody can agree to the plan now. Give the whole plan as your final answer."
-            return ToolResult(told, Prose(plan), summary="nobody could be asked")
+            return ToolResult(told, Prose(plan, markdown=True), summary="nobody could be asked")
         summary = f"keep planning: {words}" if words else "keep planning"
-        return ToolResult(_again(words), Prose(plan), summary=" ".join(summary.split())[:200])
+        return ToolResult(_again(words), Prose(plan, markdown=True), summary=" ".join(summary.split())[:200])
 
     def _chosen(self, reply: Reply, branch: Branch) -> Mode | None:
         """The mode that the answer chooses, from now on; None when planning goes on."""

@@ -197,12 +197,12 @@ def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
     held = policy(root, *lines("allow", "shell(git checkout:*)"), bounds=Bounds(unheld=str, confined=lambda: True))
     asked = held.judge(JudgedCall(SHELL, {"command": "git checkout topic"}, root))
     assert isinstance(asked, Ask)
-    assert asked.reason == "Git stores .env, which holds secrets, so it is not hidden from this command."
+    assert asked.reason == "Git tracks .env, which holds secrets, so the file is not hidden from this command."
     assert asked.profile.unhidden == (root / ".env",)
     several = held.judge(JudgedCall(SHELL, {"command": "git checkout topic && git checkout other"}, root))
     assert isinstance(several, Ask)
     assert "runs alone" in several.reason
-    assert several.reason.endswith("git stores .env, which holds secrets, so it is not hidden from this command.")
+    assert several.reason.endswith("git tracks .env, which holds secrets, so the file is not hidden from this command.")
     alone = policy(root, *lines("allow", "shell(git checkout:*)")).judge(
         JudgedCall(SHELL, {"command": "git checkout topic"}, root)
     )

@@ -93,7 +93,7 @@ def cover(subject: Subject, allows: Sequence[Rule], files: FileCover) -> Covered
     by = {rule.text: rule for command, rule in ruled if rule and not (command.harmless and rule.pattern is None)}
     lacks = [lack for command, rule in ruled if (lack := _lack(command, rule, files, alone=not by))]
     if not subject.commands and not subject.trouble and not (subject.command or "").strip():
-        lacks.append(Lack(None, "it runs nothing", words=False))
+        lacks.append(Lack(None, "it holds no command", words=False))
     return Covered(tuple(by.values()), tuple(lacks))
 
 
@@ -116,7 +116,11 @@ def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, alone: 
         return Lack(command, _changes(command, changing, files), words=False)
     if rule is None and not command.harmless:
         return Lack(command, command.why)
-    if rule is None and command.loose and (why := files.unheld() if alone else "not beside what a rule allows"):
+    if (
+        rule is None
+        and command.loose
+        and (why := files.unheld() if alone else "not together with a command that a rule allows")
+    ):
         return Lack(command, f"{command.loose}, and {why}")
     return _reached(command, files, system=rule is None and alone)
 
@@ -129,7 +133,7 @@ def _reached(command: ResolvedCommand, files: FileCover, system: bool) -> Lack |
     )
     if away is not None:
         return Lack(
-            command, f"`{_program(command)}` reaches {files.shown(away)}, which is outside the workspace", words=False
+            command, f"`{_program(command)}` accesses {files.shown(away)}, which is outside the workspace", words=False
         )
     why = next((why for below in command.below if (why := files.kept(below))), "")
     if not why and command.below and files.unheld():

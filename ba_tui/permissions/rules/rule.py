@@ -248,11 +248,11 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
     if pattern and pattern.startswith("@") and pattern not in {*CLASSES, SANDBOXED}:
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
     if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
-        raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers what is below it too.")
+        raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers its subdomains too.")
     if name in EVENTS:
         raise refuse(f"{name} is not available yet: rules ask about tool calls only", "Remove the rule.")
     if problem := _command_problem(name, pattern, verdict):
-        hint = f"Such a rule is one whole command, word for word: {name}(print(1))."
+        hint = f"Name one text word for word, {name}(print(1)), or {name}({SANDBOXED})."
         raise refuse(problem, hint if name in CODE_TOOLS else f"Such as {name}(git status) or {name}(git diff:*).")
     try:
         said = read_terms(terms)
@@ -276,13 +276,13 @@ def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
     if name == OUTER and verdict == "allow" and (pattern is None or pattern in ANY):
         return "it would let every command leave the sandbox"
     if name not in (*COMMAND_TOOLS, OUTER, "@execute"):
-        return "prefixes of commands (:*) are for commands" if pattern and pattern.endswith(":*") else ""
+        return "prefixes (:*) are only for commands" if pattern and pattern.endswith(":*") else ""
     if name in SHELL_TOOLS or name == OUTER:
         return pattern_problem(pattern, verdict) if pattern else ""
     if pattern and "*" in pattern:
         return "patterns for code are not supported"
     if pattern is None and verdict == "allow":
-        return "it would allow all code; each call asks unless it was allowed word for word"
+        return "it would allow all code"
     return ""
 
 
@@ -290,7 +290,7 @@ def read_line(line: RuleLine) -> Rule:
     """The rule of one line. Raises UsageError as ``read_rule`` does."""
     rule = read_rule(line.rule, line.verdict, line.source, line.terms)
     if line.layer == "project" and rule.terms.on_timeout == "allow":
-        why = "on_timeout: a project can't say that no answer means yes"
+        why = "on_timeout: a rule of a project can't allow on timeout"
         raise UsageError(f"{line.source}: permission rule {line.rule!r}: {why}.", "Use deny or escalate.")
     return replace(rule, layer=line.layer)
 

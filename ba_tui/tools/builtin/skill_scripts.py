@@ -39,7 +39,7 @@ NAME = "run_skill_script"
 RUNNER = Path(__file__).with_name("script_input.py")
 DEFAULT_SECONDS = 30.0
 DISPLAY_CHARS = 2_000
-CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
+CHANGED = "The script, or a file beside it, has changed since it was last allowed."
 _MISSING = regex(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
 
 

@@ -177,7 +177,7 @@ class _Consent:
                 call.branch.emit(_by_policy(verdict, self.tool, args, call))
                 return failure("permission_denied", reason)
             case Ask(rule=rule, risks=risks) if (rule, risks) != (ask.rule, ask.risks):
-                message = "What this call would touch changed while the person was asked, so it was not run."
+                message = "The files of this call changed while the person was asked, so it was not run."
                 call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
@@ -186,7 +186,7 @@ class _Consent:
                 await keep_rule(self.gate.remember, reply, ask, call)
                 result = await self.tool.run(args, call)
         if reply.by == "nobody":
-            return replace(result, text=f"{reply.text} The rule {ask.by} lets it run then.\n{result.text}")
+            return replace(result, text=f"{reply.text} The rule {ask.by} allows it then.\n{result.text}")
         return result
 
     async def _question(self, ask: Ask, args: Mapping[str, Any], call: Call) -> Question:

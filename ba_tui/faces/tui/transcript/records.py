@@ -200,7 +200,8 @@ def denial(event: Judged) -> str:
         case "person":
             return f"you said: {event.reason.strip()}" if why else "you said no"
         case "rule" if event.rule:
-            return ": ".join(filter(None, (f"rule {event.rule}", rest.rstrip("."))))
+            rule = f"rule {event.rule}"
+            return f"{rest.rstrip('.')} ({rule})" if rest else rule
         case "hook":
             return ": ".join(filter(None, (f"hook {event.rule}".rstrip(), why)))
         case _:

@@ -18,8 +18,8 @@ Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"
 
 EDIT_HINT = "e edit the arguments first"
 FULL_HINT = "d full diff or full text"
-WRITING = "Answer keys wait while the input holds text: Enter queues it, Esc Esc clears."
-WRITING_LOW = "Answer keys wait: the input holds text."
+WRITING = "Answer keys are off while the input holds text: Enter queues it, Esc Esc clears it."
+WRITING_LOW = "Answer keys are off: the input holds text."
 NO_RULE = " · can't be remembered: too broad"
 RULE = regex(r"[\w.*:-]+(\(.+\))?")
 
@@ -163,4 +163,4 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
         case "edit":
             return f"Ctrl+S Yes, {'' if low else 'once, '}with these · Esc back"
         case _:
-            return f"Enter {'takes the rule' if phase == 'rule' else 'sends'} · Esc back"
+            return f"Enter {'uses this rule' if phase == 'rule' else 'sends'} · Esc back"

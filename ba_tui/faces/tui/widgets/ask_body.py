@@ -25,6 +25,9 @@ LIGHT = 6_000
 """Characters up to which a body is made on the spot, in a few milliseconds."""
 
 
+PLAN_ABOVE = "The plan is the answer above."
+
+
 def heading(question: Question) -> str:
     """The question in one line."""
     match question.kind:
@@ -90,8 +93,9 @@ def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
         # What a question with options shows is part of it, such as files that it is about.
-        if question.kind == "plan" and question.preview:
-            return list(renderer_of(question.preview).question(question.preview))
+        if question.kind == "plan":
+            above = list[Build]([lambda: [line((PLAN_ABOVE, "muted"))]])
+            return list(renderer_of(question.preview).question(question.preview)) if question.preview else above
         shown = renderer_of(question.preview).question(question.preview)[0] if question.preview else list[GridRow]
         return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args), *shown()]]
     if question.preview is None:

@@ -301,7 +301,7 @@ class AskForm(AskLayout, can_focus=True):
             self._answers = answers_to(self.question, words)
             self._turn_to("confirm", next(answer for answer in self._answers if answer.name == "always"))
         elif not words:
-            self._blame("Write it, or Esc to go back.")
+            self._blame("Type an answer, or Esc to go back.")
         elif self._phase == "words":
             self._answer(Reply("deny", words))
         else:

@@ -87,7 +87,7 @@ async def test_a_short_body_does_not_wait_for_threads() -> None:
             app.panel.ask("q2", Question("permission", "Allow?", tool="t", args=args, preview=preview), "main")
             await pilot.pause()
             await pilot.pause()
-            assert "Reading what it would do" in body(app), seen(app)
+            assert "Preparing the preview" in body(app), seen(app)
             free.set()
             await held
             await settle(pilot)

@@ -42,7 +42,7 @@ async def test_only_the_accepted_changes_are_made(size: tuple[int, int]) -> None
         assert "(2 accepted)" in screen or size[0] < 80
         await pilot.press("escape")
         await settle(pilot)
-        assert "2 of 3 accepted: yes makes only these" in seen(app)
+        assert "2 of 3 changes accepted: yes makes only these" in seen(app)
         assert "4 n  No" in seen(app)
         await pilot.press("y")
         await settle(pilot)
@@ -58,7 +58,7 @@ async def test_the_choice_is_still_there_and_can_be_taken_back() -> None:
         await pilot.press("y")
         await settle(pilot)
         assert app.answers == [], "nothing is accepted, so a yes means nothing"
-        assert "Nothing is accepted: d chooses, or No" in seen(app)
+        assert "No change is accepted: d to choose, or No" in seen(app)
         await pilot.press("d")
         await settle(pilot)
         assert "[ ] Change 1 of 3  left out" in seen(app)

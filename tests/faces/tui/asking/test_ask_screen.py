@@ -41,10 +41,10 @@ async def test_how_to_go_on_stands_below_what_is_written(size: tuple[int, int]) 
     new = "\n".join(f"line {number}" for number in range(9))
     args = {**EDIT.args, "new_string": new}
     change = Diff("a.py", "zero\none\n", f"zero\n{new}\n")
-    long = replace(EDIT, args=args, preview=change, reason="It changes files, and default mode asks before that.")
+    long = replace(EDIT, args=args, preview=change, reason="Edits need approval in default mode.")
     async with Chat().run_test(size=size) as pilot:
         app = await asked(pilot, long)
-        for key, words in (("e", "Ctrl+S Yes,"), ("tab", "Enter sends"), ("r", "Enter takes the rule")):
+        for key, words in (("e", "Ctrl+S Yes,"), ("tab", "Enter sends"), ("r", "Enter uses this rule")):
             await pilot.press(key)
             await pilot.pause()
             assert words in seen(app), seen(app)

@@ -179,7 +179,12 @@ def test_a_denial_carries_the_words_of_the_person() -> None:
         ("person", "", "", "you said no"),
         ("person", "", "use make clean", "you said: use make clean"),
         ("rule", "shell(rm:*)", "Denied by the rule shell(rm:*) (config.yaml:3).", "rule shell(rm:*)"),
-        ("rule", "*(@secret)", "Denied by the rule *(@secret) (x). .env is secret.", "rule *(@secret): .env is secret"),
+        (
+            "rule",
+            "*(@secret)",
+            "Denied by the rule *(@secret) (x). .env is secret.",
+            ".env is secret (rule *(@secret))",
+        ),
         ("mode", "", "Plan mode only reads: nothing runs. Read on.", "plan mode only reads: nothing runs"),
         ("hook", "guard.sh", "Not on a Friday.", "hook guard.sh: Not on a Friday"),
         ("sandbox", "", "There is no sandbox.", "there is no sandbox"),

@@ -186,9 +186,7 @@ HARMLESS = "https://other.example/stable/index.html"
 )
 async def test_after_a_secret_or_a_lot_was_read_every_unnamed_host_asks(text: str, why: str) -> None:
     known = await told(("read_file", text))
-    assert (
-        known.reason(FETCH, {"url": HARMLESS}) == f"it contacts other.example, a host that you have not named, {why}"
-    )
+    assert known.reason(FETCH, {"url": HARMLESS}) == f"it contacts other.example, a host that you have not named, {why}"
     assert known.reason(SHELL, {"command": f"curl {HARMLESS}"})
     assert known.reason(FETCH, {"url": "https://docs.python.org/3/"}) == ""
     assert known.reason(FETCH, {"url": "http://localhost:8000/"}) == ""

@@ -29,7 +29,8 @@ from ba_tui.core.text.rule_words import EDITS, joined_rules, rule_words, split_r
         ("query_data(write)", "calls of query_data that change data"),
         ("book_room", "book_room, with any arguments"),
         ("book_room(Paris)", "book_room on Paris, with any other arguments"),
-        ("@write(@guarded)", "every tool that writes on protected files, with any other arguments"),
+        ("@write(@guarded)", "every tool that writes on protected files"),
+        ("*(@secret)", "every tool on files with secrets"),
         ("no rule at all (", "no rule at all ("),
     ],
 )

@@ -76,7 +76,7 @@ CODED = base64.urlsafe_b64encode(PLAN.encode()).decode()
 )
 async def test_data_to_a_host_that_nobody_named_asks(egress: Egress, url: str) -> None:
     why = egress.reason(FETCH, {"url": url})
-    assert why.startswith("the address carries ")
+    assert why.startswith("the address sends ")
     assert "example, a host that you have not named" in why
     assert TOKEN not in why
     assert egress.reason(SHELL, {"command": f"curl -s '{url}' | head"}) == why
@@ -110,7 +110,7 @@ async def test_what_lies_below_the_same_domain_is_not_named_with_it(egress: Egre
 
 async def test_searches_carry_words_but_no_secrets(egress: Egress) -> None:
     assert egress.reason(SEARCH, {"query": "merger with Aldebaran closes in March"}) == ""
-    assert egress.reason(SEARCH, {"query": f"what is {TOKEN}"}) == "the search carries a GitHub token"
+    assert egress.reason(SEARCH, {"query": f"what is {TOKEN}"}) == "the search text holds a GitHub token"
     assert egress.reason(SEARCH, {"query": CODED})
 
 
@@ -137,7 +137,7 @@ ROT = codecs.encode(PLAN, "rot13")
     ],
 )
 async def test_what_was_read_is_known_in_disguise(egress: Egress, url: str) -> None:
-    assert egress.reason(FETCH, {"url": url}).startswith("the address carries ")
+    assert egress.reason(FETCH, {"url": url}).startswith("the address sends ")
 
 
 async def told(*results: tuple[str, str], prompt: str = "Compare it with docs.python.org", note: str = "") -> Egress:

@@ -64,7 +64,7 @@ def test_a_rule_of_the_project_is_not_one_of_another(root: Path) -> None:
 def test_rules_of_others_stay(root: Path) -> None:
     rules = policy(root, *lines("deny", "now"), offered("edit_file(src/**)"))
     for line in rules.rules():
-        with pytest.raises(UsageError, match="no rule of yours"):
+        with pytest.raises(UsageError, match="not one of your rules"):
             rules.remove(line)
     with pytest.raises(UsageError, match="permission rule"):
         rules.add("edit_file(", "allow", "user")

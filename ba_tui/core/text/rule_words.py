@@ -27,6 +27,7 @@ _CLASSES = {
     "@secret": "files with secrets",
     "@guarded": "protected files",
     "@outside": "files outside the workspace",
+    "*": "every tool",
     "@read": "every tool that reads",
     "@write": "every tool that writes",
     "@execute": "every tool that runs code",
@@ -84,7 +85,7 @@ def _command(pattern: str | None) -> str:
 def _about(tool: str, pattern: str) -> str:
     if pattern in _SQL:
         return f"calls of {tool} {_SQL[pattern]}"
-    known = tool in _EDITORS or tool == "read_file"
+    known = tool in _EDITORS or tool == "read_file" or tool in _CLASSES
     what = f"{_CLASSES.get(tool, tool)} on {_CLASSES.get(pattern) or _plain(pattern)}"
     return what if known else f"{what}, with any other arguments"
 

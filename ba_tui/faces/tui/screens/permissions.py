@@ -19,6 +19,7 @@ from textual.widgets.option_list import Option
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import Permissions, RuleLine
+from ba_tui.core.text.rule_words import rule_words
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of, rendered
@@ -255,7 +256,7 @@ def _choice(id: str, line: RuleLine) -> PickerChoice:
 
 
 def _told(line: RuleLine) -> str:
-    parts = [f"{line.rule}: {line.verdict}", _where(line), f"{line.hits} hits"]
+    parts = [f"{line.rule}: {line.verdict}", rule_words(line.rule), _where(line), count(line.hits, "hit")]
     if line.leaves:
         parts.append("runs outside the sandbox")
     if line.terms:

@@ -44,7 +44,7 @@ class Chosen:
             return "These can't be made as one call: d to choose again"
         if self.question is None:
             return "No change is accepted: d to choose, or No"
-        return f"{len(self.accepted)} of {self.total} changes accepted: yes makes only these"
+        return f"{len(self.accepted)} of {self.total} accepted: yes makes only these"
 
 
 def choose(question: Question, of: Hunks, accepted: frozenset[int]) -> Chosen:

@@ -42,7 +42,7 @@ async def test_only_the_accepted_changes_are_made(size: tuple[int, int]) -> None
         assert "(2 accepted)" in screen or size[0] < 80
         await pilot.press("escape")
         await settle(pilot)
-        assert "2 of 3 changes accepted: yes makes only these" in seen(app)
+        assert "2 of 3 accepted: yes makes only these" in seen(app)
         assert "4 n  No" in seen(app)
         await pilot.press("y")
         await settle(pilot)

@@ -325,7 +325,8 @@ class Policy:
         if waiting := self._given.waiting(subject):
             why = f"{why}; the project's rule {named(waiting)} would allow it once you confirm it"
             return replace(self._ask(why, subject, cwd), rule=waiting.text, by=waiting.text)
-        return self._ask(why, subject, cwd)
+        # Broad rules settle what only the mode asks, and nothing else.
+        return replace(self._ask(why, subject, cwd), session_rule=for_session(subject))
 
     def _doubt(self, subject: Subject, cwd: Path) -> str:
         """Why the mode asks; empty when it allows."""
@@ -367,9 +368,7 @@ class Policy:
             self._asked.append((subject, by))
             self._hits.update([rule] if rule else [])
         reason = f"{reason[:1].upper()}{reason[1:]}."
-        asked = Ask(reason, suggested(subject), risks(subject, self.workspace, cwd), by, self.bounds.timeout)
-        # What a rule asks about, only a rule for just that settles.
-        return asked if rule else replace(asked, session_rule=for_session(subject))
+        return Ask(reason, suggested(subject), risks(subject, self.workspace, cwd), by, self.bounds.timeout)
 
     def _allows(self, subject: Subject) -> list[Rule]:
         rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,18 @@ def test_python_in_the_sandbox_without_network(root: Path) -> None:
     out = rules.judge(JudgedCall(PYTHON, {"code": "print(1)", "outside": True}, root))
     assert isinstance(out, Ask)
     assert "outside the sandbox" in out.risks
+    assert out.session_rule is None
+
+
+def test_what_asks_for_another_reason_offers_no_rule_for_the_session(root: Path) -> None:
+    suspicious = replace(walled(), suspicion=lambda tool, args: "it sends data")
+    for each, about in ((PYTHON, "print(1)"), (SEARCH, "weather")):
+        rules = policy(root, bounds=suspicious)
+        offered = asked(rules, each, about)
+        assert (offered.reason, offered.session_rule) == ("It sends data.", None)
+        rules.remember("web_search", "session")
+        rules.remember("python(@sandbox)", "session")
+        assert judge(rules, each, about) == "ask"
 
 
 @pytest.mark.parametrize("bounds", [walled(network=True), Bounds(own=None)])

@@ -58,7 +58,7 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
 
 
 _PLAN = (
-    AskAnswer("once", ("1", "y"), "1 y", "Yes, in default mode", "", "asks before edits and commands"),
+    AskAnswer("once", ("1", "y"), "1 y", "Yes, in default mode", "", "asks before changes"),
     AskAnswer("edits", ("2", "a"), "2 a", "Yes, and accept edits", "", "commands still ask"),
     AskAnswer("no", ("3", "n"), "3 n", "No, keep planning"),
     AskAnswer("words", ("tab",), "Tab", "No, and say what to change"),
@@ -153,7 +153,7 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
             rule = " · r edit the rule" if _editable(question) else "" if offered else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
         case "asking" if question.kind == "plan":
-            return f"d full text{more} · Esc No, and interrupt"
+            return "Tab say what to change · d full" if low else f"d full text{more} · Esc No, and interrupt"
         case "asking":
             several = "Space ticks · Enter sends · " if question.multiple else ""
             full = f"d full text{more} · " if hidden else ""

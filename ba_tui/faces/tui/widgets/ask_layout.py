@@ -177,5 +177,5 @@ class AskLayout(Widget):
     @property
     def _shown(self) -> tuple[AskAnswer, ...]:
         """The rows that are painted: on a low screen the last one is in the hint."""
-        low = self.has_class("-low") and self.question.kind == "permission"
+        low = self.has_class("-low") and self.question.kind in {"permission", "plan"}
         return self._answers[:-1] if low else self._answers

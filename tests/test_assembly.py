@@ -327,3 +327,41 @@ async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, m
         ("AGENTS.md: @.env was not read: it holds secrets.", "Models don't see it."),
     ]
     assert not any(b"in a file of secrets" in request.body for request in server.requests)
+
+
+PLANNING = """
+steps:
+  - calls: [{tool: write_file, args: {path: report.md, content: "too soon"}}]
+  - calls: [{tool: present_plan, args: {plan: "1. Write report.md"}}]
+  - calls: [{tool: write_file, args: {path: report.md, content: "in time"}}]
+  - say: Written.
+"""
+
+
+async def test_plan_mode_ends_with_a_question_and_the_answer_s_mode(folder: Path):
+    (folder / "a.yaml").write_text(PLANNING)
+    talk = services(folder, permission_mode="plan").library.create()
+    turn = talk.say("plan a report")
+    async for event in turn:
+        if isinstance(event, Asked):
+            assert event.question.kind == "plan"
+            assert not (folder / "report.md").exists()
+            assert turn.answer(event.ask_id, Reply("session"))
+    assert (folder / "report.md").read_text() == "in time"
+    assert talk.permissions.mode == "accept-edits"
+    await talk.close()
+    library = connect({}, folder).library
+    again = library.open(library.sessions()[0].id)
+    await again.history()
+    assert again.permissions.mode == "accept-edits"
+    await again.close()
+
+
+async def test_an_unattended_plan_is_an_answer(folder: Path):
+    (folder / "a.yaml").write_text("steps: [{say: '1. Read\\n2. Write'}]")
+    given = {"model": f"scripted:{folder}/a.yaml", "permission_mode": "plan"}
+    talk = connect(given, folder, strict=True).library.create()
+    events = await collect(talk.say("plan it"))
+    assert not [event for event in events if isinstance(event, Asked)]
+    assert any("Nobody can be asked" in message.text for message in talk.transcript.messages)
+    await talk.close()

@@ -44,7 +44,7 @@ class SessionTools:
 
         facts = SessionFacts(scope.id, scope.file, scope.cwd, root, start.shell.inherited(), lambda: policy.mode)
         self.hooks = hooks_along(hooks, facts, self.ingress.clean)
-        process = ToolSettings(settings, where, start.shell)
+        process = ToolSettings(settings, where, start.shell, attended=not start.strict)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)

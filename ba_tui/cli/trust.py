@@ -60,7 +60,9 @@ def trust(
         raise UsageError(printable(seen.trouble))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("There is nobody to ask.", "Look at it, then: ba trust --yes.")
+            raise UsageError(
+                "Trusting a folder needs a terminal to ask in.", "Review the folder, then run `ba trust --yes`."
+            )
         if not typer.confirm("Trust it with this? Tools, hooks and servers are programs and can do all that you can."):
             return 1
     granted.grant(seen)

@@ -55,6 +55,21 @@ class Source:
 
 
 @frozen
+class ScriptCall:
+    """A script of a skill with what it is given: ``name`` from the skill's scripts folder, ``text`` its source."""
+
+    skill: str
+    name: str
+    args: dict[str, Any]
+    text: str
+    type: Literal["script_call"] = "script_call"
+
+    @property
+    def path(self) -> str:
+        return f"skills/{self.skill}/scripts/{self.name}"
+
+
+@frozen
 class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -79,7 +94,7 @@ class Todos:
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 
-Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | Table | Prose | Todos, ByType()]
+Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | ScriptCall | Table | Prose | Todos, ByType()]
 
 
 @frozen

@@ -12,7 +12,7 @@ from ba_tui.core.events import ToolProgress
 from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, ToolResult
-from ba_tui.core.turn import Branch
+from ba_tui.core.turn import Branch, Meanwhile
 from ba_tui.core.values import frozen
 
 Consult: TypeAlias = Callable[[Question], Awaitable[Reply | None]]
@@ -67,14 +67,15 @@ class Call:
         self.progress.tail = (self.progress.tail + text)[-Progress.TAIL :]
         self.branch.emit(ToolProgress(self.id, text))
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: Question, meanwhile: Meanwhile | None = None) -> Reply:
+        """Ask hooks, then the person; see ``Branch.ask``."""
         start = time.monotonic()
         try:
             for consult in self.consults:
                 if settled := await consult(question):
                     return settled
                 start = time.monotonic()
-            return await self.branch.ask(question)
+            return await self.branch.ask(question, meanwhile)
         finally:
             self.progress.waited += time.monotonic() - start
 

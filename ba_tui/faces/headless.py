@@ -32,6 +32,7 @@ from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.start import Start
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.turn import Turn
@@ -313,8 +314,9 @@ def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if not each["asked"]:
             yield f"  {call}: {each['reason']}"
             continue
-        rule = each["rule"]
-        how = f" To allow it: --allow {shlex.quote(rule)}" if rule and rule.isprintable() else ""
+        rules = split_rules(each["rule"]) if each["rule"] else ()
+        flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules if rule.isprintable())
+        how = f" To allow it: {flags}" if flags else ""
         yield f"  {call}: nobody was here to approve it, and {each['asked'].rstrip('.')}.{how}"
 
 

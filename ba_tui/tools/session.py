@@ -17,6 +17,8 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
+from ba_tui.planning.plan_mode import NAME as PLANNING
+from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places, bundled
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
@@ -26,6 +28,7 @@ from ba_tui.skills.active import joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
@@ -81,6 +84,8 @@ class ToolSettings:
     settings: Settings
     where: Places
     shell: Shell
+    attended: bool = False
+    """Whether somebody can be asked."""
 
 
 class GuardedTools:
@@ -98,6 +103,7 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         runner = runner_for(settings, permissions.pending, policy, permissions.sandbox)
         self._notes = notes
+        self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.results = scope.results
         self.shells = Shells(scope.results.open)
 
@@ -115,6 +121,7 @@ class GuardedTools:
             *builtin_tools(definitions, place, means),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
+            present_plan_tool(definitions["present_plan"], self.plan_mode),
         )
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
@@ -131,6 +138,7 @@ class GuardedTools:
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
             runner.review.settle,
+            policy.mode_changes.settled,
         )
         judge = within_skill(policy.judge, skills.limits)
         guard = pipeline(place, judge, policy.remember, shared, hook_guard(hooks))
@@ -144,7 +152,9 @@ class GuardedTools:
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
-        return (*(("read_artifact",) if self.results.begun else ()), *joining(self._notes.skills))
+        reading = ("read_artifact",) if self.results.begun else ()
+        planning = (PLANNING,) if self.plan_mode.presents else ()
+        return (*reading, *planning, *joining(self._notes.skills))
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""

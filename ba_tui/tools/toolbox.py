@@ -5,7 +5,7 @@ What a tool does is in its own file; which of them a model is told of is ``visib
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health, breaker
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.output import NOWHERE, Delivery, output
-from ba_tui.tools.guards.permission import CallJudge, Gate, Remember, Settle, permission, settled
+from ba_tui.tools.guards.permission import CallJudge, Gate, Remember, Settle, never, permission, settled
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.secrets import secrets
@@ -89,6 +89,8 @@ class Shared:
     """Keeps the files before the first change of a turn; None where nothing is kept."""
     settle: Settle = settled
     """Asks about protected files that commands changed, before another one runs unasked."""
+    mode_changed: Callable[[], Awaitable[None]] = never
+    """Returns when the person chose another mode, which may answer a question that waits."""
 
 
 @frozen
@@ -162,7 +164,7 @@ def pipeline(
     def folder(call: Call) -> Path:
         return start_folder(workspace, call.branch.transcript.cwd)
 
-    consent = permission(Gate(judge, remember, folder, workspace.shown, kept.settle))
+    consent = permission(Gate(judge, remember, folder, workspace.shown, kept.settle, kept.mode_changed))
     again = repeats(writers)
 
     def guard(tool: Tool) -> Tool:

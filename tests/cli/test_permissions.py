@@ -83,7 +83,7 @@ def test_check_counts_on_the_sandbox_as_the_app_does(ba_home: Path, capsys: pyte
         assert checked(capsys, "wc -l src/*.py && git status")["verdict"] == "allow"
         answer = checked(capsys, "curl https://example.org", "--mode", "auto")
         assert answer["verdict"] == "ask"
-        assert answer["reason"].endswith("it may reach further than this folder.")
+        assert answer["reason"].endswith("it may reach outside this folder.")
     assert checked(capsys, "rm -rf src")["verdict"] == "ask"
 
 
@@ -187,7 +187,7 @@ def test_what_a_trusted_project_allows_waits_for_a_word(project: Path, capsys: p
     capsys.readouterr()
     answer = checked(capsys, "src/a.py", "--tool", "edit_file")
     assert (answer["verdict"], answer["rule"]) == ("ask", "edit_file(src/**)")
-    assert "have not confirmed" in answer["reason"]
+    assert "once you confirm it" in answer["reason"]
     assert run(["permissions", "list"]) == 0
     assert "waits for you" in capsys.readouterr().out
     assert run(["permissions", "add", "edit_file(src/**)", "--allow", "--project"]) == 0

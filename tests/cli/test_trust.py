@@ -35,7 +35,10 @@ def test_it_is_shown_granted_and_taken_back(project: Path, capsys: pytest.Captur
 
 def test_nobody_to_ask_is_no_yes(capsys: pytest.CaptureFixture[str]):
     assert run(["trust"]) == 1
-    assert "There is nobody to ask. Look at it, then: ba trust --yes." in capsys.readouterr().err
+    assert (
+        "Trusting a folder needs a terminal to ask in. Review the folder, then run `ba trust --yes`."
+        in capsys.readouterr().err
+    )
     assert run(["trust", "--show"]) == 1
 
 

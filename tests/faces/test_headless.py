@@ -19,7 +19,7 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
-from ba_tui.faces.headless import Printer, denial, speak
+from ba_tui.faces.headless import Printer, denial, refusals, speak
 from tests.script import Script, conversation, says
 
 
@@ -235,3 +235,15 @@ async def test_a_wait_for_a_rate_limit_is_told_and_no_error(format: Any):
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["type"] for line in lines] == ([] if format == "text" else ["init", "notice"])
     assert ("in the settings. Next request in 20 s." in err.getvalue()) == (format == "text")
+
+
+def test_each_rule_that_would_allow_a_call_is_a_flag_of_its_own():
+    denied = {
+        "tool": "shell",
+        "target": "git add . && git commit",
+        "reason": "",
+        "asked": "it asks",
+        "rule": "a(b:*)\nc",
+    }
+    _, told = refusals([denied])
+    assert told.endswith("To allow it: --allow 'a(b:*)' --allow c")

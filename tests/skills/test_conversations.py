@@ -38,7 +38,7 @@ async def test_a_model_starts_reads_and_ends_a_skill(world: World) -> None:
     assert "- skills/greet/reference.md (12 bytes)" in started
     assert str(world.home) not in started
     assert "A reference." in read
-    assert "read only" in written
+    assert "can only be read" in written
     assert ended.startswith("Ended: greet.")
     assert active(conversation) == []
     await conversation.close()

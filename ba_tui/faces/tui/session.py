@@ -19,11 +19,11 @@ from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 
 MEANING: dict[Mode, str] = {
-    "default": "Asks before it writes or runs anything.",
+    "default": "Asks before edits and commands.",
     "accept-edits": "Edits files in this folder without asking; commands still ask.",
-    "plan": "Reads only; nothing is changed or run.",
-    "auto": "Asks where a rule says so, and for commands outside the sandbox.",
-    "bypass": "Nothing asks: everything runs that no rule denies.",
+    "plan": "Only reads. The model ends with a plan that you approve.",
+    "auto": "Runs sandboxed commands without asking.",
+    "bypass": "Never asks; deny rules still apply.",
 }
 
 

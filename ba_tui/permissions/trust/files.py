@@ -138,7 +138,7 @@ def _check(root: Path, count: int, size: int) -> None:
     if count > MOST_FILES or size > MOST_BYTES:
         raise UsageError(
             f"{root} holds more than {MOST_FILES} files or {MOST_BYTES // 1_000_000} MB of tools, skills and the like.",
-            "Keep data elsewhere; trust is for what a person can look at.",
+            "Move data out of these folders, so that you can review what you trust.",
         )
 
 

@@ -220,7 +220,11 @@ def _wide(root: Path) -> str:
     """What to say of a folder that holds far more than one project."""
     home = user_home()
     if root == home:
-        return "This is your home folder, not a project: ba could work in all of it. Better start it in a project."
+        return (
+            "This is your home folder, not a project: ba could work in all of it. Start ba in a project folder instead."
+        )
     if root == Path(root.anchor) or (home is not None and root in home.parents):
-        return f"{root} holds far more than one project: ba could work in all of it. Better start it in a project."
+        return (
+            f"{root} holds far more than one project: ba could work in all of it. Start ba in a project folder instead."
+        )
     return ""

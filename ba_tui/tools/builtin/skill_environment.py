@@ -172,7 +172,7 @@ def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout
     places = tuple(f"It comes from elsewhere than your package index: {line}" for line in wanted.elsewhere[:8])
     return Question(
         "permission",
-        f"Install what the skill {wanted.skill} needs?",
+        f"Install packages for the skill {wanted.skill}?",
         call_id=call.id,
         tool=NAME,
         args=dict(args),

@@ -23,6 +23,7 @@ from ba_tui.core.results import (
     Diffs,
     Kind,
     Prose,
+    ScriptCall,
     Source,
     StateChange,
     Table,
@@ -55,7 +56,7 @@ MESSAGE = 300
 LEVEL = "output_level"
 LEVELS: tuple[OutputLevel, ...] = get_args(OutputLevel)
 KINDS = frozenset(get_args(Kind))
-DISPLAYS = (Diff, Diffs, CommandText, Source, Table, Prose, Todos)
+DISPLAYS = (Diff, Diffs, CommandText, Source, ScriptCall, Table, Prose, Todos)
 CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to give; default standard"}
 
 

@@ -77,7 +77,7 @@ def _question(tool: Tool, args: Mapping[str, Any], call: Call, found: tuple[Secr
         call_id=call.id,
         tool=tool.name,
         args=clean_json(dict(args)),
-        reason=f"the result holds {kinds_of(found)}; “no” hides that and gives the rest",
+        reason=f"the result holds {kinds_of(found)}; No hides the secret and sends the rest",
         risks=("shares a secret",),
         fixed=True,
     )

@@ -255,7 +255,7 @@ class CommandRunner:
             tool=request.tool.name,
             args=clean_json(dict(request.args)),
             preview=CommandText(request.text, str(request.folder)),
-            reason=f"As a command that only reads it tried to write {tried}. It starts again from the beginning.",
+            reason=f"It ran read-only and tried to write {tried}. With a yes it runs again from the start.",
             risks=tuple(dict.fromkeys(("writes", *verdict.risks))),
             timeout=verdict.timeout,
             fixed=True,

@@ -22,7 +22,7 @@ MOST_NAMED = 4
 COMMAND_CHARS = 60
 NO_TEXT = "(a link, or too large to be shown)\n"
 HIDDEN = "(not shown: it may hold secrets)\n"
-WHY = "Git, shells, editors or other programs run what stands in such files."
+WHY = "Git, shells, editors and other programs run code from such files."
 
 
 @frozen
@@ -89,7 +89,7 @@ def _question(text: str, watch: ProtectedWatch, changes: Sequence[ProtectedChang
         preview=Diffs(tuple(_diff(watch, change) for change in changes[:MOST_SHOWN])),
         options=(
             Option("Keep them", "They are fine, or you made them yourself."),
-            Option("Set them aside", "New files move into a folder of ba's; changed ones get their old content back."),
+            Option("Set them aside", "New files move to a folder of ba; changed files get their old content back."),
         ),
     )
 

@@ -128,7 +128,7 @@ async def asking(
 
 def waits(panel: AskPanel) -> bool:
     """The question says that it takes no answer now."""
-    return "Answer keys wait while the input holds text" in str(panel.query_one("#ask-hint").render())
+    return "Answer keys are off while the input holds text" in str(panel.query_one("#ask-hint").render())
 
 
 async def test_what_is_being_written_answers_no_question(world: World) -> None:

@@ -63,7 +63,7 @@ async def test_it_is_installed_once_when_the_person_agrees(needy: Kit) -> None:
     assert (await needy.run("x.py")).text == "hello skills"
     (question,) = needy.asked
     assert (question.kind, question.tool, question.rule) == ("permission", "install_requirements", None)
-    assert question.text == "Install what the skill pdf needs?"
+    assert question.text == "Install packages for the skill pdf?"
     assert question.risks == ("network", "runs a command")
     assert isinstance(question.preview, CommandText)
     assert "# greeting==1.0" in question.preview.command

@@ -123,7 +123,7 @@ async def test_nobody_answers_and_the_rule_lets_it_run(tmp_path: Path) -> None:
     room = Room(tmp_path, asking(timeout=0.01, on_timeout="allow"))
     result = await room.call(room.write)
     assert room.ran == [{"path": "a"}]
-    assert result.text.startswith("Nobody answered in 0.01 s. The rule write_file lets it run then.\nran")
+    assert result.text.startswith("Nobody answered in 0.01 s. The rule write_file allows it then.\nran")
     assert room.judged()[-1] == ("allow", "rule", "write_file")
 
 

@@ -107,7 +107,7 @@ BROKEN = [
     (
         "from ba_tui import tool\n@tool(schema={'type': 'object', 'required': 3})\ndef x() -> str:\n    'Doc.'\n",
         2,
-        "x: the schema at required is no JSON Schema: expected array, got integer 3",
+        "x: the schema at required is not a valid JSON Schema: expected array, got integer 3",
     ),
     ("from ba_tui import tool\n@tool(efect='read')\ndef x() -> str:\n    'Doc.'\n", 2, "did you mean 'effect'"),
     (

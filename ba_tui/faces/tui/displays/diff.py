@@ -57,7 +57,9 @@ def _previews(diffs: Diffs, space: PreviewSpace) -> Rows:
     return rows
 
 
-def _shows(diff: Diff, argument: str) -> bool:
+def _shows(diff: Diff, argument: object) -> bool:
+    if not isinstance(argument, str):
+        return False
     inside = argument == diff.path or argument in diff.after or argument in (diff.before or "")
     return bool(argument) and inside
 

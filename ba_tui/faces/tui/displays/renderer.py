@@ -33,8 +33,8 @@ class Renderer(Generic[D]):
     """What is copied, without decoration."""
     values: Callable[[D], Iterable[object]]
     """The texts and lists that a question shows; their size says whether its rows are made on the spot."""
-    shows: Callable[[D, str], bool] = lambda _display, _argument: False
-    """Whether a question shows an argument with this text already."""
+    shows: Callable[[D, object], bool] = lambda _display, _argument: False
+    """Whether a question shows an argument of this value already."""
     edited: Callable[[D, Mapping[str, str]], Sequence[str]] | None = None
     """The names of the text arguments that a person would edit; None: the only argument there is."""
     changes: Callable[[D], Sequence[Diff]] | None = None

@@ -14,6 +14,7 @@ from ba_tui.core.events import (
     Asked,
     Compressed,
     Event,
+    Judged,
     MessageDone,
     MessageRestarted,
     Notice,
@@ -40,6 +41,7 @@ from ba_tui.faces.tui.transcript.records import (
     Thought,
     ToolRow,
     compaction,
+    denial,
     finished,
     prompt_of,
     queued,
@@ -96,6 +98,9 @@ class Records:
                 self._void()
             case ToolStarted() | ToolFinished() | Asked() | Answered():
                 self._tool(event)
+            case Judged(verdict="deny", call_id=call_id, tool=tool):
+                if (row := self._row(call_id)) is not None and row.name == tool:
+                    self._change(call_id, replace(row, note=denial(event)))
             case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts, at=at):
                 self._unretry()
                 self._add(Retry(reason, at + delay, attempt, attempts))

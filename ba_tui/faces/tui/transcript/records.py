@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Compressed, Ending, Strategy
+from ba_tui.core.events import Compressed, Ending, Judged, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
 from ba_tui.core.text.wording import count, with_hint
@@ -51,7 +51,7 @@ class Thought:
 
 @frozen
 class ToolRow:
-    """One call. ``tail`` is what it reported while running, ``note`` the person's words when they refused it."""
+    """One call. ``tail`` is what it reported while running, ``note`` who or what denied it, and why."""
 
     call_id: str
     name: str
@@ -205,6 +205,22 @@ def _guessed_target(args: Mapping[str, Any]) -> str:
     return " ".join(str(value)[:500].split())
 
 
+def denial(event: Judged) -> str:
+    """Who or what denied a call, and why: the person, a rule, a hook, the mode or the sandbox."""
+    first, _, rest = " ".join(event.reason.split()).partition(". ")
+    why = first.rstrip(".")
+    match event.by:
+        case "person":
+            return f"you said: {event.reason.strip()}" if why else "you said no"
+        case "rule" if event.rule:
+            rule = f"rule {event.rule}"
+            return f"{rest.rstrip('.')} ({rule})" if rest else rule
+        case "hook":
+            return ": ".join(filter(None, (f"hook {event.rule}".rstrip(), why)))
+        case _:
+            return f"{why[:1].lower()}{why[1:]}"
+
+
 def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
     kind = result.error.kind if result.error else ""
     failed = result.is_error or result.exit_status not in (0, None)
@@ -213,5 +229,7 @@ def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
         state = "denied"
     elif kind == "interrupted":
         state = "cancelled"
+    if state == "denied" and not row.note and result.error:
+        row = replace(row, note=" ".join(result.error.message.split()).partition(". ")[0].rstrip("."))
     summary = row.note if state == "denied" and row.note else result.summary
     return replace(row, state=state, result=result, duration=duration, summary=summary, tail="")

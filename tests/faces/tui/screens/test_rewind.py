@@ -67,7 +67,7 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
     async with running(changed) as hand:
         await opened(hand)
         await hand.press("escape")
-        assert hand.hint == "Esc again goes back to before a prompt."
+        assert hand.hint == "Press Esc again to rewind."
         await hand.press("escape")
         await hand.until(lambda: isinstance(hand.app.screen, RewindList))
         await hand.until(lambda: "1 file +1 -0" in page(hand, RewindList))
@@ -116,7 +116,7 @@ async def test_enter_alone_keeps_what_was_changed_by_hand(changed: World):
 async def test_what_is_left_and_what_can_not_be_is_told(changed: World):
     async with running(changed, size=(60, 16)) as hand:
         await hand.send("/rewind")
-        await hand.until(lambda: "Nothing was said yet that could be taken back." in hand.said())
+        await hand.until(lambda: "Nothing to rewind yet." in hand.said())
         await hand.send("/diff")
         await hand.until(lambda: "This session changed no files." in hand.said())
         await opened(hand)

@@ -135,7 +135,7 @@ async def test_a_server_without_models_or_with_trouble_is_told(world: World) -> 
     world.ways.found = (server(), server(title="gpubox", provider="gpubox", trouble="gpubox wants an API key."))
     async with running(world) as hand:
         screen = await welcomed(hand)
-        await hand.until(lambda: "Ollama at http://127.0.0.1:11434/v1 has no model yet." in rows(screen))
+        await hand.until(lambda: "Ollama at http://127.0.0.1:11434/v1 has no models yet." in rows(screen))
         assert "gpubox wants an API key." in rows(screen)
 
 
@@ -192,7 +192,7 @@ async def test_a_key_that_nobody_can_check_is_saved_if_the_person_wants(world: W
         await hand.press("down", "enter", *"sk-ant-one", "enter")
         await hand.until(lambda: said(screen).startswith("Not checked: Nothing answers at api.anthropic.com."))
         await hand.press("escape", "enter", "enter")
-        await hand.until(lambda: said(screen) == "Nothing was pasted.")
+        await hand.until(lambda: said(screen) == "Paste the key first.")
         await hand.press(*"sk-ant-two", "enter")
         await hand.until(lambda: said(screen).startswith("Not checked: Not now. Enter saves the key all the same"))
         assert world.ways.keys == []

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer
@@ -106,7 +107,7 @@ async def test_the_context_tells_system_tools_and_window(folder: Path):
     parts = {part.label: part.tokens for part in services(folder).library.create().context()}
     assert parts["System prompt"] > 200
     assert parts["Tools"] > 500
-    assert parts["Kept for the answer"] > 0
+    assert parts["Reserved for reply"] > 0
 
 
 async def test_a_system_prompt_of_the_persons_own(folder: Path):

@@ -17,3 +17,5 @@ class Start:
     fork: bool = False
     theme: str = ""
     color: bool = True
+    all: bool = False
+    """Whether sessions count that only ``ba -p`` wrote."""

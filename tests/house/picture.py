@@ -12,7 +12,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from ba_tui.assembly import connect
-from ba_tui.core.conversation import Services
+from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.resources import bundled

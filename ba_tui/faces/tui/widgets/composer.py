@@ -57,6 +57,8 @@ class Composer(Vertical):
         self.find_commands: FindCommands | None = None
         self.mentions: Callable[[], Mentions | None] = _none
         """What can be mentioned in the conversation that is open."""
+        self.is_choice: Callable[[str], bool] = _never
+        """Whether a text chooses something that is offered: such a text is no prompt, and stays out of the history."""
         self.history: PromptHistory | None = None
         self.drafts: DraftStore | None = None
         self.waiting = False
@@ -140,7 +142,8 @@ class Composer(Vertical):
         event.stop()
         self._offer(())
         self._searching = False
-        self.remember(event.text)
+        if not self.is_choice(event.text):
+            self.remember(event.text)
         self.post_message(self.Sent(event.text))
 
     def remember(self, text: str) -> None:
@@ -293,6 +296,11 @@ class Composer(Vertical):
 
 def _none() -> Mentions | None:
     return None
+
+
+def _never(text: str) -> bool:
+    del text
+    return False
 
 
 def _candidate(found: Suggestion) -> Candidate:

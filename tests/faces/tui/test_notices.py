@@ -66,7 +66,6 @@ async def test_several_notices_have_few_rows_and_a_question_leaves_one(world: Wo
         await hand.until(lambda: hand.chat.notices.region.height)
         assert said(hand).splitlines() == ["· Notice 5  +5 more: /notices"]
         await hand.until(lambda: covers_nothing(hand))
-        await hand.press("n")
 
 
 class Strip(App[None]):

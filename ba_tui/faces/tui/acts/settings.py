@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Mode
+from ba_tui.core.events import Mode, Notice
 from ba_tui.core.ports.setup import SLOTS
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.commands import SlashCommand
@@ -120,6 +120,8 @@ async def setup(chat: Actions, _: str) -> None:
         return
     welcome = Welcome(services.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
     outcome = await chat.ba.push_screen_wait(welcome)
+    if welcome.saved:
+        chat.tell(Notice(f"The key was saved in {welcome.saved}."))
     if outcome == "tour":
         await app.leave_for("demo")
     elif outcome:

@@ -10,7 +10,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.acts.port import Actions
 from ba_tui.faces.tui.meters import git_branch
-from ba_tui.faces.tui.widgets.status import home_folder
+from ba_tui.faces.tui.widgets.status import short_folder
 from ba_tui.resources import user_home
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def show_start_page(chat: Actions) -> None:
 
     sessions, prompts = await asyncio.to_thread(look)
     if _fresh(chat) and conversation is chat.session.conversation:
-        folder = paintable(home_folder(cwd, user_home()), newlines=False)
+        folder = paintable(short_folder(cwd, user_home()), newlines=False)
         await chat.main_area.show_start(
             folder=folder, model=conversation.model, sessions=tuple(sessions), prompts=tuple(prompts)
         )

@@ -66,6 +66,8 @@ class Welcome(ModalScreen[str | None]):
         self._address = ""
         self._unchecked = ""
         """A key that could not be checked; Enter saves it."""
+        self.saved = ""
+        """The file that a key was saved in."""
         self._keys = KEYS if missing else READY
 
     def compose(self) -> ComposeResult:
@@ -251,7 +253,7 @@ class Welcome(ModalScreen[str | None]):
         where = await asyncio.to_thread(self._setup.save_key, provider, key)
         served = await asyncio.to_thread(self._served, provider)
         if served:
-            self.notify(f"The key was saved in {where}.", markup=False)
+            self.saved = str(where)
             self.dismiss(served)
         else:
             self._show("ways")

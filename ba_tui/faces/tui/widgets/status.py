@@ -52,16 +52,12 @@ def scripted(model: str) -> bool:
     return model == "demo" or model.startswith(("demo/", "scripted"))
 
 
-def home_folder(cwd: Path, home: Path | None) -> str:
-    """``~/work/app`` as the shell shows it."""
-    if home is None or not cwd.is_relative_to(home):
-        return str(cwd)
-    return "~" if cwd == home else f"~/{cwd.relative_to(home)}"
-
-
 def short_folder(cwd: Path, home: Path | None) -> str:
-    """The same; of a long path the end."""
-    rest = shown = home_folder(cwd, home)
+    """``~/work/app`` as the shell shows it; of a long path the end."""
+    shown = str(cwd)
+    if home is not None and cwd.is_relative_to(home):
+        shown = "~" if cwd == home else f"~/{cwd.relative_to(home)}"
+    rest = shown
     while len(shown) > FOLDER and "/" in rest[1:]:
         rest = rest[1:].partition("/")[2]
         shown = f"…/{rest}"

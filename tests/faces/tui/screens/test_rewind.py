@@ -80,13 +80,13 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         await hand.until(lambda: "2 files would change." in page(hand, RewindDialog))
         shown = page(hand, RewindDialog)
         assert "Rewind to before “make a file”" in shown
-        assert "! 1 of them changed outside of the turns" in shown
-        assert "This prompt and 1 after it are taken back" in shown
+        assert "! 1 edited by you since; your edits will be lost." in shown
+        assert "This prompt and 1 after it are removed" in shown
         await hand.press("d")
         await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
         await hand.press("escape")
         shown = page(hand, RewindDialog)
-        assert shown.index("Conversation only") < shown.index("Conversation and files, with 1 file that you changed")
+        assert shown.index("Conversation only") < shown.index("Conversation and files, including 1 file that you edited")
         await hand.press("down", "enter")
         await hand.until(lambda: hand.text == "make a file")
         await hand.until(lambda: "About add two." in hand.said())

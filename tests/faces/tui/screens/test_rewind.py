@@ -86,7 +86,9 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
         await hand.press("escape")
         shown = page(hand, RewindDialog)
-        assert shown.index("Conversation only") < shown.index("Conversation and files, including 1 file that you edited")
+        assert shown.index("Conversation only") < shown.index(
+            "Conversation and files, including 1 file that you edited"
+        )
         await hand.press("down", "enter")
         await hand.until(lambda: hand.text == "make a file")
         await hand.until(lambda: "About add two." in hand.said())

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer

@@ -9,8 +9,8 @@ from pathlib import Path
 from ba_tui.assembly.session import conversation
 from ba_tui.assembly.start import StartOptions, Startup, trust_for
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.core.conversation import Services
 from ba_tui.core.events import Notice
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.providers.setup import ProviderSetup

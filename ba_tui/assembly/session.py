@@ -48,6 +48,8 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     transcript = Transcript()
     made = Conversation(named, journal, Session(start, named, journal, transcript), transcript)
     settings = start.settings
+    if made.read_only:
+        return made
     if info.model and start.given("model") and settings.model != info.model:
         made.use_model(settings.model)
     if info.model and start.given("permission_mode") and settings.permission_mode in made.permissions.modes():

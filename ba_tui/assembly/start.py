@@ -27,7 +27,7 @@ from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, project_root, user_home
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.library import SessionLibrary
+from ba_tui.sessions.library import LibraryHabits, SessionLibrary
 from ba_tui.settings import load_settings
 from ba_tui.skills.catalog import SkillCatalog, skill_roots
 from ba_tui.skills.config import SkillChoices, read_choices
@@ -75,7 +75,8 @@ class Startup:
         counting = [rule for rule in self.rules if trusted or rule.layer != "project"]
         if options.strict and (wrong := problems_of(counting, approvals)):
             raise UsageError(wrong[0])
-        self.library = SessionLibrary(self.where.sessions, cwd, folder_slug, partial(make, self), redact)
+        habits = LibraryHabits(redact, attended=not options.strict)
+        self.library = SessionLibrary(self.where.sessions, cwd, folder_slug, partial(make, self), habits)
         self._skills: dict[Ingress, SkillCatalog] = {}
 
     def given(self, key: str) -> bool:

@@ -19,13 +19,14 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         bool, typer.Option("--print", "-p", help="Print one answer and exit; stdin joins the prompt.")
     ] = False,
     output_format: Annotated[Format | None, typer.Option(help="What -p prints.")] = None,
-    continue_: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with this folder's newest session.")
-    ] = False,
+    continue_: Annotated[bool, typer.Option("--continue", "-c", help="Continue this folder's newest session.")] = False,
     resume: Annotated[
-        str | None, typer.Option("--resume", "-r", metavar="[ID|TEXT]", help="Go on with a session; bare: pick one.")
+        str | None, typer.Option("--resume", "-r", metavar="[ID|TEXT]", help="Resume a session (no ID: choose).")
     ] = None,
-    fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy; the session itself stays as it is.")] = False,
+    fork: Annotated[
+        bool, typer.Option("--fork", help="Continue in a copy; the session itself stays as it is.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="With -c or -r: sessions of ba -p as well.")] = False,
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The model to ask.")
     ] = None,
@@ -41,7 +42,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
     yes_bypass_as_root: Annotated[
-        bool, typer.Option("--yes-bypass-as-root", help="Take mode bypass as root, outside a container.")
+        bool, typer.Option("--yes-bypass-as-root", help="Allow bypass mode as root, outside a container.")
     ] = False,
     allow: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
@@ -83,6 +84,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             continue_=continue_,
             resume=resume,
             fork=fork,
+            all_=all_,
             model=model,
             small_model=small_model,
             reasoning_model=reasoning_model,

@@ -14,7 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
 if TYPE_CHECKING:
-    from ba_tui.core.conversation import Services
+    from ba_tui.core.services import Services
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
@@ -31,7 +31,9 @@ def start_chat(given: ChatFlags) -> int:
     if missing := [path for path in given.add_dir or () if not path.expanduser().is_dir()]:
         raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
     if given.fork and not (given.continue_ or given.resume):
-        raise UsageError("--fork goes on in a copy of a session, and none is named.", "Add -c, or -r ID.")
+        raise UsageError("--fork copies a session, and none is named.", "Add -c, or -r ID.")
+    if given.all_ and not (given.continue_ or given.resume):
+        raise UsageError("--all says which sessions -c and -r consider.", "Add -c or -r.")
     if given.permission_mode == "bypass":
         from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
 
@@ -39,7 +41,7 @@ def start_chat(given: ChatFlags) -> int:
     # Where the locale says ASCII, Python has taken the bytes of other letters apart.
     words = os.fsencode(" ".join(given.prompt or ())).decode("utf-8", "surrogateescape")
     resume = "last" if given.continue_ else given.resume
-    start = Start(words, resume, given.fork, given.theme or "", not given.no_color)
+    start = Start(words, resume, given.fork, given.theme or "", not given.no_color, given.all_)
     if not given.print_:
         return open_app(_settings(given), start, folder, trust=given.trust)
     from ba_tui.cli.printing import print_answer  # noqa: PLC0415 - the app must not pay for it

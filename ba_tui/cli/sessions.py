@@ -30,9 +30,9 @@ from ba_tui.cli.session_tables import (
     session_record,
     session_table,
 )
-from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.ports.sessions import SavedRequest, SessionInfo
+from ba_tui.core.services import Library
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.resources import places, save_whole

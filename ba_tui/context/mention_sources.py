@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ba_tui.context.mentions import MentionSource
-from ba_tui.core.conversation import Library
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.mentions import MentionKind, Suggestion
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.ports.skills import Skills
 from ba_tui.core.results import ToolResult
+from ba_tui.core.services import Library
 from ba_tui.core.tool import Tool
 
 

@@ -98,7 +98,9 @@ class CommandExpander:
                 raise UsageError(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
         elif not self._skill(name) and not _is_path(name):
             near = self._files.nearest(name, [line.id for line in self._means.skills.lines()])
-            raise UsageError(f"There is no command /{name}.", near or "What is no command may begin with a space.")
+            raise UsageError(
+                f"There is no command /{name}.", near or 'To send text that starts with "/", type a space before it.'
+            )
 
     async def sent(self, prompt: Message, branch: Branch) -> Sent:
         """What to send for ``prompt``; a prompt that calls no command is sent as it is.

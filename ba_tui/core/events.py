@@ -264,6 +264,16 @@ class Titled(Signed):
 
 
 @frozen
+class TurnResumed(Signed):
+    """A turn goes on that an earlier run of ba left at a question. ``calls`` are asked about again, by their ids.
+    ``checkpointed``: the files were kept before the turn changed any."""
+
+    calls: tuple[str, ...]
+    checkpointed: bool = False
+    type: Literal["turn_resumed"] = "turn_resumed"
+
+
+@frozen
 class TurnEnded(Signed):
     reason: Ending
     error: ErrorInfo | None = None
@@ -294,6 +304,7 @@ Event: TypeAlias = Annotated[
     | ModeChanged
     | ModelChanged
     | Titled
+    | TurnResumed
     | TurnEnded,
     ByType(),
 ]

@@ -24,3 +24,5 @@ class Start:
     """What to say next, by the words with which an answer ends a turn."""
     kept: bool = True
     """False: the session, and all that is set in it, goes with its folder when ba ends."""
+    all: bool = False
+    """Whether sessions count that only ``ba -p`` wrote."""

@@ -38,6 +38,7 @@ class Call:
     A guard that has something to say to the next inner one hands on a changed copy.
     ``patience``: what the tool's timeout is multiplied with; grows when a call that timed out is tried again.
     ``concerns``: why a person is to be asked although no rule asks.
+    ``again``: the person was asked about it before and has not answered, so they are asked whatever the mode says now.
     ``rewritten``: who changed the arguments that the model had given; empty when nobody did.
     ``profile``: how what the call runs is confined, as whoever allowed it decided.
     ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
@@ -52,6 +53,7 @@ class Call:
     profile: Profile = WORKING
     steps: tuple[ProfileStep, ...] = ()
     consults: tuple[Consult, ...] = ()
+    again: bool = False
     progress: Progress = field(default_factory=Progress)
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from ba_tui.core.conversation import Conversation, Services, begin
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
     Asked,
@@ -31,6 +31,7 @@ from ba_tui.core.events import (
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.text.untrusted import paintable

@@ -15,8 +15,8 @@ from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
 from ba_tui.context.mentions import Offering
 from ba_tui.context.own_commands import CommandContext, CommandExpander
-from ba_tui.core.conversation import Library
 from ba_tui.core.messages import Message
+from ba_tui.core.services import Library
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.granted import GrantedRules
 from ba_tui.permissions.session import SessionPermissions

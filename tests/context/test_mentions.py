@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from ba_tui.assembly import connect
 from ba_tui.context.mentions import named
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Image
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.grants import trust_folder
 from tests.script import collect
 

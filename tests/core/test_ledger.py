@@ -9,6 +9,7 @@ from ba_tui.core.events import (
     Event,
     MessageDone,
     ModelChanged,
+    PromptProgress,
     Rewound,
     Steered,
     Strategy,
@@ -132,3 +133,14 @@ def test_rough_sizes_and_the_share_of_the_cache() -> None:
     assert (rough(""), rough("a" * 40), rough("数据" * 3)) == (0, 10, 4)
     assert cached_share(Usage(100, 5, 300)) == 0.75
     assert cached_share(Usage()) is None
+
+
+def test_before_the_first_count_the_window_is_as_full_as_was_estimated() -> None:
+    ledger = Ledger()
+    ledger.apply(TurnStarted(user("hello")))
+    assert not ledger.filled
+    ledger.apply(PromptProgress(2_345))
+    assert (ledger.filled, ledger.estimated) == (2_345, True)
+    ledger.apply(MessageDone(Message("assistant", (Text("hi"),), Usage(2_000, 10), origin="assistant")))
+    ledger.apply(PromptProgress(9_999, 500))
+    assert (ledger.filled, ledger.estimated) == (2_010, False)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import AuthFailed, SessionNotFound
 from ba_tui.core.events import Compressed, Notice, Retrying, TextDelta
 from ba_tui.core.messages import Message, Text, Thinking, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.headless import Printer, denial, refusals, speak

@@ -13,7 +13,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from ba_tui.assembly import connect
-from ba_tui.core.conversation import Services
+from ba_tui.core.services import Services
 from ba_tui.faces.tui.app import BaApp
 from tests.house.film import Film
 from tests.house.touring import opened

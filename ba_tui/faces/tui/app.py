@@ -28,7 +28,7 @@ from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
-    from ba_tui.core.conversation import Connect
+    from ba_tui.core.services import Connect
     from ba_tui.core.start import Start
     from ba_tui.faces.tui.clipboard import CopyToClipboard
     from ba_tui.faces.tui.panes import WindowTitle
@@ -117,6 +117,7 @@ class BaApp(ThemedApp[None]):
         """As Textual's; but what somebody writes goes to the input wherever the focus is."""
         chat = self.chat
         if isinstance(event, Key | Paste) and not event.is_forwarded and chat and self.screen is chat:
+            chat.notices.key_pressed()
             from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
 
             if chat.early is None and lead_to_input(chat, chat, event):

@@ -11,10 +11,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.conversation import Connect, Conversation, Services, begin
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.services import Connect, Services, begin, open_or_view
 from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 
@@ -55,14 +56,20 @@ class OpenSession:
         return self.conversation.permissions.mode if self.conversation else "default"
 
     @property
+    def read_only(self) -> str:
+        """Who else writes the session, so that it can only be read here."""
+        return self.conversation.read_only if self.conversation else ""
+
+    @property
+    def marks(self) -> Sequence[str]:
+        """What is unusual about it, in a word each."""
+        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only)}
+        return [word for word, holds in unusual.items() if holds]
+
+    @property
     def notify(self) -> str:
         """How a person who looks elsewhere is called."""
         return self.services.notify if self.services else "bell"
-
-    @property
-    def modes(self) -> Sequence[Mode]:
-        """Those that can be chosen, in the order of the key."""
-        return self.live[1].permissions.modes()
 
     @property
     def live(self) -> tuple[Services, Conversation]:
@@ -75,11 +82,11 @@ class OpenSession:
         """How to come back to this session; empty when there is nothing to come back to."""
         if self.conversation is None or not self.started or not self.start.kept:
             return ""
-        hint = f"Go on with this session: ba -r {self.conversation.id}"
+        hint = f"Resume with: ba -r {self.conversation.id}"
         with suppress(OSError):
             # ba -c looks at the folder of the shell, and that may be another one: --cwd.
             if self.conversation.cwd.samefile("."):
-                return f"{hint}  (the newest here: ba -c)"
+                return f"{hint}  (or ba -c: the newest session in this folder)"
         return hint
 
     def assemble(self) -> list[Notice]:
@@ -101,7 +108,7 @@ class OpenSession:
     def _first(self, services: Services) -> tuple[Conversation, bool]:
         if self.start.resume in {None, "pick"}:
             return services.library.create(), False
-        return begin(services.library, self.start), True
+        return begin(services.library, self.start, view=True), True
 
     async def change(self, id: str | None) -> None:
         """Open another session, or a new one, and close this one. A new one keeps the mode and the model.
@@ -112,7 +119,7 @@ class OpenSession:
         services, old = self.live
         if id is not None and id == old.id:
             return
-        work = partial(services.library.open, id) if id is not None else services.library.create
+        work = services.library.create if id is None else partial(open_or_view, services.library, id)
         mode, model = self.mode, old.model
         new = await asyncio.to_thread(work)
         await old.close()
@@ -135,7 +142,7 @@ class OpenSession:
         notices = list(services.notices)
         await old.close()
         try:
-            work = partial(services.library.open, old.id) if self.started else services.library.create
+            work = partial(open_or_view, services.library, old.id) if self.started else services.library.create
             new = await asyncio.to_thread(work)
         except BaError as error:
             notices.append(Notice(str(error), "warning", f"A new session is open instead. {error.hint}".strip()))

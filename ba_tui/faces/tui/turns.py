@@ -122,6 +122,14 @@ class Turns:
         self._sent = text
         self._follow(self.current)
 
+    def go_on(self) -> bool:
+        """Continue a turn that an earlier run of ba left at a question; False when there is none."""
+        conversation = self._session.conversation
+        turn = conversation.go_on() if conversation else None
+        if turn:
+            self.watch(turn)
+        return turn is not None
+
     def watch(self, turn: Turn) -> None:
         """Follow work beside the turns; what is sent meanwhile waits for its end."""
         self._sent = ""

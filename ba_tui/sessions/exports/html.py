@@ -93,7 +93,7 @@ class HtmlPage:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
 
     def _said(self, message: Message) -> str:
-        words = self._safe(message.text.strip())
+        words = self._safe(message.said.strip())
         others = "".join(self._block(block) for block in message.blocks if not isinstance(block, Text))
         return f'<div class="said">{words}{others}</div>'
 

@@ -55,7 +55,7 @@ class Markdown:
 
     def _quote(self, message: Message) -> list[str]:
         others = [f"[{block.type}]" for block in message.blocks if not isinstance(block, Text)]
-        text = self._safe(message.text).strip()
+        text = self._safe(message.said).strip()
         return [f"> {line}".rstrip() for line in [*text.split("\n"), *others]]
 
     def _call(self, call: ToolCallPart) -> list[str]:

@@ -36,6 +36,7 @@ Remember: TypeAlias = Callable[[str, Literal["session", "always"]], None]
 
 
 Settle: TypeAlias = Callable[[Call], Awaitable[str]]
+AGAIN = "ba ended before you answered"
 
 
 async def settled(call: Call) -> str:
@@ -88,6 +89,8 @@ def permission(gate: Gate) -> Guard:
                 verdict = await gate.judged(judged_call(tool, args, folder, call))
                 if not isinstance(verdict, Deny) and (reasons := await concerns(tool, args, call)):
                     verdict = concerned(verdict, reasons)
+                if call.again and isinstance(verdict, Allow):
+                    verdict = concerned(verdict, (AGAIN,))
                 if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await gate.settle(call)):
                     verdict = Deny(why)
                 call.branch.emit(_by_policy(verdict, tool, args, call))

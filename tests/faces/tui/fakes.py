@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import SessionLocked, SessionNotFound, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
@@ -23,6 +23,7 @@ from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionI
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
+from ba_tui.core.services import Services
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
@@ -169,7 +170,7 @@ class Shelf:
         texts = [event.message.text for event in events if isinstance(event, MessageDone)]
         return next((text for text in texts if words.casefold() in text.casefold()), "")
 
-    def find(self, key: str) -> SessionInfo:
+    def find(self, key: str, *, unattended: bool = True) -> SessionInfo:
         for info in self.infos.values():
             if info.id.startswith(key) or key.casefold() in info.title.casefold():
                 return info
@@ -186,6 +187,9 @@ class Shelf:
         if id in self.locked:
             raise SessionLocked("Session is in use by pid 1.", "Close it there.")
         return Conversation(self.infos[id], self.journals[id], self.brain)
+
+    def view(self, id: str) -> Conversation:
+        return Conversation(changed(self.infos[id], locked_by="pid 1"), self.journals[id], self.brain)
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
         return self.put(f"fork{len(self.infos)}", f"{self.infos[id].title} (fork)", self.journals[id].events)

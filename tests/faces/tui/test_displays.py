@@ -9,10 +9,10 @@ from typing import Any, Literal, cast, get_args
 
 import pytest
 
-from ba_tui.core.conversation import Services
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Display, ToolResult
+from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen

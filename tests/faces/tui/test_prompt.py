@@ -275,7 +275,7 @@ async def test_escape_twice_clears_and_up_brings_it_back(world: World) -> None:
     async with running(world) as hand:
         await hand.type("some words")
         await hand.press("escape")
-        await hand.until(lambda: "Esc again" in hand.hint)
+        await hand.until(lambda: "Press Esc again" in hand.hint)
         assert hand.text == "some words"
         await hand.press("escape")
         await hand.until(lambda: not hand.text)

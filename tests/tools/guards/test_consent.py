@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -75,6 +75,18 @@ async def test_every_decision_goes_out(tmp_path: Path) -> None:
     first, _, last = (event for event in room.events if isinstance(event, Judged))
     assert (first.tool, first.call_id, first.hash) == ("read_file", "c1", args_hash({"path": "a"}))
     assert "Denied by the rule" in last.reason
+
+
+@pytest.mark.parametrize("choice", ["once", "deny"])
+async def test_a_call_whose_question_was_left_open_is_asked_about_whatever_the_rules_say(
+    tmp_path: Path, choice: Literal["once", "deny"]
+) -> None:
+    room = Room(tmp_path, RuleLine("write_file", "allow", "test"))
+    room.reply = Reply(choice)
+    await room.write.run({"path": "a"}, Call("c1", Branch(room.turn, Transcript()), again=True))
+    (asked,) = (event.question for event in room.events if isinstance(event, Asked))
+    assert asked.reason == "ba ended before you answered"
+    assert bool(room.ran) == (choice == "once")
 
 
 async def test_what_is_no_path_is_wrong_and_not_denied(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from ba_tui.core.results import ScriptCall, Source
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.displays.renderer import MOST, Build, PreviewSpace, Renderer
+from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 from ba_tui.faces.tui.inspector.source import coloured, source_rows
-from ba_tui.faces.tui.transcript.lines import PaintedLine
-from ba_tui.faces.tui.transcript.markdown import plain
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines
+from ba_tui.faces.tui.transcript.markdown import plain_lines
 
 LANGUAGES = {"sql": "sql", "query": "sql", "code": "python", "command": "bash"}
 """Arguments that say what a script does, which come first, and the languages that they are written in."""
@@ -44,9 +44,10 @@ def _page(display: ScriptCall, _split: bool) -> Sequence[Build]:
     ]  # fmt: skip
 
 
-def _preview(display: ScriptCall, space: PreviewSpace) -> list[PaintedLine]:
-    text = "\n".join(row[0].text for row in _given(display, colours=False))
-    return plain(text[:MOST], space.width, space.palette.text)
+def _preview(display: ScriptCall, space: PreviewSpace) -> Rows:
+    text = "
+".join(row[0].text for row in _given(display, colours=False))
+    return first_lines(text, space, plain_lines(space, space.palette.text))
 
 
 SCRIPT_CALL: Renderer[ScriptCall] = Renderer(

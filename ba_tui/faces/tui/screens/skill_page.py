@@ -30,12 +30,12 @@ from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
 MEANING: dict[SkillState, str] = {
-    "active": "Active: its instructions hold now.",
-    "waiting": "It starts with your next prompt.",
-    "on": "On: the model may start it, and so may you.",
-    "off": "Off: the model is not told of it; you can start it.",
+    "active": "Active: the model follows its instructions.",
+    "waiting": "It applies from your next message.",
+    "on": "On: you or the model can start it.",
+    "off": "Off: hidden from the model; you can start it.",
     "broken": "Broken: it can't be used.",
-    "shadowed": "Another skill of that name counts.",
+    "shadowed": "Hidden by another skill of that name.",
 }
 LABEL = 9
 MANY = 40
@@ -127,7 +127,7 @@ class SkillPage(ModalScreen[None]):
         given = self.query_one(Input)
         given.display = on
         (given if on else self.query_one(MarkdownPage)).focus()
-        self._say("Enter starts it · Esc leaves it" if on else "")
+        self._say("Enter start · Esc cancel" if on else "")
 
     def action_start(self) -> None:
         if self._skill.state in {"broken", "shadowed"}:
@@ -141,7 +141,7 @@ class SkillPage(ModalScreen[None]):
         self._ask(on=False)
         id, words = self._skill.id, event.value.strip()
         event.input.value = ""
-        self._do(lambda: self._skills.activate(id, words), f"{id} starts with your next prompt.")
+        self._do(lambda: self._skills.activate(id, words), f"{id} applies from your next message.")
 
     def action_end(self) -> None:
         id = self._skill.id
@@ -229,7 +229,7 @@ def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:
     if skill.trouble:
         parts.append(f"**Broken:** {plain(skill.trouble)}")
     parts.append(plain(skill.description))
-    parts += [_list("Odd about it", skill.warnings), _list("Files beside SKILL.md", skill.files)]
+    parts += [_list("Warnings", skill.warnings), _list("Files beside SKILL.md", skill.files)]
     if body.strip():
         parts += ["---", body]
     return "\n\n".join(part for part in parts if part)

@@ -5,7 +5,7 @@ Pure: no screen and no clock; what a record is, is said in records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from ba_tui.core.events import (
     ToolProgress,
     ToolStarted,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
 )
 from ba_tui.core.messages import Message
@@ -35,6 +36,7 @@ from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
     NoticeRecord,
+    Prompt,
     ProseRecord,
     Record,
     Retry,
@@ -108,7 +110,7 @@ class Records:
                 self._add(NoticeRecord(text, level, hint))
             case Compressed():
                 self._add(compaction(event))
-            case TurnStarted() | Steered() | TurnEnded():
+            case TurnStarted() | Steered() | TurnResumed() | TurnEnded():
                 self._turn(event)
             case Rewound():
                 self._rewound(event)
@@ -269,7 +271,7 @@ class Records:
                     row = replace(row, state="running", started=event.at, note=note, refused=refused)
                     self._change(call_id, row)
 
-    def _turn(self, event: TurnStarted | Steered | TurnEnded) -> None:
+    def _turn(self, event: TurnStarted | Steered | TurnResumed | TurnEnded) -> None:
         match event:
             case TurnStarted(prompt=message, at=at):
                 self.interrupt()
@@ -280,6 +282,9 @@ class Records:
             case Steered(message=message):
                 if not message.hidden and message.origin in ("user", "steer"):
                     self._add(replace(prompt_of(message), steered=True))
+            case TurnResumed(calls=calls, at=at):
+                self._began = at
+                self._revive(calls)
             case TurnEnded(reason=reason, error=error, at=at):
                 self.interrupt()
                 seconds = max(0.0, at - self._began) if self._began is not None else 0.0
@@ -287,6 +292,19 @@ class Records:
                     self._add(End(reason, seconds, self._counted, error))
                 # Work beside the turns ends too, and has no beginning.
                 self._began, self._counted = None, 0
+
+    def _revive(self, calls: Sequence[str]) -> None:
+        """Rows that read as interrupted are those of calls that are made again."""
+        wanted = set(calls)
+        for index in range(len(self.items) - 1, -1, -1):
+            item = self.items[index]
+            if not wanted or isinstance(item, Prompt):
+                break
+            if isinstance(item, ToolRow) and item.call_id in wanted:
+                wanted.remove(item.call_id)
+                self._counted = max(0, self._counted - 1)
+                self._calls[item.call_id] = index
+                self._change(item.call_id, replace(item, state="queued", summary=""))
 
     def _rewound(self, event: Rewound) -> None:
         """Turns that were taken back go, those that were brought back come again."""

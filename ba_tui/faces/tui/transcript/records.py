@@ -155,7 +155,7 @@ def prompt_of(message: Message) -> Prompt:
         for block in message.blocks
         if isinstance(block, Image | Document)
     )
-    return Prompt(message.text, attached)
+    return Prompt(message.said, attached)
 
 
 def compaction(event: Compressed) -> Compaction:

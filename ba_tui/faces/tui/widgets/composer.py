@@ -59,6 +59,8 @@ class Composer(Vertical):
         self.find_commands: FindCommands | None = None
         self.mentions: Callable[[], Mentions | None] = _none
         """What can be mentioned in the conversation that is open."""
+        self.is_choice: Callable[[str], bool] = _never
+        """Whether a text chooses something that is offered: such a text is no prompt, and stays out of the history."""
         self.history: PromptHistory | None = None
         self.drafts: DraftStore | None = None
         self.waiting = False
@@ -154,7 +156,8 @@ class Composer(Vertical):
             if not text.startswith("/"):
                 # A second Enter must not send it again.
                 self.suggest("")
-        self.remember(text)
+        if not self.is_choice(text):
+            self.remember(text)
         self.post_message(self.Sent(text))
 
     def remember(self, text: str) -> None:
@@ -307,6 +310,11 @@ class Composer(Vertical):
 
 def _none() -> Mentions | None:
     return None
+
+
+def _never(text: str) -> bool:
+    del text
+    return False
 
 
 def _candidate(found: Suggestion) -> Candidate:

@@ -31,6 +31,7 @@ BURST_GAP = 0.001
 BURST_LENGTH = 3
 BURST_END = 0.03
 LARGE = 100_000
+PLACEHOLDER = "Ask, or describe a task. / for commands, @ for files, ? for help"
 
 
 class PromptInput(ClusterArea, inherit_bindings=False):
@@ -86,6 +87,13 @@ class PromptInput(ClusterArea, inherit_bindings=False):
 
     class HelpWanted(Message):
         """``?`` on empty input."""
+
+    class Remarked(Message):
+        """``words`` are for the person, for a moment."""
+
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self.words = words
 
     def __init__(self) -> None:
         super().__init__(
@@ -220,6 +228,12 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         self.notify_style_update()
         self.refresh()
 
+    def say_read_only(self, owner: str) -> None:
+        """Say that ``owner`` writes the session, and the way on; empty where it can be written here."""
+        words = f"Read-only: open in {owner}. Press Enter to continue in a copy." if owner else PLACEHOLDER
+        if words != self.placeholder:
+            self.placeholder = words
+
     def submit(self) -> None:
         """Post what stands here and empty the input at once, so that a key right after it opens the next prompt."""
         text = self.value
@@ -295,7 +309,8 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         if unfolded == self.text:
             return
         if len(unfolded) > LARGE:
-            self.notify(f"{len(unfolded):,} characters are too many to edit here; they are sent in full.")
+            words = f"{len(unfolded):,} characters are too many to edit here. They are sent in full."
+            self.post_message(self.Remarked(words))
             return
         self.set_value(unfolded)
 

@@ -34,9 +34,9 @@ async def test_every_tool_says_how_it_is(world: World) -> None:
     async with running(world, size=(110, 40)) as hand:
         await browse(hand)
         text = lines(hand)
-        for words in ("always on", "on demand", "broken", "lacks something", "24 calls, 1 failed"):
+        for words in ("always on", "on demand", "broken", "requirement missing", "24 calls, 1 failed"):
             assert words in text
-        assert "! failed too often: left alone for 1 min 0 s · slow: it timed out repeatedly" in text
+        assert "! failed too often: paused for 1 min 0 s · slow: it timed out repeatedly" in text
         assert "! .ba/tools/stocks.py:3: No module named 'yfin'" in text
         assert (
             str(hand.app.screen.query_one(".title", Static).content) == "6 tools, 2 off or on demand, 2 can't be used"

@@ -128,7 +128,7 @@ async def test_it_is_started_with_parameters_ended_and_checked(world: World, ski
         await hand.press("a", *"a.pdf", "enter")
         await hand.until(lambda: keys(hand) == "pdf starts with your next prompt.")
         assert skilled.done == [("activate", "pdf", "a.pdf")]
-        assert "It starts with your next prompt." in shown(hand)
+        assert "It applies from your next message." in shown(hand)
         await hand.press("v")
         await hand.until(lambda: keys(hand) == "It is valid, 1 warning.")
         assert "description is short" in shown(hand)

@@ -34,6 +34,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.following import Followers
 from ba_tui.core.messages import Message, clean_text, user
+from ba_tui.core.own_shell import OwnShell
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.sessions import Imported, Journal, Outline, SavedRequest, SessionInfo, title_of
@@ -67,6 +68,7 @@ class Conversation:
         self.permissions = brain.permissions
         self.condenser = brain.condenser
         self.past = Past(journal.read, self._rewound, lambda: self.busy, brain.inventory.checkpoints, str(info.cwd))
+        self.shell = OwnShell(brain.inventory.own_shell, self._new_command, self.transcript, self.history)
         self._journal = journal
         self._brain = brain
         self._agents: dict[str, Agent] = {}
@@ -148,6 +150,10 @@ class Conversation:
         turn = self._turn = Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share)
         turn.run(asyncio.get_running_loop().create_task(run(turn)))
         return turn
+
+    def _new_command(self) -> Turn:
+        """A turn for a command of the person's own."""
+        return Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share, self.transcript.apply)
 
     async def _run(self, prompt: Message, turn: Turn) -> None:
         async def work(branch: Branch) -> None:
@@ -255,6 +261,7 @@ class Conversation:
     async def close(self) -> None:
         """Stop what runs, then let go of connections and the file."""
         await self.past.wait()
+        await self.shell.close()
         if self._turn:
             self._turn.cancel()
             await self._turn.wait()
@@ -317,9 +324,10 @@ class Library(Protocol):
         """One request, or its response, byte for byte. Raises UsageError when there is none, StorageError."""
         ...
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
         """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``, in pieces: a session may be of any size. Reading them
-        takes as long as a disk does. Raises UsageError for another format.
+        takes as long as a disk does. ``for_model``: without commands of the person's own. Raises UsageError for another
+        format.
         """
         ...
 

@@ -42,6 +42,7 @@ class Call:
     ``profile``: how what the call runs is confined, as whoever allowed it decided.
     ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
     ``consults``: hear a question in this order before the person does.
+    ``private``: the person made it for themselves; no model may learn of it.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Call:
     profile: Profile = WORKING
     steps: tuple[ProfileStep, ...] = ()
     consults: tuple[Consult, ...] = ()
+    private: bool = False
     progress: Progress = field(default_factory=Progress)
 
     @property

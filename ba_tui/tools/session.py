@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,11 @@ from ba_tui.skills.active import joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.own_shell import own_shell
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import skill_tools
 from ba_tui.tools.definitions import load_definitions
@@ -37,6 +39,7 @@ from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
+from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
@@ -116,6 +119,10 @@ class GuardedTools:
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
         )
+        gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
+        shell = next(tool for tool in tools if tool.name == "shell")
+        delivery = Delivery(scope.results, scope.fullness, settings.secrets)
+        self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
 
@@ -127,7 +134,7 @@ class GuardedTools:
         shared = Shared(
             Memory(workspace.resolve),
             self.health,
-            Delivery(scope.results, scope.fullness, settings.secrets),
+            delivery,
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
             runner.review.settle,

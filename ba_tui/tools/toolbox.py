@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.tool import Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
@@ -28,7 +28,7 @@ from ba_tui.tools.builtin.listing import glob_tool, list_files_tool
 from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.recall import ReadHistory, recall_tool
 from ba_tui.tools.builtin.search import grep_tool
-from ba_tui.tools.builtin.shell import Shell, shell_tool, start_folder
+from ba_tui.tools.builtin.shell import Shell, shell_tool, started_in
 from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
 from ba_tui.tools.builtin.todos import todo_read_tool, todo_write_tool
 from ba_tui.tools.definitions import Definition
@@ -159,10 +159,7 @@ def pipeline(
     kept = shared or Shared(Memory(workspace.resolve), Health())
     writers: set[str] = set()
 
-    def folder(call: Call) -> Path:
-        return start_folder(workspace, call.branch.transcript.cwd)
-
-    consent = permission(Gate(judge, remember, folder, workspace.shown, kept.settle))
+    consent = permission(Gate(judge, remember, partial(started_in, workspace), workspace.shown, kept.settle))
     again = repeats(writers)
 
     def guard(tool: Tool) -> Tool:

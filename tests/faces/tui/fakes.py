@@ -209,7 +209,7 @@ class Shelf:
     def request(self, id: str, number: int, *, response: bool = False) -> bytes:
         raise UsageError(f"Session {id} has no saved requests.")
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
         yield f"{format} of {id} with {len(self.journals[id].events)} events\n"
 
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 import string
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, ToolProgress, TurnEnded
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText, ToolResult
+from ba_tui.core.turn import Turn
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
@@ -172,8 +174,17 @@ async def test_the_commands_have_a_folder_of_their_own(folder: Path, server: Mod
     await again.close()
 
 
-async def started(talk: Conversation, command: str, *, private: bool = False) -> tuple[Any, str, list[Event]]:
-    """The turn of a command that has printed something, its id, and its events as they come."""
+@dataclass
+class Started:
+    """A command that has printed something, its id, and its events as they come."""
+
+    turn: Turn
+    call_id: str
+    events: list[Event]
+    followed: asyncio.Task[None]
+
+
+async def started(talk: Conversation, command: str, *, private: bool = False) -> Started:
     turn = talk.shell.run(command, private=private)
     events: list[Event] = []
     stirred = asyncio.Event()
@@ -183,22 +194,22 @@ async def started(talk: Conversation, command: str, *, private: bool = False) ->
             events.append(event)
             stirred.set()
 
-    turn.followed = asyncio.create_task(follow())
+    followed = asyncio.create_task(follow())
     while not any(isinstance(event, ToolProgress) for event in events):
         stirred.clear()
         await stirred.wait()
     progress = next(event for event in events if isinstance(event, ToolProgress))
-    return turn, progress.call_id, events
+    return Started(turn, progress.call_id, events, followed)
 
 
 async def test_a_command_is_stopped_with_what_it_printed(folder: Path, server: ModelServer) -> None:
     talk = opened(folder)
-    turn, _, events = await started(talk, "echo begun; sleep 60")
-    turn.cancel()
-    await turn.followed
-    assert isinstance(events[-1], TurnEnded)
-    assert events[-1].reason == "cancelled"
-    assert "begun" in finished(events).text
+    command = await started(talk, "echo begun; sleep 60")
+    command.turn.cancel()
+    await command.followed
+    assert isinstance(command.events[-1], TurnEnded)
+    assert command.events[-1].reason == "cancelled"
+    assert "begun" in finished(command.events).text
     await collect(talk.say("hello"))
     assert b"begun" in server.requests[0].body
     await talk.close()
@@ -231,10 +242,10 @@ async def test_a_shared_command_in_the_background_is_the_models_to_read_and_a_pr
     jobs = talk.inventory.jobs
     assert jobs
     for private in (False, True):
-        turn, call, events = await started(talk, f"echo {'hush' if private else 'ticking'}; sleep 60", private=private)
-        assert jobs.detach(call)
-        await turn.followed
-        ids[private] = finished(events).summary
+        command = await started(talk, f"echo {'hush' if private else 'ticking'}; sleep 60", private=private)
+        assert jobs.detach(command.call_id)
+        await command.followed
+        ids[private] = finished(command.events).summary
     asks = tuple(Planned("shell_output", {"id": id, "all": True}) for id in ids.values())
     with ModelServer([Step(calls=asks), Step(say="Done.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
@@ -294,8 +305,8 @@ async def test_what_needs_no_keyboard_runs(folder: Path, server: ModelServer, co
 
 async def test_nothing_is_left_running_when_the_session_is_closed(folder: Path, server: ModelServer) -> None:
     talk = opened(folder)
-    turn, _, events = await started(talk, "echo begun; sleep 60")
+    command = await started(talk, "echo begun; sleep 60")
     await talk.close()
-    await turn.followed
-    assert finished(events).error
-    assert not [event for event in events if isinstance(event, Notice)]
+    await command.followed
+    assert finished(command.events).error
+    assert not [event for event in command.events if isinstance(event, Notice)]

@@ -47,6 +47,11 @@ class OwnShell:
         self._own: Transcript | None = None
         self._running: set[Turn] = set()
 
+    @property
+    def folder(self) -> str | None:
+        """Where the next command starts; None: in the root of the workspace."""
+        return (self._own.cwd if self._own else None) or self._conversation.cwd
+
     def run(self, command: str, *, private: bool) -> Turn:
         """Start ``command``. A private one is kept with the session, and no model is ever told of it.
 

@@ -49,6 +49,10 @@ def find(name: str, rows: Iterable[SlashCommand]) -> SlashCommand | None:
 def parse(text: str, cwd: Path, rows: Iterable[SlashCommand]) -> tuple[str, str] | None:
     """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
     stripped = text.strip()
+    if text.startswith("!"):
+        return "shell", text[1:].strip()
+    if text.startswith("# ") and "\n" not in stripped:
+        return "remember", text
     if stripped in PLAIN_EXITS:
         return "exit", ""
     if not stripped.startswith("/") or stripped.startswith("//"):

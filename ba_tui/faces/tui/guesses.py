@@ -69,7 +69,7 @@ OTHERWISE: Mapping[str, str] = {
         ("redo", "/rewind undo takes the last rewind back."),
         ("add add-dir cd cwd workspace", "Start ba with --add-dir DIR or --cwd DIR."),
         ("mention file files read attach image paste-image", "Type @ and the name of the file."),
-        ("run shell sh exec !", "Ask for it: the model runs the command."),
+        ("run sh exec bash terminal !", "Type ! and the command: !ls. /shell does the same."),
         ("retry again regenerate", "Press Up for the prompt, or use /rewind."),
         ("btw queue steer", "While a turn runs, Enter queues your words."),
         ("web fetch browse", "Ask for it, with the address."),

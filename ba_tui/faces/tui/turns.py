@@ -42,10 +42,12 @@ class Turns:
         self._follow = follow
         self._refused = refused
         self.current: Turn | None = None
+        self._running: list[Turn] = []
+        """The turn, and commands of the person's own beside it, in the order in which they began."""
         self.waiting: deque[str] = deque()
         self.paused = False
-        self.ready = False
-        """False until the session is there; what is sent before waits."""
+        self.opened = asyncio.Event()
+        """Set once the session is there; what is sent before waits."""
         self._restored = False
         """Whether prompts of an earlier run wait for the person to send something."""
         self._sent = ""
@@ -53,6 +55,18 @@ class Turns:
         """Why the model can't be asked yet."""
         self.alone: Callable[[str], bool] = lambda _: False
         """Whether a prompt needs a turn of its own, and so can't steer another."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the session is there."""
+        return self.opened.is_set()
+
+    @ready.setter
+    def ready(self, ready: bool) -> None:
+        if ready:
+            self.opened.set()
+        else:
+            self.opened.clear()
 
     @property
     def busy(self) -> bool:
@@ -115,13 +129,24 @@ class Turns:
             self._refused(text, error)
             return
         self._sent = text
+        self.begun(self.current)
         self._follow(self.current)
 
     def watch(self, turn: Turn) -> None:
         """Follow work beside the turns; what is sent meanwhile waits for its end."""
         self._sent = ""
         self.current = turn
+        self.begun(turn)
         self._follow(turn)
+
+    def begun(self, turn: Turn) -> None:
+        """``turn`` runs now, beside the others or as the only one."""
+        self._running = [each for each in self._running if not each.ended]
+        self._running.append(turn)
+
+    @property
+    def anything_runs(self) -> bool:
+        return any(not each.ended for each in self._running)
 
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
@@ -137,11 +162,11 @@ class Turns:
         self.send_next()
 
     def cancel(self) -> bool:
-        """Interrupt the turn; False when none runs."""
-        if self.busy and self.current:
-            self.current.cancel()
-            return True
-        return False
+        """Interrupt what began last: the turn, or a command of the person's own. False when nothing runs."""
+        newest = next((each for each in reversed(self._running) if not each.ended), None)
+        if newest:
+            newest.cancel()
+        return newest is not None
 
 
 class Presses:

@@ -36,7 +36,7 @@ CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 WIDER = "Run it with write access to the workspace?"
 UNWATCHED = ProtectedReview()
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
-OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as shell_outside(COMMAND *)"
+OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
 
 
 class CommandEnvironment(Protocol):

@@ -42,18 +42,18 @@ def shells(chat: Actions, __: str) -> None:
 
 def background(chat: Actions, _: str) -> None:
     if not detach(chat):
-        raise UsageError("No command runs that could go on in the background.")
+        raise UsageError("No command is running.")
 
 
 def detach(chat: Actions) -> bool:
     """Move the newest command that a call waits for to the background; False when there is none."""
     conversation = chat.session.conversation
-    jobs = conversation.inventory.jobs if conversation and chat.turns.busy else None
+    jobs = conversation.inventory.jobs if conversation and chat.turns.anything_runs else None
     if jobs is None:
         return False
     for record in reversed(chat.transcript.records):
         if isinstance(record, ToolRow) and record.state == "running" and jobs.detach(record.call_id):
-            chat.activity.hint("It goes on in the background. /shells lists what runs there.")
+            chat.activity.hint("Moved to the background. /shells lists what runs there.")
             return True
     return False
 
@@ -81,7 +81,7 @@ SKILLS = Room({SlashCommand("skills", "Every skill: state, size, files; start it
 SHELLS = Room(
     {
         SlashCommand("shells", "Commands that run in the background", aliases=("tasks", "bashes")): shells,
-        SlashCommand("background", "Let the running command go on in the background", keys="ctrl+b"): background,
+        SlashCommand("background", "Move command to background", keys="ctrl+b"): background,
     },
     panes=(ShellCount,),
 )

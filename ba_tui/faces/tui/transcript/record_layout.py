@@ -11,7 +11,7 @@ from ba_tui.faces.tui.transcript.chunks import Chunks, MarkdownChunk
 from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
-from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record
+from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record, ToolRow
 from ba_tui.faces.tui.transcript.rows import GUTTER, Look, partial, rows
 
 PIECE, BUDGET = 8_000, 0.04
@@ -37,7 +37,7 @@ class RecordLayout:
     def __init__(self, record: Record, gap: int, width: int) -> None:
         self.record = record
         self.gap = gap
-        self.expanded = False
+        self.expanded = isinstance(record, ToolRow) and record.own
         self.blocks: list[PaintedBlock] | None = None
         self.heights: Heights | None = None
         self.rough = _guess(record, width)

@@ -48,7 +48,8 @@ class Thought:
 
 @frozen
 class ToolRow:
-    """One call. ``tail`` is what it reported while running, ``note`` the person's words when they refused it."""
+    """One call. ``tail`` is what it reported while running, ``note`` the person's words when they refused it. ``own``:
+    the person made it, to see what comes of it."""
 
     call_id: str
     name: str
@@ -61,6 +62,7 @@ class ToolRow:
     summary: str = ""
     note: str = ""
     result: ToolResult | None = None
+    own: bool = False
 
 
 @frozen

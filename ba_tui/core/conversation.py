@@ -350,6 +350,8 @@ class Services:
     output_format: str = "text"
     upkeep: Upkeep | None = None
     """Work to be done now and then while a face is open; ends when cancelled."""
+    tidy: Callable[[], object] | None = None
+    """The same once, for a run that ends. Blocks for seconds at most."""
     trust: Trusting | None = None
     """Asked before the first prompt in a folder; None where nobody need be asked."""
     notify: str = "bell"

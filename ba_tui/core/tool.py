@@ -29,6 +29,8 @@ class Progress:
         """The last characters reported, kept for the case that the call is interrupted."""
         self.waited = 0.0
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
+        self.given: Mapping[str, Any] | None = None
+        """The arguments as hooks left them; None until hooks have let the call through."""
 
 
 @frozen

@@ -51,6 +51,10 @@ class Transcript:
         self._messages: list[Message] = []
         self._turn_start = 0
         self._turns = 0
+        self._last = 0
+        """The turn that stands last, counted among all that were begun."""
+        self._standing = {0: 0}
+        """How many turns stood once that one had begun."""
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
         self._version = 0
@@ -75,6 +79,8 @@ class Transcript:
                 self._add(message)
                 self._turn_start = len(self._messages)
                 self._turns += 1
+                self._standing[self._turns] = self.standing + 1
+                self._last = self._turns
                 self.rounds[self._messages[-1].id if self._messages else message.id] = self._turns
                 self.shared.begin(self._turns)
             case Steered(message=message):
@@ -99,6 +105,7 @@ class Transcript:
                 self._replace(messages, len(messages))
                 self._change(state)
                 self.shared.rewind(turn)
+                self._last = turn
             case _:
                 pass
 
@@ -127,6 +134,11 @@ class Transcript:
     def turns(self) -> int:
         """How many turns were begun, those included that were taken back."""
         return self._turns
+
+    @property
+    def standing(self) -> int:
+        """How many turns stand: those that were taken back are not among them."""
+        return self._standing.get(self._last, 0)
 
     def calls_since_prompt(self) -> list[ToolUse]:
         """Every call of the current turn, oldest first."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.events import Event
-from ba_tui.core.tool import Guard, Tool
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import ReadOnlyFolder
@@ -37,6 +37,7 @@ from ba_tui.tools.builtin.skills import skill_tools
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
+from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
@@ -44,7 +45,7 @@ from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
-from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked, unhooked
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class GuardedTools:
             runner.review.settle,
         )
         judge = within_skill(policy.judge, skills.limits)
-        guard = pipeline(place, judge, policy.remember, shared, hook_guard(hooks))
+        guard = pipeline(place, judge, policy.remember, shared, hook_guards(hooks))
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, process.shell.inherited(), limits.for_seconds())
@@ -164,10 +165,10 @@ class GuardedTools:
         await asyncio.to_thread(self.registry.close)
 
 
-def hook_guard(along: HookTurns | None) -> Guard:
-    """The guard that fires the hooks on tools."""
+def hook_guards(along: HookTurns | None) -> HookGuards:
+    """The guards that fire the hooks on tools."""
     if along is None:
-        return unhooked
+        return UNHOOKED
     from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415 - most people have no hooks
 
     return hooking(along.hooks)

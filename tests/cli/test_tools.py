@@ -58,11 +58,12 @@ def test_a_new_tool_works_at_once_and_so_does_its_test(project: Path):
     wrote = run("new", "word_count")
     assert wrote.exception is None, wrote.exception
     assert ".ba/tools/word_count.py and its test test_word_count.py" in wrote.stdout
-    done = told("test", "word_count", "--args", '{"text": "ba", "times": 2}')
-    assert (done["ok"], done["text"]) == (True, "ba ba")
-    wrong = told("test", "word_count", "--args", '{"text": "ba", "times": 0}')
+    done = told("test", "word_count", "--args", '{"text": "some words"}')
+    assert (done["ok"], done["text"]) == (True, "word_count read 10 characters")
+    assert told("show", "word_count")["description"].startswith("Word count: not written yet.")
+    wrong = told("test", "word_count", "--args", '{"text": "ba", "limit": 0}')
     assert wrong["error"] == "execution_error"
-    assert "ValueError: times must be 1 or more (line" in wrong["text"]
+    assert "ValueError: limit must be 1 or more (line" in wrong["text"]
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".ba/tools"]
     ran = subprocess.run(pytest_, cwd=project, capture_output=True, text=True, check=False)
     assert "2 passed" in ran.stdout, ran.stdout + ran.stderr
@@ -71,7 +72,7 @@ def test_a_new_tool_works_at_once_and_so_does_its_test(project: Path):
 def test_a_new_tool_for_all_projects(ba_home: Path):
     assert run("new", "word_count", "--user").exception is None
     assert (ba_home / "tools" / "test_word_count.py").is_file()
-    assert told("test", "word_count", "--args", '{"text": "ba"}')["text"] == "ba"
+    assert told("test", "word_count", "--args", '{"text": "ba"}')["text"] == "word_count read 2 characters"
 
 
 @pytest.mark.parametrize("name", ["Word", "word-count", "1st", "", "class", "json", "test_words", "conftest", "ä"])

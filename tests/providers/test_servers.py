@@ -14,6 +14,7 @@ from ba_tui.core.errors import AuthFailed, ProviderError, UsageError
 from ba_tui.core.provider import Prices
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.http import http_client
 from ba_tui.providers.servers import typed_address
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import bundled, places
@@ -67,6 +68,20 @@ async def test_a_proxy_of_the_environment_hides_no_server_on_this_machine(
         monkeypatch.delenv(name, raising=False)
     (found,) = await setup({"ollama": model_server([]).openai_url}).servers()
     assert found.models
+
+
+async def test_a_proxy_of_the_environment_does_not_get_a_conversation_with_this_machine(
+    model_server: START, nobody: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{nobody}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server = model_server([], pages=listing({"id": "m"}))
+    client = http_client(5, server.openai_url)
+    response = await client.get(f"{server.openai_url}/models")
+    await client.aclose()
+    assert response.is_success
 
 
 async def test_nobody_on_the_usual_ports_is_no_trouble(setup: Callable[..., ProviderSetup]) -> None:

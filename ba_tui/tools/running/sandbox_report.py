@@ -19,11 +19,11 @@ ConfinementReport: TypeAlias = tuple[Literal["ok", "warn", "fail"], str, str]
 """One line for the doctor: how it is, in words, and what would mend it."""
 CURES = {
     "required": "Install bubblewrap (its program is bwrap); until then commands are refused.",
-    "auto": "Install bubblewrap (its program is bwrap); until then every command that no rule allows asks.",
+    "auto": "Install bubblewrap (its program is bwrap); until then ba asks before each command that no rule allows.",
 }
-FORBIDDEN = "The system forbids name spaces: its own package bubblewrap often may make them all the same."
+FORBIDDEN = "This system blocks user namespaces. Installing your distribution's bubblewrap package usually helps."
 BROKEN = "Please report it, with your kernel and distribution; until then set sandbox to off, so that commands ask."
-SHORT_LIST = "nothing can hold commands to reading here: of those only a short list of plain readers runs unasked"
+SHORT_LIST = "without a sandbox only a short list of commands that read runs without asking"
 HOLDS = {
     "reading": "writes nothing, sees no secrets, no network and no settings of yours",
     "working": "writes the workspace but no protected files, sees no secrets, no network and no settings of yours",
@@ -34,7 +34,7 @@ ROOT = "; as root it changes no kernel settings, makes no setuid files and start
 def sandbox_report(settings: Settings, where: Places) -> list[ConfinementReport]:
     """For the doctor: how well commands are confined here, tried out, and what would mend it."""
     if settings.sandbox == "off":
-        return [("warn", "off by the settings: commands run with all your rights", "ba config set sandbox auto")]
+        return [("warn", "turned off in the settings: commands run with all your rights", "ba config set sandbox auto")]
     sandbox = sandbox_for(settings, where, Workspace(Path(tempfile.gettempdir())))
     found = sandbox.found
     troubles = "; ".join(found.troubles)
@@ -43,7 +43,7 @@ def sandbox_report(settings: Settings, where: Places) -> list[ConfinementReport]
         why = f": {troubles}" if troubles else ""
         fix = FORBIDDEN if forbidden else CURES[settings.sandbox]
         state = "fail" if settings.sandbox == "required" else "warn"
-        return [(state, f"nothing confines commands here{why}", fix), ("warn", SHORT_LIST, fix)]
+        return [(state, f"no sandbox works here{why}", fix), ("warn", SHORT_LIST, fix)]
     closed = "off, but for hosts that you allow" if found.mechanism.walled else "off"
     network = "on" if settings.commands.network else closed
     text = f"{found.mechanism.name} confines commands ({found.mechanism.guards}); their network is {network}"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ba_tui.assembly import connect
 from ba_tui.context.mentions import named
 from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Image
 from ba_tui.permissions.trust.grants import trust_folder
@@ -211,6 +212,29 @@ async def test_a_picture_is_shown_to_a_model_that_sees(talk: Conversation, folde
     assert "plot.png: image, " in notes(events)
     (shown,) = [block for block in talk.transcript.messages[0].blocks if isinstance(block, Image)]
     assert shown.media_type == "image/png"
+
+
+@pytest.mark.parametrize("typed", ["'{0}/my plot.png' shows?", "{0}/my\\ plot.png", "see ./my\\ plot.png."])
+async def test_the_path_of_a_picture_attaches_it(talk: Conversation, folder: Path, typed: str):
+    (folder / "my plot.png").write_bytes(PNG)
+    await collect(talk.say(typed.format(folder)))
+    assert [block for block in talk.transcript.messages[0].blocks if isinstance(block, Image)]
+
+
+async def test_the_path_of_a_picture_that_is_not_there_is_nothing_but_words(talk: Conversation, folder: Path):
+    assert notices(await collect(talk.say("draw /tmp/no/such.png and ./out.png"))) == ""
+
+
+async def test_a_picture_from_the_clipboard_is_kept_with_the_session_and_attached(talk: Conversation, folder: Path):
+    mentions = talk.inventory.mentions
+    assert mentions
+    name = await mentions.keep(PNG)
+    assert name == await mentions.keep(PNG)
+    await collect(talk.say(f"what is @{name}"))
+    assert [block for block in talk.transcript.messages[0].blocks if isinstance(block, Image)]
+    for wrong, said in ((b"BM no picture", "not a PNG"), (PNG + bytes(4_000_000), "at most")):
+        with pytest.raises(UsageError, match=said):
+            await mentions.keep(wrong)
 
 
 async def test_too_much_is_not_attached_and_the_person_is_told(talk: Conversation, folder: Path):

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.clipboard import CopyToClipboard
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
+    from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
 
 log = logging.getLogger(__name__)
 
@@ -244,6 +245,18 @@ class BaApp(App[None]):
             self.chat.composer.popup.move(-1)
         else:
             super().action_command_palette()
+
+    def _on_prompt_input_paste_wanted(self) -> None:
+        from ba_tui.faces.tui.acts.pasting import paste  # noqa: PLC0415 - not before the first paint
+
+        if self.chat:
+            chat, text = self.chat, str(self.clipboard)
+            self.run_worker(partial(paste, chat, text, self._ask_clipboard), group="paste", exit_on_error=False)
+
+    async def _ask_clipboard(self) -> Sequence[ClipboardPart]:
+        """What the terminal sends of its clipboard."""
+        driver = self._driver
+        return await driver.clipboard() if isinstance(driver, TerminalInput) else ()
 
     def _on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         event.stop()

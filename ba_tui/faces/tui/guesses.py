@@ -68,7 +68,11 @@ OTHERWISE: Mapping[str, str] = {
         ("demo tour tutorial", "Run `ba demo` in a shell."),
         ("redo", "/rewind undo takes the last rewind back."),
         ("add add-dir cd cwd workspace", "Start ba with --add-dir DIR or --cwd DIR."),
-        ("mention file files read attach image paste-image", "Type @ and the name of the file."),
+        ("mention file files read attach", "Type @ and the name of the file."),
+        (
+            "image paste paste-image picture screenshot",
+            "Ctrl+V pastes a picture; a typed or dropped path attaches one.",
+        ),
         ("run sh exec bash terminal !", "Type ! and the command: !ls. /shell does the same."),
         ("retry again regenerate", "Press Up for the prompt, or use /rewind."),
         ("btw queue steer", "While a turn runs, Enter queues your words."),

@@ -313,9 +313,14 @@ class Names:
         Suggestion("skill", "pdf", "pdf", "Reads and fills PDF files."),
     )
     weights: dict[str, Weight] = field(default_factory=dict)
+    kept: list[bytes] = field(default_factory=list[bytes])
 
     async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
         return [each for each in self.found if query.casefold() in each.label.casefold()]
+
+    async def keep(self, picture: bytes) -> str:
+        self.kept.append(picture)
+        return f"attachments/image-{len(self.kept)}.png"
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         return [weight for name, weight in self.weights.items() if name in text]

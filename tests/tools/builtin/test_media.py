@@ -116,7 +116,7 @@ async def test_pictures_that_no_provider_takes(harness: Harness) -> None:
     sees(harness, EVERYTHING)
     harness.write("wide.gif", gif(9_000, 10))
     harness.write("heavy.png", png(10, 10) + bytes(4_000_000))
-    for name, said in (("wide.gif", "9000×10"), ("heavy.png", "4.0 MB; at most")):
+    for name, said in (("wide.gif", "9000×10"), ("heavy.png", "4.0 MB; models can be shown at most")):
         with pytest.raises(Failed, match=said):
             await harness.run("read_file", path=name)
 

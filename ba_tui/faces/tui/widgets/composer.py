@@ -24,6 +24,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.drafts import DraftStore, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
+from ba_tui.faces.tui.widgets.pastes import names_something
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 from ba_tui.faces.tui.widgets.shell_paths import LastWord, last_word, paths
 
@@ -224,7 +225,7 @@ class Composer(Vertical):
         if self._weigh_timer:
             self._weigh_timer.stop()
             self._weigh_timer = None
-        if "@" in self.prompt.text and not self.mode:
+        if not self.mode and names_something(self.prompt.text):
             self._weigh_timer = self.set_timer(WEIGH_DELAY, self._weigh)
         elif self._heavy:
             self._heavy = False

@@ -71,7 +71,7 @@ OTHERWISE: Mapping[str, str] = {
         ("mention file files read attach", "Type @ and the name of the file."),
         (
             "image paste paste-image picture screenshot",
-            "Ctrl+V pastes a picture; a typed or dropped path attaches one.",
+            "Ctrl+V pastes a picture.",
         ),
         ("run sh exec bash terminal !", "Type ! and the command: !ls. /shell does the same."),
         ("retry again regenerate", "Press Up for the prompt, or use /rewind."),

@@ -106,7 +106,7 @@ async def test_the_context_tells_system_tools_and_window(folder: Path):
     parts = {part.label: part.tokens for part in services(folder).library.create().context()}
     assert parts["System prompt"] > 200
     assert parts["Tools"] > 500
-    assert parts["Kept for the answer"] > 0
+    assert parts["Reserved for reply"] > 0
 
 
 async def test_a_system_prompt_of_the_persons_own(folder: Path):
@@ -307,7 +307,7 @@ def test_a_settings_file_that_leads_out_of_the_project_is_not_read(tmp_path: Pat
     (tmp_path / "work" / ".ba" / "config.yaml").symlink_to(tmp_path / "own.yaml")
     trust_folder(tmp_path / "work")
     found = connect({}, tmp_path / "work")
-    assert "was not read: it leads to" in found.notices[0].text
+    assert "was not read: it is a link to" in found.notices[0].text
     talk = found.library.create()
     assert not any("words from elsewhere" in item.text for part in talk.context() for item in part.items)
 
@@ -323,7 +323,7 @@ async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, m
         await talk.close()
     told = [(event.text, event.hint) for event in events if isinstance(event, Notice)]
     assert told == [
-        ("AGENTS.md was cut at 32,000 characters.", "Models don't see the rest: shorten it."),
-        ("AGENTS.md: @.env was not read: it holds secrets.", "Models don't see it."),
+        ("AGENTS.md was cut at 32,000 characters.", "The model can't see the rest: shorten the file."),
+        ("AGENTS.md: @.env was not read: it holds secrets.", "The model can't see it."),
     ]
     assert not any(b"in a file of secrets" in request.body for request in server.requests)

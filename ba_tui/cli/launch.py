@@ -30,7 +30,7 @@ def start_chat(given: ChatFlags) -> int:
     if missing := [path for path in given.add_dir or () if not path.expanduser().is_dir()]:
         raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
     if given.fork and not (given.continue_ or given.resume):
-        raise UsageError("--fork goes on in a copy of a session, and none is named.", "Add -c, or -r ID.")
+        raise UsageError("--fork needs a session to copy.", "Add -c, or -r ID.")
     if given.permission_mode == "bypass":
         from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
 

@@ -62,9 +62,9 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} can't be the name of a tool.", hint)
     if name.startswith("test_") or name == "conftest":
-        raise UsageError(f"A file named {name}.py is taken for a test.", hint)
+        raise UsageError(f"ba treats a file named {name}.py as a test.", hint)
     if name in sys.stdlib_module_names:
-        raise UsageError(f"Python has a module {name}, which a test of the tool would meet instead.", hint)
+        raise UsageError(f"Python already has a module {name}, which the tool's test would import instead.", hint)
 
 
 def write_tool(folder: Path, name: str) -> tuple[Path, Path]:

@@ -156,7 +156,7 @@ def new(
     if known:
         granted.grant(granted.look(root))
     print_line(f"Wrote {files[0]} and its test {files[1].name}. Now write what it does.\n{attempt}")
-    print_line("After each change, let it run again: ba trust")
+    print_line("After each change, run: ba trust")
     if note := untrusted(root):
         say(note)
     return 0
@@ -239,5 +239,5 @@ def _own_root(folder: Path) -> Path:
     """The project to write into: never the home folder itself, whose .ba would count for everything below."""
     root = project_root(folder)
     if root == user_home():
-        raise UsageError("Your home folder is no project.", "Use --user, or go into a project first.")
+        raise UsageError("Your home folder is not a project.", "Use --user, or go into a project first.")
     return root

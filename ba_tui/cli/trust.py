@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from ba_tui.core.ports.trust import TrustState
 
 WORDS = {
-    "trusted": "{root} is trusted with what it holds now.",
+    "trusted": "{root} is trusted (current contents).",
     "unknown": "{root} is not trusted.",
-    "changed": "{root} was trusted; what it runs has changed since.",
+    "changed": "{root} was trusted, but its tools or hooks have changed since.",
 }
 
 
 def trust(
     folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="This one by default.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Only show; exit 1 when it is not trusted.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the state; exit 1 when it is not trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the folder.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Trust a folder, or show what it brings.
@@ -45,7 +45,7 @@ def trust(
     if folder and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
     if show and revoke:
-        raise UsageError("A folder is shown, or not trusted any more.", "Give one of --show and --revoke.")
+        raise UsageError("Only one of them at a time.", "Give one of --show and --revoke.")
     cwd = folder_of(folder)
     root, granted = project_root(cwd), trust_for(places(), cwd)
     if revoke:
@@ -60,7 +60,9 @@ def trust(
         raise UsageError(printable(seen.trouble))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("There is nobody to ask.", "Look at it, then: ba trust --yes.")
+            raise UsageError(
+                "This needs a yes, and there is no terminal to ask in.", "Review it, then run: ba trust --yes."
+            )
         if not typer.confirm("Trust it with this? Tools, hooks and servers are programs and can do all that you can."):
             return 1
     granted.grant(seen)
@@ -74,11 +76,11 @@ def untrusted(root: Path) -> str:
 
     seen = Trust(places()).look(root)
     if seen.trouble:
-        return f"{seen.trouble} None of it is loaded."
+        return f"{seen.trouble} Nothing in it is loaded."
     if seen.state == "trusted" or not seen.holds:
         return ""
     brought = ", ".join(part.kind for part in seen.holds)
-    return f"{root} brings {brought} that you have not trusted as they are now: ba trust."
+    return f"{root} has {brought} that are new or have changed: run ba trust."
 
 
 def _tell(seen: TrustState) -> None:
@@ -88,7 +90,7 @@ def _tell(seen: TrustState) -> None:
     if seen.warning:
         print_line(seen.warning)
     if not seen.holds and not seen.trouble:
-        print_line("It brings no tools, hooks, settings or the like of its own.")
+        print_line("This folder has no tools, hooks or settings of its own.")
     for part in seen.holds:
         print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}"))
     for link in seen.links:

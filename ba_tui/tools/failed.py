@@ -49,7 +49,7 @@ def from_os(error: OSError, what: str) -> Failed:
     if isinstance(error, PermissionError):
         # Of a kind that is not tried again: rights do not come back by waiting.
         message = f"The system does not allow access to {what}."
-        return Failed("execution_error", message, "Check the file's rights.", code=code)
+        return Failed("execution_error", message, "Check the file's permissions.", code=code)
     return Failed("resource_error", f"{what}: {error.strerror or error}.", code=code)
 
 

@@ -132,13 +132,13 @@ async def test_what_a_file_holds_is_not_taken_for_the_persons_words(talk: Conver
     (folder / "odd.csv").write_bytes("zero\u200bwidth\n".encode())
     events = await collect(talk.say("read @odd.txt and @odd.csv, then @nb.ipynb, @other.py"))
     assert "What you wrote" not in notices(events)
-    assert "@nb.ipynb, @other.py name no file, skill, tool or session here, and stay text." in notices(events)
+    assert "@nb.ipynb, @other.py: not found; sent as text." in notices(events)
     assert "\0" not in notes(events)
 
 
 async def test_a_bare_word_that_names_nothing_is_told_once_and_sent_as_typed(talk: Conversation):
     events = await collect(talk.say("ask @calculato for the sum"))
-    assert "@calculato names no file, skill, tool or session here, and stays text." in notices(events)
+    assert "@calculato: not found; sent as text." in notices(events)
     assert [event.hint for event in events if isinstance(event, Notice)] == ["Did you mean @calculator?"]
     assert talk.transcript.messages[0].text.startswith("ask @calculato for the sum")
     assert "@calculato" not in notices(await collect(talk.say("ask @calculato again")))
@@ -158,7 +158,7 @@ async def test_a_secret_file_is_refused_and_secrets_in_others_are_taken_out(talk
     given = notes(events)
     assert TOKEN not in given
     assert "my token is [secret:" in given
-    assert "(not attached: it may hold secrets" in given
+    assert "(not attached: it may contain secrets" in given
     assert notices(events).count("Not attached: ") == 1
     assert given.count("</system-reminder>") == given.count("<system-reminder>")
     assert all(TOKEN not in message.text for message in talk.transcript.messages)
@@ -201,7 +201,7 @@ async def test_what_names_nothing_stays_text_and_code_is_not_asked_about(talk: C
     prompt = "see @missing.py and joe@example.com\n```\n@src/app.py\n@other.py\n```\n@dataclass"
     events = await collect(talk.say(prompt))
     assert notes(events) == ""
-    assert notices(events).startswith("@missing.py names no file")
+    assert notices(events).startswith("@missing.py: not found; sent as text.")
     assert "other.py" not in notices(events)
     assert "dataclass" not in notices(events)
 

@@ -47,7 +47,7 @@ def read_picture(data: bytes, shown: str, modalities: Modalities) -> ToolResult:
     picture = measured(data)
     if picture is None:
         message = f"{shown} begins like a picture, but its header is broken ({byte_size(len(data))})."
-        raise Failed("validation_error", message, "Make it anew, or look at it with another program.")
+        raise Failed("validation_error", message, "Create it again, or open it with another program.")
     what = f"{shown} is {picture.shown}, {byte_size(len(data))}"
     if not modalities.pictures():
         raise Failed(

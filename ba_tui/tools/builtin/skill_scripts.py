@@ -39,7 +39,7 @@ NAME = "run_skill_script"
 RUNNER = Path(__file__).with_name("script_input.py")
 DEFAULT_SECONDS = 30.0
 DISPLAY_CHARS = 2_000
-CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
+CHANGED = "The script, or one beside it, has changed since you last allowed it to run."
 _MISSING = regex(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
 
 
@@ -154,7 +154,7 @@ class _Runs:
         try:
             await asyncio.to_thread(self._skills.allowed.note, script, now)
         except BaError as error:
-            call.branch.emit(Notice(f"You will be asked about {script.shown} again: {error}", "warning", error.hint))
+            call.branch.emit(Notice(f"ba will ask about {script.shown} again: {error}", "warning", error.hint))
 
     def _states(self, script: SkillScript) -> tuple[str, str, str]:
         """What the script is now, was when it last ran, and was when a person was asked; empty for never."""

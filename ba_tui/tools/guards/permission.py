@@ -219,7 +219,7 @@ async def keep_rule(remember: Remember, reply: Reply, suggested: str | None, cal
     try:
         await asyncio.to_thread(remember, rule, "always" if reply.choice == "always" else "session")
     except BaError as error:
-        call.branch.emit(Notice(f"The rule {rule} could not be kept: {error}", "warning", error.hint))
+        call.branch.emit(Notice(f"The rule {rule} could not be saved: {error}", "warning", error.hint))
 
 
 def _denied(reply: Reply) -> ToolResult:

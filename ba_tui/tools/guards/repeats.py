@@ -105,8 +105,8 @@ def _succeeded(transcript: Transcript, call_id: str) -> bool:
 
 
 async def _ask(tool: Tool, args: Mapping[str, Any], call: Call, count: int) -> None:
-    text = f"The same call of {tool.name} was made {count} times in this turn. Go on?"
-    reason = "The agent may be going round in circles."
+    text = f"Identical call of {tool.name}, {count} times in this turn. Continue?"
+    reason = "The agent seems stuck in a loop."
     question = Question("continue", text, call_id=call.id, tool=tool.name, args=dict(args), reason=reason)
     reply = await call.ask(question)
     if reply.choice == "deny":

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CommandJudge: TypeAlias = Callable[[JudgedCall], Judgement]
 CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
-WIDER = "Run it with write access to the workspace?"
+WIDER = "Run it again with write access to the workspace?"
 UNWATCHED = ProtectedReview()
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
 OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
@@ -257,7 +257,7 @@ class CommandRunner:
             tool=request.tool.name,
             args=clean_json(dict(request.args)),
             preview=CommandText(request.text, str(request.folder)),
-            reason=f"As a command that only reads it tried to write {tried}. It starts again from the beginning.",
+            reason=f"It ran read-only and tried to write {tried}. A yes runs it again from the beginning.",
             risks=tuple(dict.fromkeys(("writes", *verdict.risks))),
             timeout=verdict.timeout,
             fixed=True,

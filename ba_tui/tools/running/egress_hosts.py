@@ -28,7 +28,7 @@ HostCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 RESOLVE_SECONDS = 10.0
 MAX_ADDRESSES = 4
 USUAL = (80, 443)
-NOT_PUBLIC = "it is no machine of the public internet"
+NOT_PUBLIC = "it is not on the public internet"
 ALONE = "nobody can be asked for a command in the background; list the host under commands.domains"
 
 

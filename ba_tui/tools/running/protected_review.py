@@ -22,7 +22,7 @@ MOST_NAMED = 4
 COMMAND_CHARS = 60
 NO_TEXT = "(a link, or too large to be shown)\n"
 HIDDEN = "(not shown: it may hold secrets)\n"
-WHY = "Git, shells, editors or other programs run what stands in such files."
+WHY = "Git, shells, editors or other programs run the contents of such files."
 
 
 @frozen
@@ -65,7 +65,7 @@ class ProtectedReview:
             case "Set them aside":
                 return await self._set_aside(watch, changes, call)
             case _:
-                hint = "Nothing runs unasked here until you keep or remove them."
+                hint = "ba asks before every command until you keep or remove them."
                 call.branch.emit(Notice(f"{what}. {WHY}", "warning", hint))
                 return [f"{what}, which decide what other programs run, and the person has not agreed to that"]
 
@@ -89,8 +89,8 @@ def _question(text: str, watch: ProtectedWatch, changes: Sequence[ProtectedChang
         call_id=call.id,
         preview=Diffs(tuple(_diff(watch, change) for change in changes[:MOST_SHOWN])),
         options=(
-            Option("Keep them", "They are fine, or you made them yourself."),
-            Option("Set them aside", "New files move into a folder of ba's; changed ones get their old content back."),
+            Option("Keep them", "They are fine, or you changed them yourself."),
+            Option("Set them aside", "New files move to a folder of ba's; changed files get their old content back."),
         ),
     )
 

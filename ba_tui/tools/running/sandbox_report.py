@@ -66,14 +66,14 @@ def _tried(sandbox: Sandbox, fix: str) -> Iterator[ConfinementReport]:
         yield "warn", SHORT_LIST, fix
     for trial in trials:
         if trial.trouble:
-            yield "fail", f"the profile {trial.profile} could not be tried: {trial.trouble}", fix or BROKEN
+            yield "fail", f"the profile {trial.profile} could not be tested: {trial.trouble}", fix or BROKEN
         elif trial.broken:
             state = "warn" if fix else "fail"
             yield (
                 state,
-                f"the profile {trial.profile} was tried and does not hold: it {', '.join(trial.broken)}",
+                f"the profile {trial.profile} was tested and does not hold: it {', '.join(trial.broken)}",
                 fix or BROKEN,
             )
         else:
             more = ROOT if os.geteuid() == 0 else ""
-            yield "ok", f"the profile {trial.profile} was tried and holds: {HOLDS[trial.profile]}{more}", ""
+            yield "ok", f"the profile {trial.profile} was tested and holds: {HOLDS[trial.profile]}{more}", ""

@@ -130,7 +130,7 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
     handle = os.open(needy.environments.folder / f"{needed.key}.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     task = asyncio.create_task(needy.run("x.py"))
-    await until_printed(needy.harness, "Waiting: another ba installs the same packages.")
+    await until_printed(needy.harness, "Waiting: another ba is installing the same packages.")
     place = needy.environments.place(needed)
     (place / "bin").mkdir(parents=True)
     stand_in = place / "bin" / "python"

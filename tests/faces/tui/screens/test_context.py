@@ -30,7 +30,7 @@ PARTS = (
     ContextPart("Skills", 0),
     ContextPart("Conversation", 9_000, "4 messages", items=(ContextItem("you: What is wrong", 20, said=True),)),
     ContextPart("Tool results", 31_000, "1 result", items=(BIG, ContextItem("grep x", 12, "round 1", said=True))),
-    ContextPart("Kept for the answer", 8_192, "of a window of 200,000", kept_free=True),
+    ContextPart("Reserved for reply", 8_192, "of a window of 200,000", kept_free=True),
 )
 
 
@@ -81,7 +81,7 @@ def test_the_shares_add_up_to_the_window() -> None:
         "Conversation          ~9.0k     4%  4 messages",
         "Tool results         ~31.0k    16%  1 result",
         "Free                  ~148k    74%",
-        "Kept for the answer    8.2k     4%  of a window of 200,000",
+        "Reserved for reply    8.2k     4%  of a window of 200,000",
     ]
 
 

@@ -59,7 +59,9 @@ def parse(text: str, cwd: Path, rows: Iterable[SlashCommand]) -> tuple[str, str]
         return None
     name, argument = (*stripped[1:].split(None, 1), "", "")[:2]
     command = find(name, rows)
-    if "/" in name or not name or (command is None and _is_path(cwd, name)):
+    # With a space before it, what is no command is sent as it is.
+    unknown = command is None and (not text.startswith("/") or _is_path(cwd, name))
+    if "/" in name or not name or unknown:
         return None
     if "\n" in stripped[: len(name) + 2] and not (command and command.origin):
         # What ba's own commands take is one line; this is a prompt that begins with a slash.

@@ -307,7 +307,7 @@ def test_a_settings_file_that_leads_out_of_the_project_is_not_read(tmp_path: Pat
     (tmp_path / "work" / ".ba" / "config.yaml").symlink_to(tmp_path / "own.yaml")
     trust_folder(tmp_path / "work")
     found = connect({}, tmp_path / "work")
-    assert "was not read: it is a link to" in found.notices[0].text
+    assert "was not read: it leads to" in found.notices[0].text
     talk = found.library.create()
     assert not any("words from elsewhere" in item.text for part in talk.context() for item in part.items)
 

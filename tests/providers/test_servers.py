@@ -121,7 +121,7 @@ BAD: Mapping[str, tuple[Mapping[str, Raw], str]] = {
     ),
     "10,000 models": (listing(*({"id": f"m{number}"} for number in range(10_000))), "lists 10,000 models"),
     "a key is wanted": ({"/v1/models": REFUSED}, "wants an API key: type its address in /setup"),
-    "no list": ({"/v1/models": Raw(b'{"data": "none"}', content_type=JSON)}, "something else than a list of models"),
+    "no list": ({"/v1/models": Raw(b'{"data": "none"}', content_type=JSON)}, "did not answer with a list of models"),
     "depth": ({"/v1/models": Raw(b"[" * 100_000, content_type=JSON)}, "instead of a list of models"),
 }
 

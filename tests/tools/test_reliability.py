@@ -122,7 +122,7 @@ async def test_an_open_breaker_answers_without_running_and_names_others():
     health = Health([probe, replace(probe, name="other")])
     found = await results(breaker(health)(probe), *({"n": n} for n in range(FAILURES + 2)))
     assert run.runs == FAILURES
-    assert "switched off" in found[-1].text
+    assert "is paused" in found[-1].text
     assert "other" in found[-1].text
     assert health.condition("probe").state == "opened"
 

@@ -183,7 +183,7 @@ def test_a_damaged_pdf_is_read_or_refused(data: st.DataObject) -> None:
         ("a.docx", b"PK\x03\x04\0\0", "a Word document"),
         ("a.db", b"SQLite format 3\0", "query it with code or SQL"),
         ("a.parquet", b"PAR1\0\0", "a Parquet table"),
-        ("a.mp3", b"ID3\x04\0\0\0\0\0\0", "out of scope"),
+        ("a.mp3", b"ID3\x04\0\0\0\0\0\0", "are not supported"),
         ("a.mp4", b"\0\0\0\x20ftypisom\0\0\2\0", "a video"),
         ("a.avif", b"\0\0\0\x20ftypavif\0\0\0\0", "convert it"),
         ("a.wav", b"RIFF\0\0\0\0WAVEfmt \0", "a WAV"),

@@ -104,7 +104,7 @@ async def test_what_can_t_be_had_is_said_and_nothing_is_left(kit: Kit) -> None:
     kit.equip(CommandRunner(None, lambda asked: Deny("Denied by the rule @execute.")))
     assert "which may not be installed: Denied by the rule @execute." in (await kit.run("x.py")).text
     kit.write("requirements.txt", "-r ../../other.txt\n")
-    assert "leads out of the skill's folder" in (await kit.run("x.py")).text
+    assert "points outside the skill's folder" in (await kit.run("x.py")).text
 
 
 async def test_cancelling_ends_the_installer_and_removes_what_is_half_made(kit: Kit, tmp_path: Path) -> None:

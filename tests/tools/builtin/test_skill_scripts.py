@@ -176,7 +176,7 @@ async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) 
     kit.write("scripts/lib.py", "1")
     kit.reply = Reply("deny", "not now")
     refused = await kit.run("x.py")
-    assert "not what it was" in refused.text
+    assert "has changed since you" in refused.text
     assert "The person said: not now" in refused.text
     (question,) = kit.asked
     assert (question.kind, question.text) == ("permission", "Run pdf/x.py, which has changed?")

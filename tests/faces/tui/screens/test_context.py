@@ -73,14 +73,14 @@ def named(title: str, of: Window) -> Section:
 def test_the_shares_add_up_to_the_window() -> None:
     shown = texts(named("Window", window(*STORY)), 60)
     assert shown == [
-        "Window               tokens  share",
-        "System prompt         ~1.9k     1%  built in",
-        "Tools                  ~900    <1%  2 listed",
-        "Memory files           ~240    <1%  AGENTS.md",
-        "Skills                    0     0%",
-        "Conversation          ~9.0k     4%  4 messages",
-        "Tool results         ~31.0k    16%  1 result",
-        "Free                  ~148k    74%",
+        "Window              tokens  share",
+        "System prompt        ~1.9k     1%  built in",
+        "Tools                 ~900    <1%  2 listed",
+        "Memory files          ~240    <1%  AGENTS.md",
+        "Skills                   0     0%",
+        "Conversation         ~9.0k     4%  4 messages",
+        "Tool results        ~31.0k    16%  1 result",
+        "Free                 ~148k    74%",
         "Reserved for reply    8.2k     4%  of a window of 200,000",
     ]
 

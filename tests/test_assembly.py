@@ -324,8 +324,8 @@ async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, m
         await talk.close()
     told = [(event.text, event.hint) for event in events if isinstance(event, Notice)]
     assert told == [
-        ("AGENTS.md was cut at 32,000 characters.", "Models don't see the rest: shorten it."),
-        ("AGENTS.md: @.env was not read: it holds secrets.", "Models don't see it."),
+        ("AGENTS.md was cut at 32,000 characters.", "The model can't see the rest: shorten the file."),
+        ("AGENTS.md: @.env was not read: it holds secrets.", "The model can't see it."),
     ]
     assert not any(b"in a file of secrets" in request.body for request in server.requests)
 

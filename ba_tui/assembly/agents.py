@@ -20,6 +20,7 @@ from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
+from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
@@ -131,6 +132,8 @@ class AgentBuilder:
             CutAnswers(),
             # The person reads what start-up found before anything else of the turn.
             line.notices if parts.main else None,
+            # What the person's own commands printed stands behind the prompt that they belong to.
+            SharedCommands() if parts.main else None,
             # Files that the prompt mentions stand right behind it.
             attaching,
             # No request goes out beyond the limits of the session, or of the agent: nothing after this is worth doing.

@@ -16,7 +16,7 @@ from ba_tui.providers.catalog import ModelChoices
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import project_root
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.sessions.upkeep import upkeep
+from ba_tui.sessions.upkeep import tidy, upkeep
 from ba_tui.tools.session import SessionScope
 
 
@@ -35,7 +35,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
     return Services(
         start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
-        clean_up, None if strict else trust, settings.notify,
+        clean_up, partial(tidy, start.where), None if strict else trust, settings.notify,
     )  # fmt: skip
 
 

@@ -107,6 +107,7 @@ class Session:
             guarded.checkpoints,
             prompts.mentions,
             prompts.commands,
+            guarded.own_shell,
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

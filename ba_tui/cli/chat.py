@@ -36,9 +36,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     reasoning_model: Annotated[
         str | None, typer.Option(metavar="PROVIDER/MODEL", help="The model that answers in plan mode.")
     ] = None,
-    effort: Annotated[Effort | None, typer.Option(help="How hard the model should think.")] = None,
+    effort: Annotated[Effort | None, typer.Option(help="How much effort the model spends.")] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, max=WARMEST, metavar="0-2", help="How freely the model answers.")
+        float | None, typer.Option(min=0, max=WARMEST, metavar="0-2", help="Sampling temperature of the model.")
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
     yes_bypass_as_root: Annotated[
@@ -59,7 +59,8 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         float | None, typer.Option(min=COST, metavar="USD", help="Stop once the session has cost this much.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=TOKENS, metavar="N", help="Stop once it has used so many tokens, in and out.")
+        int | None,
+        typer.Option(min=TOKENS, metavar="N", help="Stop once the session has used this many tokens, in and out."),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=TIMEOUT, metavar="SECONDS", help="With -p: stop after this long.")
@@ -69,7 +70,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Trust this folder with what it brings now; without, -p leaves that out.")
+        bool,
+        typer.Option(
+            "--trust", help="Trust this folder's current tools, hooks and settings; without it, -p ignores them."
+        ),
     ] = False,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,

@@ -37,8 +37,8 @@ COMMANDS: Mapping[str, GuessedCommand] = {
     **_all("agents agent subagents", "Sub-agents are not supported yet. ba skills list shows the skills.", "run"),
     **_all("memory memories", "Memory is not supported yet. ba reads AGENTS.md in your folder.", "clear search"),
     **_all("plugin plugins extension extensions", "Plugins are not supported. See ba skills --help.", "install update"),
-    **_all("login auth setup-token onboarding", "Start ba and type /setup to give it a key.", "login logout status"),
-    **_all("setup init", "Start ba and type /setup to give it a key."),
+    **_all("login auth setup-token onboarding", "Start ba and type /setup to enter a key.", "login logout status"),
+    **_all("setup init", "Start ba and type /setup to enter a key."),
     **_all("logout", "Delete the key from keys.yaml, in the folder of the file that ba config path prints."),
     **_all("update upgrade", "Update ba as you installed it: uv, pipx or pip.", "--check now check"),
     **_all("install uninstall", "Install or remove ba with uv, pipx or pip."),
@@ -58,9 +58,9 @@ COMMANDS: Mapping[str, GuessedCommand] = {
     **_all("completion completions", "ba --install-completion sets it up for your shell.", "bash zsh fish"),
     **_all("search", "ba sessions search WORDS searches all sessions."),
     **_all("export", "ba sessions export ID writes a session to a file."),
-    **_all("import", "ba sessions import FILE takes transcripts in."),
+    **_all("import", "ba sessions import FILE imports transcripts."),
     **_all("workflow workflows", "ba run FILE runs a workflow.", "run"),
-    **_all("sandbox debug", "ba doctor checks the sandbox and all else.", "status check"),
+    **_all("sandbox debug", "ba doctor checks the sandbox and everything else.", "status check"),
     **_all("feedback bug", "Tell the maintainers in the project's issues."),
 }
 

@@ -41,7 +41,7 @@ def start_chat(given: ChatFlags) -> int:
     # Where the locale says ASCII, Python has taken the bytes of other letters apart.
     words = os.fsencode(" ".join(given.prompt or ())).decode("utf-8", "surrogateescape")
     resume = "last" if given.continue_ else given.resume
-    start = Start(words, resume, given.fork, given.theme or "", not given.no_color, given.all_)
+    start = Start(words, resume, given.fork, given.theme or "", not given.no_color, all=given.all_)
     if not given.print_:
         return open_app(_settings(given), start, folder, trust=given.trust)
     from ba_tui.cli.printing import print_answer  # noqa: PLC0415 - the app must not pay for it

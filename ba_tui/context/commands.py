@@ -142,7 +142,7 @@ class CommandFiles:
         shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}"
         bare = CommandFile(name, folder.source, shown)
         if not name.isprintable() or re.search(r"[\s/]", name):
-            return replace(bare, trouble=f"{shown}: its name has a space or the like, and so can't be typed")
+            return replace(bare, trouble=f"{shown}: its name has a space or the like, so it can't be typed")
         try:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink)
@@ -235,7 +235,7 @@ class _Front:
         elif line[0] in " \t" and self.key:
             self._more(line.strip())
         else:
-            raise UsageError(f"{number}: {line.strip()[:40]!r} is no field of the form name: value")
+            raise UsageError(f"{number}: {line.strip()[:40]!r} is not a field of the form name: value")
 
     def _more(self, text: str) -> None:
         if self.key in _OWN:

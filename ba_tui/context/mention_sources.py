@@ -28,7 +28,7 @@ class OtherSessions:
         if self._library is None:
             raise UsageError("There are no sessions here.")
         info = self._library.find(key)
-        text = self._shorten("".join(self._library.export(info.id, "md")))
+        text = self._shorten("".join(self._library.export(info.id, "md", for_model=True)))
         about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
         return info.id, ToolResult(f"In Markdown:\n{text}", summary=about)
 

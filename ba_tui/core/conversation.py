@@ -34,6 +34,7 @@ from ba_tui.core.events import (
 from ba_tui.core.following import Followers
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.open_turn import OpenTurn, WaitingCalls
+from ba_tui.core.own_shell import OwnShell
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.sessions import Journal, SessionInfo, title_of
@@ -65,6 +66,7 @@ class Conversation:
         self.permissions = brain.permissions
         self.condenser = brain.condenser
         self.past = Past(journal.read, self._rewound, self._rewindable, brain.inventory.checkpoints, str(info.cwd))
+        self.shell = OwnShell(brain.inventory.own_shell, self._new_command, self.transcript, self.history)
         self._journal = journal
         self._brain = brain
         self._agents: dict[str, Agent] = {}
@@ -181,6 +183,10 @@ class Conversation:
         turn = self._turn = Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share)
         turn.run(asyncio.get_running_loop().create_task(run(turn)))
         return turn
+
+    def _new_command(self) -> Turn:
+        """A turn for a command of the person's own."""
+        return Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share, self.transcript.apply)
 
     async def _run(self, prompt: Message, turn: Turn) -> None:
         async def work(branch: Branch) -> None:
@@ -315,6 +321,7 @@ class Conversation:
     async def close(self) -> None:
         """Stop what runs, then let go of connections and the file. An open question can be answered in a later run."""
         await self.past.wait()
+        await self.shell.close()
         if self._turn:
             self._left = self._open.waiting() is not None
             self._turn.cancel()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 """The name of the agent that the person talks to."""
+PERSON = "person"
+"""Signs commands that the person runs beside the turns; models are told of them only by messages that share them."""
 Mode: TypeAlias = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 Strategy: TypeAlias = Literal["truncate", "extract", "summarize", "undo"]
 Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]

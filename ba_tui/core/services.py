@@ -61,9 +61,10 @@ class Library(Protocol):
         """One request, or its response, byte for byte. Raises UsageError when there is none, StorageError."""
         ...
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
         """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``, in pieces: a session may be of any size. Reading them
-        takes as long as a disk does. Raises UsageError for another format.
+        takes as long as a disk does. ``for_model``: without commands of the person's own. Raises UsageError for another
+        format.
         """
         ...
 
@@ -86,6 +87,8 @@ class Services:
     output_format: str = "text"
     upkeep: Upkeep | None = None
     """Work to be done now and then while a face is open; ends when cancelled."""
+    tidy: Callable[[], object] | None = None
+    """The same once, for a run that ends. Blocks for seconds at most."""
     trust: Trusting | None = None
     """Asked before the first prompt in a folder; None where nobody need be asked."""
     notify: str = "bell"

@@ -29,6 +29,8 @@ class Progress:
         """The last characters reported, kept for the case that the call is interrupted."""
         self.waited = 0.0
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
+        self.given: Mapping[str, Any] | None = None
+        """The arguments as hooks left them; None until hooks have let the call through."""
 
 
 @frozen
@@ -43,6 +45,7 @@ class Call:
     ``profile``: how what the call runs is confined, as whoever allowed it decided.
     ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
     ``consults``: hear a question in this order before the person does.
+    ``private``: the person made it for themselves; no model may learn of it.
     """
 
     id: str
@@ -54,6 +57,7 @@ class Call:
     steps: tuple[ProfileStep, ...] = ()
     consults: tuple[Consult, ...] = ()
     again: bool = False
+    private: bool = False
     progress: Progress = field(default_factory=Progress)
 
     @property

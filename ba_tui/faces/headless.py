@@ -70,7 +70,8 @@ class RunResult:
     result: str = ""
     ending: str = "error"
     error: ErrorInfo | None = None
-    loops: int = 0
+    answers: int = 0
+    """Those of the main agent."""
     ledger: Ledger = field(default_factory=Ledger)
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -99,10 +100,9 @@ class RunResult:
     def apply(self, event: Event) -> None:
         self.ledger.apply(event)
         match event:
-            case MessageDone(message=message, agent=agent):
-                self.loops += 1
-                if agent == "main":
-                    self._answered(message)
+            case MessageDone(message=message, agent="main"):
+                self.answers += 1
+                self._answered(message)
             case ToolStarted(call=call, target=target):
                 self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
             case Asked(question=Question(kind="permission") as question):
@@ -156,7 +156,7 @@ class RunResult:
             "session_id": self.session,
             "model": self.model,
             "stop_reason": "timeout" if self.timed_out else self._reason,
-            "num_turns": self.loops,
+            "num_turns": self.answers,
             **_account(self.ledger.session),
             "models": {model: _account(each) for model, each in self.ledger.models.items()},
             "summaries_cost_usd": _dollars(self.ledger.summaries),

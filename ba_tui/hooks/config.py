@@ -79,7 +79,7 @@ def read_claude(path: Path, read: Read = read_regular) -> FoundHooks:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        return [], [f"{path}: is no JSON object; its hooks are ignored."]
+        return [], [f"{path}: not a JSON object; its hooks are ignored."]
     settings = cast("dict[str, Any]", data)
     if settings.get("disableAllHooks") is True:
         return [], []
@@ -104,7 +104,7 @@ def _groups(value: Any) -> Iterator[tuple[str, Any]]:
 def _claude_hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
     """Each hook of a group, or why it is not used."""
     if event not in EVENTS:
-        yield "there is no such event here; its hooks are ignored."
+        yield "unknown event; its hooks are ignored."
         return
     if event in FUTURE_HOOK_EVENTS:
         yield "is not available yet: ba starts no sub-agents; its hooks are ignored."
@@ -114,9 +114,9 @@ def _claude_hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
             entries: Any = group["hooks"]
             matcher = rest.get("matcher") or ""
         case _:
-            yield "expected a group with hooks; it is ignored."
+            yield "expected a group with hooks; ignored."
             return
-    trouble = _trouble(matcher) if isinstance(matcher, str) else "the matcher is no text; its hooks are ignored."
+    trouble = _trouble(matcher) if isinstance(matcher, str) else "the matcher is not text; its hooks are ignored."
     if trouble:
         yield trouble
         return
@@ -125,9 +125,9 @@ def _claude_hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
             case {"type": "command", "command": str(command), **rest} if command.strip():
                 yield Hook(EVENTS[event], command, str(matcher), _seconds(rest.get("timeout")), source)
             case {"type": str(kind)} if kind != "command":
-                yield f"hooks of type {kind[:20]!r} are not known here; it is ignored."
+                yield f"hooks of type {kind[:20]!r} are not supported; ignored."
             case _:
-                yield "a hook without a command; it is ignored."
+                yield "a hook without a command; ignored."
 
 
 def _seconds(value: Any) -> float:
@@ -142,5 +142,5 @@ def _trouble(matcher: str) -> str:
     try:
         re.compile(matcher)
     except (re.error, RecursionError, OverflowError) as error:
-        return f"the matcher {matcher[:60]!r} is no regular expression ({error}); its hooks are ignored."
+        return f"the matcher {matcher[:60]!r} is not a valid regular expression ({error}); its hooks are ignored."
     return ""

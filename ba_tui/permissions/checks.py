@@ -31,8 +31,11 @@ def trust_check(seen: TrustState) -> CheckResult:
     if seen.trouble:
         return CheckResult("trust", "warn", printable(seen.trouble), "The folder can't be trusted until then.")
     if seen.state == "trusted":
-        return CheckResult("trust", "ok", f"{root} is trusted with " + (brought or "nothing of its own"))
+        return CheckResult("trust", "ok", f"{root} is trusted; it brings {brought or 'nothing that runs'}")
     if seen.state == "changed":
         fix = "ba trust shows the change; see ba guide trust."
-        return CheckResult("trust", "warn", f"{root} was trusted; what it runs has changed", fix)
-    return CheckResult("trust", "ok", f"{root} is not trusted yet" + (f"; off: {brought}" if brought else ""))
+        return CheckResult("trust", "warn", f"what {root} runs has changed since you trusted it", fix)
+    if not brought:
+        return CheckResult("trust", "ok", f"{root} brings nothing that runs, so nothing is off")
+    fix = "ba trust; see ba guide trust."
+    return CheckResult("trust", "warn", f"{root} is not trusted, so these are off: {brought}", fix)

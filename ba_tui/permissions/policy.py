@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Mode
+from ba_tui.core.events import PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
 from ba_tui.core.text.rule_words import split_rules
@@ -125,10 +125,21 @@ class Policy:
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
             return Deny(f"Denied by the rule {named(rule)}.{secret_named(rule, subject, self.workspace)}", rule.text)
+        if request.agent == PERSON:
+            return self._persons_own(subject, request.cwd)
         if reason := self._forbidden(request, subject):
             return Deny(reason)
         verdict = self._judged(request, subject)
         return verdict if subject.effect in request.ceiling.effects else as_reader(verdict)
+
+    def _persons_own(self, subject: Subject, cwd: Path) -> Judgement:
+        """What happens with a command that the person typed: nothing is asked, and only a rule forbids it."""
+        if subject.tool not in SHELL_TOOLS or subject.command is None:
+            return Allow()
+        if outer := self._leaving(subject):
+            self._hits[outer] += 1
+            return Allow(outer.text, OUTSIDE)
+        return Allow("", judging().hold(subject, self._allows(subject), self._stored(subject, cwd)).approved)
 
     def _judged(self, request: JudgedCall, subject: Subject) -> Judgement:
         """What rules, mode and answers say of a call that nothing forbids."""

@@ -175,7 +175,7 @@ class ModelCatalog:
         near = difflib.get_close_matches(_plain(given), self._names(), 2, 0.5)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
         return UsageError(
-            f"There is no model {given!r}.", f"{meant}Any other is named with its provider: openai/MODEL."
+            f"There is no model {given!r}.", f"{meant}Name any other model with its provider: openai/MODEL."
         )
 
 

@@ -108,6 +108,6 @@ async def learn(access: ProviderAccess, info: ModelInfo) -> Sequence[Notice]:
 def _notices(info: ModelInfo, server: ModelServer, listed: Listed) -> list[Notice]:
     notices = [Notice(line, "warning") for line in listed.problems]
     if not info.known:
-        text = f"{server.host} does not say how large the window of {info.id} is. ba counts on {info.window:,} tokens."
+        text = f"{server.host} does not say how large the window of {info.id} is. ba assumes {info.window:,} tokens."
         notices.append(Notice(text, "warning", SET_WINDOW.replace("NAME", info.name)))
     return notices

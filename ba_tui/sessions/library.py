@@ -243,14 +243,15 @@ class SessionLibrary:
     def request(self, id: str, number: int, *, response: bool = False) -> bytes:
         return (response_body if response else request_body)(self._root / self._key(id), number)
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
-        from ba_tui.sessions.exports.transcripts import exporter  # noqa: PLC0415 - for exports alone
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
+        from ba_tui.sessions.exports.transcripts import SaidToModels, exporter  # noqa: PLC0415 - for exports alone
 
         write = exporter(format, self._redact, with_secrets=with_secrets)
         key = self._key(id)
         info = self._info(key)
         journal = self._peek(key, info)
-        return write(info, journal.entries() if format == "jsonl" else journal)
+        events = journal.entries() if format == "jsonl" else journal
+        return write(info, SaidToModels(events) if for_model else events)
 
     def _peek(self, key: str, info: SessionInfo) -> JournalFile:
         return JournalFile.peek(self._root / key, running=bool(info.locked_by))

@@ -6,12 +6,13 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.events import Event
-from ba_tui.core.tool import Guard, Tool
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import ReadOnlyFolder
@@ -28,23 +29,26 @@ from ba_tui.skills.active import joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.own_shell import own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import skill_tools
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
+from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
+from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
-from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked, unhooked
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
 if TYPE_CHECKING:
@@ -123,6 +127,10 @@ class GuardedTools:
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
             present_plan_tool(definitions["present_plan"], self.plan_mode),
         )
+        gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
+        shell = next(tool for tool in tools if tool.name == "shell")
+        delivery = Delivery(scope.results, scope.fullness, settings.secrets)
+        self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
 
@@ -134,14 +142,14 @@ class GuardedTools:
         shared = Shared(
             Memory(workspace.resolve),
             self.health,
-            Delivery(scope.results, scope.fullness, settings.secrets),
+            delivery,
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
             runner.review.settle,
             policy.mode_changes.settled,
         )
         judge = within_skill(policy.judge, skills.limits)
-        guard = pipeline(place, judge, policy.remember, shared, hook_guard(hooks))
+        guard = pipeline(place, judge, policy.remember, shared, hook_guards(hooks))
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, process.shell.inherited(), limits.for_seconds())
@@ -167,10 +175,10 @@ class GuardedTools:
         await asyncio.to_thread(self.registry.close)
 
 
-def hook_guard(along: HookTurns | None) -> Guard:
-    """The guard that fires the hooks on tools."""
+def hook_guards(along: HookTurns | None) -> HookGuards:
+    """The guards that fire the hooks on tools."""
     if along is None:
-        return unhooked
+        return UNHOOKED
     from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415 - most people have no hooks
 
     return hooking(along.hooks)

@@ -126,6 +126,15 @@ async def test_every_fifth_round_goal_and_open_todos_are_said_again() -> None:
     assert not reminders(await collect(talk.say("sixth")), "todo list")
 
 
+async def test_rounds_that_were_taken_back_do_not_count() -> None:
+    script = Script(*(says(f"Answer {number}.") for number in range(4)))
+    talk = conversation(script, journal=Memory(with_todos(Todo("1", "read on"))), interceptors=(Refocus(5),))
+    assert reminders(await collect(talk.say("fifth")), "todo list")
+    await talk.past.rewind(5, "conversation")
+    assert reminders(await collect(talk.say("the fifth again")), "todo list")
+    assert not reminders(await collect(talk.say("sixth")), "todo list")
+
+
 async def test_the_goal_is_said_again_when_only_notes_hold_it() -> None:
     goal = "Port   the ledger:\n\t- keep the order\n"
     events = with_todos(Todo("1", "read part 4", "in_progress"))

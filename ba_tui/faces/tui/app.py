@@ -9,7 +9,7 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +21,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from ba_tui.faces.tui.screens.opening import OpeningScreen
-from ba_tui.faces.tui.terminal import call_for
+from ba_tui.faces.tui.terminal import TerminalInput, call_for
 from ba_tui.faces.tui.themed import ThemedApp
 from ba_tui.faces.tui.themes import read_themes
 from ba_tui.faces.tui.widgets.composer import Composer
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.clipboard import CopyToClipboard
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
+    from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
 
 
 def _palette() -> type[Provider]:
@@ -155,7 +156,8 @@ class BaApp(ThemedApp[None]):
     def on_window_title(self, event: WindowTitle) -> None:
         if event.alert and self.app_focus:
             return
-        how = (event.alert and self.chat and self.chat.session.notify) or "off"
+        services = self.chat.session.services if self.chat else None
+        how = services.notify if event.alert and services else "off"
         if how == "bell":
             self.bell()
         self._to_terminal(f"\x1b]2;{event.words}\x07{call_for(event.words, how) if how != 'bell' else ''}")
@@ -200,6 +202,18 @@ class BaApp(ThemedApp[None]):
             self.chat.composer.popup.move(-1)
         else:
             super().action_command_palette()
+
+    def _on_prompt_input_paste_wanted(self) -> None:
+        from ba_tui.faces.tui.acts.pasting import paste  # noqa: PLC0415 - not before the first paint
+
+        if self.chat:
+            chat, text = self.chat, str(self.clipboard)
+            self.run_worker(partial(paste, chat, text, self._ask_clipboard), group="paste", exit_on_error=False)
+
+    async def _ask_clipboard(self) -> Sequence[ClipboardPart]:
+        """What the terminal sends of its clipboard."""
+        driver = self._driver
+        return await driver.clipboard() if isinstance(driver, TerminalInput) else ()
 
     def _on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         event.stop()

@@ -51,13 +51,19 @@ def find(name: str, rows: Iterable[SlashCommand]) -> SlashCommand | None:
 def parse(text: str, cwd: Path, rows: Iterable[SlashCommand]) -> tuple[str, str] | None:
     """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
     stripped = text.strip()
+    if text.startswith("!"):
+        return "shell", text[1:].strip()
+    if text.startswith("# ") and "\n" not in stripped:
+        return "remember", text
     if stripped in PLAIN_EXITS:
         return "exit", ""
     if not stripped.startswith("/") or stripped.startswith("//"):
         return None
     name, argument = (*stripped[1:].split(None, 1), "", "")[:2]
     command = find(name, rows)
-    if "/" in name or not name or (command is None and _is_path(cwd, name)):
+    # With a space before it, what is no command is sent as it is.
+    unknown = command is None and (not text.startswith("/") or _is_path(cwd, name))
+    if "/" in name or not name or unknown:
         return None
     if "\n" in stripped[: len(name) + 2] and not (command and command.origin):
         # What ba's own commands take is one line; this is a prompt that begins with a slash.

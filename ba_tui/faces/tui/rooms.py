@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ba_tui.faces.tui import panes, suggesting
-from ba_tui.faces.tui.acts import compacting, editor, guide, inventory, rewind, sessions, settings, trust, view
+from ba_tui.faces.tui.acts import (
+    compacting,
+    editor,
+    guide,
+    inventory,
+    own_shell,
+    rewind,
+    sessions,
+    settings,
+    trust,
+    view,
+)
 from ba_tui.faces.tui.acts.port import Act, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
@@ -25,6 +36,7 @@ ROOMS: Sequence[Room] = (
     inventory.TOOLS,
     inventory.SKILLS,
     inventory.SHELLS,
+    own_shell.SHELL,
     settings.THEMES,
     settings.SETUP,
     view.PANELS,

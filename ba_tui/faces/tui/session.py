@@ -37,7 +37,9 @@ class OpenSession:
         self.services: Services | None = None
         self.conversation: Conversation | None = None
         self.started = False
-        """True once the session holds a turn."""
+        """True once the session holds a turn, or a command of the person's own."""
+        self.ran = False
+        """Whether it holds such a command."""
         self.refused: set[Path] = set()
         """Folders that the person would not trust in this run."""
         self.reads_only = False
@@ -65,11 +67,6 @@ class OpenSession:
         """What is unusual about it, in a word each."""
         unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only)}
         return [word for word, holds in unusual.items() if holds]
-
-    @property
-    def notify(self) -> str:
-        """How a person who looks elsewhere is called."""
-        return self.services.notify if self.services else "bell"
 
     @property
     def live(self) -> tuple[Services, Conversation]:
@@ -123,7 +120,7 @@ class OpenSession:
         mode, model = self.mode, old.model
         new = await asyncio.to_thread(work)
         await old.close()
-        self.conversation, self.started = new, id is not None
+        self.conversation, self.started, self.ran = new, id is not None, False
         self._mode = self._model = None
         if id is None:
             new.permissions.set_mode(mode)
@@ -178,17 +175,27 @@ class OpenSession:
 
     def say(self, prompt: str) -> Turn:
         """Raises UsageError, or StorageError when the choices before it can't be written."""
+        turn = self._chosen().say(prompt)
+        self.started = True
+        return turn
+
+    def run(self, command: str, *, private: bool) -> Turn:
+        """A command of the person's own. Raises as ``say`` does."""
+        turn = self._chosen().shell.run(command, private=private)
+        self.started = self.ran = True
+        return turn
+
+    def _chosen(self) -> Conversation:
+        """The conversation, with what the person chose before its first prompt."""
         _, conversation = self.live
         if self._model:
             conversation.use_model(self._model)
         if self._mode:
             conversation.set_mode(self._mode)
         self._mode = self._model = None
-        turn = conversation.say(prompt)
-        self.started = True
-        return turn
+        return conversation
 
     def taken_back(self) -> None:
         """The prompt was refused: a session that would have begun with it has not."""
         if self.conversation:
-            self.started = bool(self.conversation.transcript.messages)
+            self.started = self.ran or bool(self.conversation.transcript.messages)

@@ -29,6 +29,21 @@ async def paced(turn: Turn) -> AsyncIterator[Event]:
             await asyncio.sleep(REST)
 
 
+class RunningTurns:
+    """The turn, and commands of the person's own beside it, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._turns: list[Turn] = []
+
+    def add(self, turn: Turn) -> None:
+        self._turns = [each for each in self._turns if not each.ended]
+        self._turns.append(turn)
+
+    @property
+    def newest(self) -> Turn | None:
+        return next((each for each in reversed(self._turns) if not each.ended), None)
+
+
 class Turns:
     """``follow`` is called with each new turn, ``refused`` with a prompt that could not be sent, and why."""
 
@@ -42,10 +57,11 @@ class Turns:
         self._follow = follow
         self._refused = refused
         self.current: Turn | None = None
+        self.running = RunningTurns()
         self.waiting: deque[str] = deque()
         self.paused = False
-        self.ready = False
-        """False until the session is there; what is sent before waits."""
+        self.opened = asyncio.Event()
+        """Set once the session is there; what is sent before waits."""
         self._restored = False
         """Whether prompts of an earlier run wait for the person to send something."""
         self._sent = ""
@@ -53,6 +69,11 @@ class Turns:
         """Why the model can't be asked yet."""
         self.alone: Callable[[str], bool] = lambda _: False
         """Whether a prompt needs a turn of its own, and so can't steer another."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the session is there."""
+        return self.opened.is_set()
 
     @property
     def busy(self) -> bool:
@@ -120,6 +141,7 @@ class Turns:
             self._refused(text, error)
             return
         self._sent = text
+        self.running.add(self.current)
         self._follow(self.current)
 
     def go_on(self) -> bool:
@@ -134,6 +156,7 @@ class Turns:
         """Follow work beside the turns; what is sent meanwhile waits for its end."""
         self._sent = ""
         self.current = turn
+        self.running.add(turn)
         self._follow(turn)
 
     def over(self, event: TurnEnded) -> None:
@@ -150,11 +173,11 @@ class Turns:
         self.send_next()
 
     def cancel(self) -> bool:
-        """Interrupt the turn; False when none runs."""
-        if self.busy and self.current:
-            self.current.cancel()
-            return True
-        return False
+        """Interrupt what began last: the turn, or a command of the person's own. False when nothing runs."""
+        newest = self.running.newest
+        if newest:
+            newest.cancel()
+        return newest is not None
 
 
 class Presses:

@@ -48,7 +48,7 @@ class HookSetting(SettingsGroup):
 
     command: Annotated[str, MinLen(1)] = field(metadata=about("A shell command; it reads JSON on standard input."))
     type: Literal["command"] = field(default="command", metadata=about("Always command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
+    timeout: Seconds = field(default=60, metadata=about("Timeout in seconds."))
 
 
 @frozen
@@ -56,11 +56,11 @@ class HookGroup(SettingsGroup):
     """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
 
     matcher: str = field(
-        default="", metadata=about("Tools: names with | between, or a regular expression; all if empty.")
+        default="", metadata=about("Tools it applies to: names separated by |, or a regular expression; empty for all.")
     )
     hooks: tuple[HookSetting, ...] = field(default=(), metadata=about("The commands."))
-    command: str = field(default="", metadata=about("The one command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
+    command: str = field(default="", metadata=about("The command to run."))
+    timeout: Seconds = field(default=60, metadata=about("Timeout in seconds."))
 
     def __post_init__(self) -> None:
         if not self.command.strip() and not self.hooks:
@@ -68,4 +68,4 @@ class HookGroup(SettingsGroup):
         try:
             re.compile("" if self.matcher == "*" else self.matcher)
         except (re.error, RecursionError, OverflowError):
-            raise ValueError(f"expected a regular expression under matcher: {self.matcher[:40]!r} is none") from None
+            raise ValueError("expected a valid regular expression as matcher") from None

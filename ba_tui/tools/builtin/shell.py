@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.events import PERSON
 from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
@@ -34,6 +35,8 @@ MAX_COMMAND_BYTES = 100_000
 """Bytes of a command; beyond, systems refuse to start a program."""
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
+OWN_SECONDS = 7 * 86_400.0
+"""How long a command of the person's own may run: they see it and can stop it."""
 OUTPUT_CHARS = 29_000
 
 _KEYS = regex(
@@ -108,7 +111,8 @@ def shell_tool(
         script: str = args["command"]
         check(script, "command")
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
-        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
+        own = call.branch.name == PERSON
+        seconds = OWN_SECONDS if own else min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
         try:
             if args.get("background"):
                 make = partial(shell.program, folder=folder)
@@ -149,6 +153,11 @@ def start_folder(workspace: Workspace, kept: str | None) -> Path:
         if kept and _enterable(folder := workspace.named(kept)) and workspace.contains(folder.resolve()):
             return folder
     return workspace.root
+
+
+def started_in(workspace: Workspace, call: Call) -> Path:
+    """The folder that a command of ``call`` starts in."""
+    return start_folder(workspace, call.branch.transcript.cwd)
 
 
 def check(text: str, what: str) -> None:

@@ -159,7 +159,7 @@ class _Runs:
         try:
             await asyncio.to_thread(self._skills.allowed.note, script, now)
         except BaError as error:
-            call.branch.emit(Notice(f"You will be asked about {script.shown} again: {error}", "warning", error.hint))
+            call.branch.emit(Notice(f"ba will ask about {script.shown} again: {error}", "warning", error.hint))
 
     def _states(self, script: SkillScript) -> tuple[str, str, str]:
         """What the script is now, was when it last ran, and was when a person was asked; empty for never."""

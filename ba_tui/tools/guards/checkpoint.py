@@ -87,7 +87,7 @@ class Checkpointing:
                 wait = OFTEN
                 far = f": {watch.done:,} of {watch.total:,}" if watch.total else ""
                 # Not of the call's own output, which the model is given when the call is interrupted.
-                call.branch.emit(ToolProgress(call.id, f"Keeping the files before the first change{far}\n"))
+                call.branch.emit(ToolProgress(call.id, f"Saving the files before the first change{far}\n"))
             return work.result()
         except asyncio.CancelledError:
             watch.stop()

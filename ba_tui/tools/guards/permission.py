@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import Judged, Notice, args_hash
+from ba_tui.core.events import PERSON, Judged, Notice, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
@@ -131,6 +131,8 @@ def _by_policy(verdict: GuardVerdict, tool: Tool, args: Mapping[str, Any], call:
     by: DecidedFor = "rule" if verdict.by else "mode"
     if isinstance(verdict, Ask) and call.concerns:
         by = "hook"
+    if call.branch.name == PERSON and by == "mode":
+        by = "person"
     profile = verdict.profile.name if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE else ""
     return Judged(call.id, tool.name, cast("DecidedBy", name), by, verdict.by, said, args_hash(args), profile)
 

@@ -213,7 +213,7 @@ class Shelf:
     def request(self, id: str, number: int, *, response: bool = False) -> bytes:
         raise UsageError(f"Session {id} has no saved requests.")
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
         yield f"{format} of {id} with {len(self.journals[id].events)} events\n"
 
 
@@ -317,9 +317,14 @@ class Names:
         Suggestion("skill", "pdf", "pdf", "Reads and fills PDF files."),
     )
     weights: dict[str, Weight] = field(default_factory=dict)
+    kept: list[bytes] = field(default_factory=list[bytes])
 
     async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
         return [each for each in self.found if query.casefold() in each.label.casefold()]
+
+    async def keep(self, picture: bytes) -> str:
+        self.kept.append(picture)
+        return f"attachments/image-{len(self.kept)}.png"
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         return [weight for name, weight in self.weights.items() if name in text]

@@ -104,7 +104,7 @@ async def test_what_can_t_be_had_is_said_and_nothing_is_left(kit: Kit) -> None:
     kit.equip(CommandRunner(None, lambda asked: Deny("Denied by the rule @execute.")))
     assert "which may not be installed: Denied by the rule @execute." in (await kit.run("x.py")).text
     kit.write("requirements.txt", "-r ../../other.txt\n")
-    assert "leads out of the skill's folder" in (await kit.run("x.py")).text
+    assert "points outside the skill's folder" in (await kit.run("x.py")).text
 
 
 async def test_cancelling_ends_the_installer_and_removes_what_is_half_made(kit: Kit, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
     handle = os.open(needy.environments.folder / f"{needed.key}.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     task = asyncio.create_task(needy.run("x.py"))
-    await until_printed(needy.harness, "Waiting: another ba installs the same packages.")
+    await until_printed(needy.harness, "Waiting: another ba is installing the same packages.")
     place = needy.environments.place(needed)
     (place / "bin").mkdir(parents=True)
     stand_in = place / "bin" / "python"

@@ -32,7 +32,7 @@ async def begin(chat: Actions) -> bool:
     if start.prompt:
         chat.turns.waiting.appendleft(start.prompt)
     writing.bring_back(chat, *left)
-    chat.turns.ready = True
+    chat.turns.opened.set()
     await chat.check_setup()
     if start.resume == "pick":
         chat.call_command("resume")

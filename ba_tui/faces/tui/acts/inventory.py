@@ -48,7 +48,7 @@ def background(chat: Actions, _: str) -> None:
 def detach(chat: Actions) -> bool:
     """Move the newest command that a call waits for to the background; False when there is none."""
     conversation = chat.session.conversation
-    jobs = conversation.inventory.jobs if conversation and chat.turns.busy else None
+    jobs = conversation.inventory.jobs if conversation and chat.turns.running.newest else None
     if jobs is None:
         return False
     for record in reversed(chat.transcript.records):

@@ -45,8 +45,7 @@ def _page(display: ScriptCall, _split: bool) -> Sequence[Build]:
 
 
 def _preview(display: ScriptCall, space: PreviewSpace) -> Rows:
-    text = "
-".join(row[0].text for row in _given(display, colours=False))
+    text = "\n".join(row[0].text for row in _given(display, colours=False))
     return first_lines(text, space, plain_lines(space, space.palette.text))
 
 

@@ -165,7 +165,7 @@ class ChatScreen(Screen[None]):
             window = 0
         folder = paintable(short_folder(conversation.cwd, user_home()), newlines=False)
         folder += "".join(f" · {mark}" for mark in self.session.marks)
-        self.composer.prompt.say_read_only(self.session.read_only)
+        self.composer.say_read_only(self.session.read_only)
         self.status.show(mode=self.session.mode, model=conversation.model, window=window, folder=folder)
         if self.main_area.start_page:
             self.main_area.start_page.show(model=conversation.model)

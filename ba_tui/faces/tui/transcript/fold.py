@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.events import (
+    PERSON,
     Answered,
     Asked,
     Compressed,
@@ -64,6 +65,8 @@ class Records:
         self.changed = 0
         self._calls: dict[str, int] = {}
         self._asked: dict[str, str] = {}
+        self._persons: set[str] = set()
+        """Commands of the person's own that run: the end of a turn is not theirs."""
         self._drafts: list[int] = []
         self._pieces: list[str] = []
         self._began: float | None = None
@@ -82,6 +85,8 @@ class Records:
 
     def apply(self, event: Event) -> None:
         """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
+        if event.agent == PERSON:
+            self._own(event)
         if event.agent != "main":
             return
         match event:
@@ -90,8 +95,7 @@ class Records:
             case ThinkingDelta(text=text):
                 self._draft(Thought, text)
             case ToolProgress(call_id=call_id, text=text):
-                if (row := self._row(call_id)) is not None:
-                    self._change(call_id, replace(row, tail=(row.tail + text)[-TAIL:]))
+                self._report(call_id, text)
             case ToolInputDelta():
                 self._announce(event)
             case MessageDone(message=message):
@@ -117,6 +121,28 @@ class Records:
             case _:
                 pass
 
+    def _own(self, event: Event) -> None:
+        """A command that the person runs beside the turns."""
+        match event:
+            case ToolStarted(call=call, target=target, at=at):
+                self._persons.add(call.id)
+                name = "!! private" if call.input.get("private") else "! shared"
+                row = ToolRow(call.id, name, target, "running", call.input, at, own=True)
+                self._calls[call.id] = self._add(row)
+            case ToolProgress(call_id=call_id, text=text):
+                self._report(call_id, text)
+            case ToolFinished(call_id=call_id):
+                self._persons.discard(call_id)
+                self._tool(event)
+            case Notice(text=text, level=level, hint=hint):
+                self._add(NoticeRecord(text, level, hint))
+            case _:
+                pass
+
+    def _report(self, call_id: str, text: str) -> None:
+        if (row := self._row(call_id)) is not None:
+            self._change(call_id, replace(row, tail=(row.tail + text)[-TAIL:]))
+
     def settle(self) -> None:
         """Put the pieces of a streaming answer together; afterwards ``items`` is all there is."""
         if self._pieces and self._drafts:
@@ -138,11 +164,12 @@ class Records:
             item = self.items[index]
             if not isinstance(item, ProseRecord) or not item.text.strip():
                 self._remove(index)
-        for call_id in list(self._calls):
+        kept = {id: at for id, at in self._calls.items() if id in self._persons}
+        for call_id in set(self._calls) - set(kept):
             row = self._row(call_id)
             if row is not None and row.state in OPEN:
                 self._change(call_id, replace(row, state="cancelled", summary=INTERRUPTED, tail=""))
-        self._calls.clear()
+        self._calls = kept
         self._asked.clear()
         for index in self._drafts:
             item = self.items[index]
@@ -150,6 +177,11 @@ class Records:
                 self.items[index] = replace(item, open=False)
                 self.touched.add(index)
         self._drafts.clear()
+
+    def end(self) -> None:
+        """The file ends here: the person's own commands do not run any more either."""
+        self._persons.clear()
+        self.interrupt()
 
     def take_changes(self) -> tuple[int, set[int]]:
         """From which place on everything is new, and which places before it changed; then starts counting anew."""
@@ -310,7 +342,9 @@ class Records:
         """Turns that were taken back go, those that were brought back come again."""
         self.interrupt()
         if event.turns is not None:
-            self.changed = min(self.changed, self._course.back(self.items, event.turns))
+            cut = self._course.back(self.items, event.turns)
+            self.changed = min(self.changed, cut)
+            self._calls = {id: at for id, at in self._calls.items() if at < cut}
         what = "The files were rewound" if event.turns is None else "Rewound to here"
         files = ", files included" if event.files and event.turns is not None else ""
         self._add(NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again."))
@@ -321,7 +355,7 @@ def fold(events: Iterable[Event]) -> list[Record]:
     records = Records()
     for event in events:
         records.apply(event)
-    records.interrupt()
+    records.end()
     return records.items
 
 

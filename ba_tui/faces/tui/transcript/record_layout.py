@@ -38,7 +38,7 @@ class RecordLayout:
     def __init__(self, record: Record, gap: int, width: int) -> None:
         self.record = record
         self.gap = gap
-        self.expanded = False
+        self.expanded = isinstance(record, ToolRow) and record.own
         self.blocks: list[PaintedBlock] | None = None
         self.heights: Heights | None = None
         self.rough = _guess(record, width)

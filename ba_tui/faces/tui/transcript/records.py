@@ -51,7 +51,8 @@ class Thought:
 
 @frozen
 class ToolRow:
-    """One call. ``tail`` is what it reported while running, ``note`` who or what denied it, and why."""
+    """One call. ``tail`` is what it reported while running, ``note`` who or what denied it, and why. ``own``: the
+    person made it, to see what comes of it."""
 
     call_id: str
     name: str
@@ -66,6 +67,7 @@ class ToolRow:
     refused: bool = False
     """The person denied it."""
     result: ToolResult | None = None
+    own: bool = False
 
 
 @frozen

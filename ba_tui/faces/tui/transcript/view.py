@@ -128,7 +128,7 @@ class TranscriptView(Browsing, can_focus=True):
             cut -= 1
         for event in events[cut:]:
             self._records.apply(event)
-        self._records.interrupt()
+        self._records.end()
         self.flush()
         if cut:
             self.prepend(events[:cut])

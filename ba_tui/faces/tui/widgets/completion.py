@@ -19,7 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.lines import clipped
 
 ROWS = 8
-Kind = Literal["command", "argument", "mention", "history"]
+Kind = Literal["command", "argument", "mention", "history", "path"]
 _ARGUMENT = regex(r"/[\w-]+ +(\S*)$")
 _AT = regex(r"(?<![A-Za-z0-9_@/.:\\-])@(\"[^\"]*|[^\s\"@]*)$")
 

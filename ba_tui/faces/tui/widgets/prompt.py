@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
 from textual import events
@@ -18,7 +17,7 @@ from textual.document._document import EditResult, Location
 from textual.message import Message
 from textual.timer import Timer
 
-from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture
+from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture, takes_pictures
 from ba_tui.faces.tui.widgets.text_fields import ClusterArea
 
 PLACEHOLDER = "Ask, or describe a task. / for commands, @ for files, ? for help"
@@ -31,7 +30,6 @@ BURST_GAP = 0.001
 BURST_LENGTH = 3
 BURST_END = 0.03
 LARGE = 100_000
-PLACEHOLDER = "Ask, or describe a task. / for commands, @ for files, ? for help"
 
 
 class PromptInput(ClusterArea, inherit_bindings=False):
@@ -61,7 +59,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         Binding("ctrl+u,super+backspace", "delete_to_start_of_line", "Delete to start of line", show=False),
         Binding("ctrl+k", "delete_to_end_of_line_or_delete_line", "Delete to end of line", show=False),
         Binding("ctrl+x,super+x", "cut", "Cut", show=False),
-        Binding("ctrl+v", "paste", "Paste", show=False),
+        Binding("ctrl+v,alt+v", "paste", "Paste a picture or text", show=False),
         Binding("ctrl+underscore,super+z", "undo", "Undo", show=False),
         Binding("alt+underscore,super+y", "redo", "Redo", show=False),
         Binding("f4", "unfold", "Unfold pastes", show=False),
@@ -84,6 +82,9 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         """Up on the first line, or down on the last."""
 
         direction: Literal[-1, 1]
+
+    class PasteWanted(Message):
+        """The clipboard should come in: its picture, or else what was copied in ba."""
 
     class HelpWanted(Message):
         """``?`` on empty input."""
@@ -228,12 +229,6 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         self.notify_style_update()
         self.refresh()
 
-    def say_read_only(self, owner: str) -> None:
-        """Say that ``owner`` writes the session, and the way on; empty where it can be written here."""
-        words = f"Read-only: open in {owner}. Press Enter to continue in a copy." if owner else PLACEHOLDER
-        if words != self.placeholder:
-            self.placeholder = words
-
     def submit(self) -> None:
         """Post what stands here and empty the input at once, so that a key right after it opens the next prompt."""
         text = self.value
@@ -283,13 +278,23 @@ class PromptInput(ClusterArea, inherit_bindings=False):
     async def _take_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        await self.insert_paste(event.text)
+        if event.text:
+            await self.insert_paste(event.text)
+        else:
+            # So terminals paste a clipboard without text: it may hold a picture.
+            self.action_paste()
+
+    def insert_picture(self, name: str) -> None:
+        """Put a chip for the picture ``name``, a path that can be mentioned, at the cursor."""
+        self._replace_via_keyboard(f"{self.pastes.picture(name)} ", *self.selection)
+        self._restart_blink()
 
     async def insert_paste(self, text: str) -> None:
         """Insert foreign text at the cursor: cleaned, and folded when it is long. A picture becomes a mention."""
-        picture = "" if self.text.startswith(("/", "!")) else dropped_picture(text)
+        picture = dropped_picture(text) if takes_pictures(self.text) else ""
         if picture and await asyncio.to_thread(os.path.isfile, picture):
-            text = f'@"{picture}" ' if " " in picture else f"@{picture} "
+            self.insert_picture(picture)
+            return
         text = await asyncio.to_thread(cleaned, text) if len(text) > LARGE else cleaned(text)
         if text:
             self._replace_via_keyboard(self.pastes.fold(text), *self.selection)
@@ -300,8 +305,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             self.action_cursor_left()
 
     def action_paste(self) -> None:
-        clipboard = str(self.app.clipboard)  # pyright: ignore[reportUnknownMemberType] - App is generic
-        self.run_worker(partial(self.insert_paste, clipboard), exit_on_error=False)
+        self.post_message(self.PasteWanted())
 
     def action_unfold(self) -> None:
         """Show folded pastes in full, as far as that stays workable."""

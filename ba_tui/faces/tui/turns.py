@@ -82,17 +82,16 @@ class Turns:
     @property
     def unsent(self) -> list[str]:
         """All prompts that are in no session yet: the one that is being sent, words that join, and those that wait."""
-        return [*self.opening, *self.joining, *self.waiting]
+        opening, joining = self.sent
+        return [*opening, *joining, *self.waiting]
 
     @property
-    def opening(self) -> list[str]:
-        """The prompt that is sent and has opened no turn yet."""
-        return [self._sent] if self.current and self._sent and not self.current.opened else []
-
-    @property
-    def joining(self) -> list[str]:
-        """Messages to the running turn that the model has not read yet."""
-        return [word.text for word in self.current.inbox if word.origin == "steer"] if self.current else []
+    def sent(self) -> tuple[list[str], list[str]]:
+        """The prompt that has opened no turn yet, and the messages to the running turn that the model has not read."""
+        if self.current is None:
+            return [], []
+        opening = [self._sent] if self._sent and not self.current.opened else []
+        return opening, [word.text for word in self.current.inbox if word.origin == "steer"]
 
     def restore(self, prompts: Sequence[str]) -> None:
         """Queue ``prompts`` of an earlier run; they are held until the person sends something."""
@@ -163,7 +162,7 @@ class Turns:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
         opened = bool(self.current and self.current.opened)
         # Words that joined too late to be heard are still to be sent.
-        self.waiting.extendleft(reversed(self.joining))
+        self.waiting.extendleft(reversed(self.sent[1]))
         self.current = None
         if self._sent and event.error and not opened:
             self._session.taken_back()

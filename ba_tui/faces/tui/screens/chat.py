@@ -243,7 +243,7 @@ class ChatScreen(Screen[None]):
         self.status.show(queue=len(self.turns.waiting), paused=self.turns.paused)
         self.composer.waiting = bool(self.turns.waiting)
         self.composer.keep(self.turns.unsent)
-        self.transcript.show_sent(self.turns.opening, self.turns.joining)
+        self.transcript.show_sent(*self.turns.sent)
 
     def _on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
         event.stop()

@@ -126,7 +126,7 @@ async def test_the_inspector_opens_beside_or_over_the_conversation(planned: Worl
 async def test_the_inspector_without_a_call_says_so(world: World) -> None:
     async with running(world) as hand:
         await hand.press("ctrl+o")
-        await hand.until(lambda: any("no tool call" in text for text in hand.said()))
+        await hand.until(lambda: any("No tool was called yet" in text for text in hand.said()))
 
 
 async def test_a_question_is_answered_by_key_and_the_focus_comes_back(planned: World) -> None:
@@ -226,7 +226,7 @@ async def test_the_conversation_is_read_from_the_input_and_sending_leads_back_to
         sign = hand.chat.query_one("#sign")
         bright = sign.styles.color
         await hand.press("tab")
-        await hand.until(lambda: view.has_focus and "↑ ↓ choose" in hand.hint)
+        await hand.until(lambda: view.has_focus and "↑ ↓ select" in hand.hint)
         assert sign.styles.color != bright
         await hand.press("home")
         await hand.until(lambda: view.scroll_y == 0)

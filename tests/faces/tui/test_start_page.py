@@ -35,9 +35,8 @@ async def test_it_offers_folder_model_sessions_and_prompts(world: World) -> None
     world.shelf.put("aaaa1111", "Fix the totals", told("totals"))
     async with running(world) as hand:
         text = await offered(hand)
-        for part in (str(world.cwd)[-20:], "demo/tour", "1  Fix the totals", "2  What does @sales.csv show?"):
+        for part in ("…/app", "demo/tour", "1  Fix the totals", "2  What does @sales.csv show?"):
             assert part in text
-        assert not hand.chat.transcript.display
 
 
 async def test_a_number_and_enter_continue_a_session(world: World) -> None:
@@ -63,7 +62,6 @@ async def test_a_prompt_that_begins_with_a_number_is_a_prompt(world: World) -> N
         await hand.until(lambda: "Done." in hand.said())
         assert "1 file is wrong" in hand.said()
         assert not shown(hand)
-        assert hand.chat.transcript.display
         await hand.send("1")
         await hand.idle()
         assert "1" in hand.said(), "without the page a number is a prompt as well"

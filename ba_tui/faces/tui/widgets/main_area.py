@@ -105,7 +105,6 @@ class MainArea(Vertical):
 
         if self.start_page is None:
             self.start_page = StartPage()
-            self._conversation.display = False
             await self.query_one("#centre").mount(self.start_page)
         self.start_page.show(**choices)
 
@@ -118,7 +117,6 @@ class MainArea(Vertical):
         if self.start_page is not None:
             self.start_page.remove()
             self.start_page = None
-            self._conversation.display = True
 
     async def inspect(self, value: Inspected) -> None:
         """Show ``value`` beside the conversation."""

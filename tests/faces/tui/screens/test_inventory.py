@@ -113,7 +113,7 @@ async def test_shells_are_counted_listed_shown_and_ended(world: World) -> None:
         await hand.press("escape")
         await shown(hand, ShellList)
         await hand.press("x")
-        assert "x again ends bg-1" in keys(hand)
+        assert "x again to stop bg-1" in keys(hand)
         assert jobs.jobs["bg-1"].state == "running"
         await hand.press("x")
         await hand.until(lambda: "bg-1 was ended." in keys(hand))
@@ -142,7 +142,7 @@ async def test_ctrl_b_moves_the_running_command_or_the_cursor(world: World) -> N
         )
         await hand.press("ctrl+b")
         assert world.job_shelf.detached == ["c1"]
-        assert "goes on in the background" in hand.hint
+        assert "Moved to the background" in hand.hint
         world.job_shelf.waits = False
         await hand.type("ab")
         await hand.press("ctrl+b")

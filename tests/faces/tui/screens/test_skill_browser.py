@@ -95,7 +95,7 @@ async def test_the_list_says_how_every_skill_stands_and_its_keys_act(world: Worl
 async def test_a_page_reads_from_its_top_on_a_small_screen(world: World, skilled: Skilled) -> None:
     async with running(world, size=(40, 10)) as hand:
         await open_page(hand, "pdf")
-        assert "State    On: the model may start" in shown(hand)
+        assert "State    On: you or the model" in shown(hand)
         await hand.until(lambda: hand.app.screen.query_one(MarkdownPage).records)
         await hand.press("end")
         await hand.until(lambda: "1 │ 2" in shown(hand).replace("  ", " "))

@@ -17,7 +17,8 @@ from ba_tui.faces.tui.transcript.printed import printed_lines
 def _preview(display: CommandText, space: PreviewSpace) -> Rows:
     """The last lines of the output: they say why it failed. The end of JSON says nothing, so of that the first."""
     command = Rows()
-    if space.unfolded:
+    # A short command stands whole in the row above.
+    if space.unfolded and ("\n" in display.command or len(display.command) > space.width // 2):
         above = space._replace(limit=space.limit // 3)
         command = first_lines(f"$ {display.command}", above, plain_lines(above, space.palette.text))
     rest = space._replace(limit=space.limit - len(command))

@@ -30,6 +30,7 @@ from ba_tui.core.turn import Branch, Listener
 from ba_tui.observe.calls import CallLog, soon
 from ba_tui.observe.metrics import Metrics
 from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.small_model import SmallModel
 from ba_tui.providers.tokens.calibration import RATIOS, Calibration
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
@@ -39,6 +40,9 @@ from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.prompts import PromptSources, SessionPrompts
 from ba_tui.tools.session import SessionScope
+
+SMALL_TOKENS = 2_000
+"""Tokens of an answer of the small model: some models think before they write."""
 
 
 def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Conversation:
@@ -73,7 +77,8 @@ class Session:
         seen = Modalities(model.sees_pictures, model.reads_documents)
         full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
         scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen)
-        self._tools = tools = SessionTools(start, scope)
+        self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
+        self._tools = tools = SessionTools(start, scope, self._small.ask)
         guarded, registry, policy = tools.guarded, tools.registry, tools.policy
 
         # The main agent.
@@ -145,5 +150,6 @@ class Session:
     async def close(self) -> None:
         await self._main.window.close()
         await self._tools.close()
+        await self._small.close()
         await asyncio.to_thread(self._calibration.save)
         await asyncio.to_thread(self._requests.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
 from ba_tui.core.events import Notice
-from ba_tui.hooks.found import SessionFacts, found_hooks
+from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
@@ -22,7 +22,7 @@ from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings
 class SessionTools:
     """Made once for a session; all its agents share it."""
 
-    def __init__(self, start: Startup, scope: SessionScope) -> None:
+    def __init__(self, start: Startup, scope: SessionScope, ask: AskModel) -> None:
         settings, where, root = start.settings, start.where, project_root(scope.cwd)
         self.ingress = ingress_for(where, root, settings.secrets)
         catalog, choices = start.skills(self.ingress)
@@ -43,7 +43,7 @@ class SessionTools:
         policy.grant(GrantedRules(self.skills.granted, "an active skill"))
 
         facts = SessionFacts(scope.id, scope.file, scope.cwd, root, start.shell.inherited(), lambda: policy.mode)
-        self.hooks = hooks_along(hooks, facts, self.ingress.clean)
+        self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
         process = ToolSettings(settings, where, start.shell)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry

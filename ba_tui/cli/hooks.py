@@ -31,7 +31,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
     Events and matchers may have ba's names or Claude Code's (pre_tool or PreToolUse, shell or Bash). A hook reads
     Claude Code's JSON on standard input; tool_name in it is ba's, and file_path stands beside path.
     """
-    from ba_tui.hooks.config import CLAUDE_FILES  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.hooks.claude_files import CLAUDE_FILES  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.hooks.found import found_hooks  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 

@@ -20,6 +20,8 @@ from ba_tui.hooks.found import AskModel, SessionFacts
 from ba_tui.hooks.process import TROUBLES, HookCommand, run_command
 from ba_tui.settings import HOOK_EVENTS
 
+LATE_SECONDS = 1.0
+"""Seconds that hooks in the background have when a session is closed."""
 _MODES = {"accept-edits": "acceptEdits", "bypass": "bypassPermissions"}
 
 
@@ -127,14 +129,18 @@ class Hooks:
         return combined(late)
 
     async def close(self) -> None:
-        """End the hooks that still run in the background."""
-        for task in self._running:
+        """Give the hooks that run in the background a moment, then end them."""
+        if not self._running:
+            return
+        _, late = await asyncio.wait(self._running, timeout=LATE_SECONDS)
+        for task in late:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*late, return_exceptions=True)
 
     def _start(self, run: Coroutine[Any, Any, HookAnswer]) -> None:
         async def kept() -> None:
-            self._late.append(replace(await run, decision="", rewritten=None, stop=None))
+            answer = await run
+            self._late.append(replace(answer, decision="", rewritten=None, stop=None))
 
         task = asyncio.get_running_loop().create_task(kept())
         self._running.add(task)

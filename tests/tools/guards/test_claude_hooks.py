@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -201,11 +200,11 @@ async def test_a_hook_may_run_once_or_in_the_background(harness: Harness) -> Non
     late = 'echo \'{"decision": "block", "systemMessage": "built"}\''
     guarded = Guarded(harness, "shell", claude_hook(late, "Bash", background=True))
     assert (await guarded.run(command="a")).text == "done", "what it decides comes too late"
-    while not (verdict := guarded.hooks.later()).notices:
-        await asyncio.sleep(0)
+    assert not guarded.hooks.later().notices
+    await guarded.hooks.close()
+    verdict = guarded.hooks.later()
     assert [notice.text.endswith(": built") for notice in verdict.notices] == [True]
     assert verdict.decision == ""
-    await guarded.hooks.close()
 
 
 async def test_a_hook_with_arguments_needs_no_shell(harness: Harness) -> None:

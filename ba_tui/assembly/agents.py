@@ -16,6 +16,7 @@ from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.prompt_size import PromptSize
 from ba_tui.context.reminders import NearlyFull, Refocus
+from ba_tui.context.touched import NestedInstructions
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.events import MAIN
@@ -41,10 +42,12 @@ from ba_tui.tools.visible import Joining, Visible
 
 @frozen
 class SessionLine:
-    """What all agents of a session share beside its tools: instructions to be said again, notices that wait, what was
-    spent, all events so far, how far token estimates are off, and where their requests are kept."""
+    """What all agents of a session share beside its tools: instructions to be said again, those for files that are
+    touched, notices that wait, what was spent, all events so far, how far token estimates are off, and where their
+    requests are kept."""
 
     notes: PromptNotes
+    nested: NestedInstructions
     notices: PendingNotices
     spending: Spending
     history: ReadHistory
@@ -133,6 +136,8 @@ class AgentBuilder:
             line.notices if parts.main else None,
             # Files that the prompt mentions stand right behind it.
             attaching,
+            # What is to be followed for the files that the last calls were about.
+            line.nested if parts.main else None,
             # No request goes out beyond the limits of the session, or of the agent: nothing after this is worth doing.
             BudgetLimits(line.spending, parts.model.info, settings.max_cost, settings.max_tokens),
             BudgetLimit(budget) if budget else None,

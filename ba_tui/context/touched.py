@@ -53,18 +53,17 @@ class NestedInstructions:
         self._touched = touched
         self._tool = tool
         self._read = read
-        self._due = False
 
     async def before(self, branch: Branch) -> None:
-        if not self._due:
+        messages = branch.transcript.messages
+        calls = next((message.calls for message in reversed(messages[-2:]) if message.role == "assistant"), ())
+        tools = [(tool, call.input) for call in calls if (tool := self._tool(call.name))]
+        # A list, as each of them is to be added.
+        if not any([self._touched.add(path) for tool, given in tools for path in tool.paths(given)]):
             return
-        self._due = False
-        note = await asyncio.to_thread(lambda: said(self._read(), branch.transcript.messages))
+        note = await asyncio.to_thread(lambda: said(self._read(), messages))
         if note:
             branch.emit(Steered(note))
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        for call in reply.calls:
-            if tool := self._tool(call.name):
-                for path in tool.paths(call.input):
-                    self._due = self._touched.add(path) or self._due
+        """An answer without calls touches nothing."""

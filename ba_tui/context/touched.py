@@ -58,8 +58,8 @@ class NestedInstructions:
         messages = branch.transcript.messages
         calls = next((message.calls for message in reversed(messages[-2:]) if message.role == "assistant"), ())
         tools = [(tool, call.input) for call in calls if (tool := self._tool(call.name))]
-        # A list, as each of them is to be added.
-        if not any([self._touched.add(path) for tool, given in tools for path in tool.paths(given)]):
+        new = [path for tool, given in tools for path in tool.paths(given) if self._touched.add(path)]
+        if not new:
             return
         note = await asyncio.to_thread(lambda: said(self._read(), messages))
         if note:

@@ -35,6 +35,7 @@ from ba_tui.tools.builtin.images import pixels
 from ba_tui.tools.builtin.recall import NAME as RECALL
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.todos import UnfinishedTodos
+from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.selection import SelectedTools
 from ba_tui.tools.visible import Joining, Visible
@@ -89,7 +90,9 @@ class AgentBuilder:
         in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)
         # Skills of the person's own take no room from the tools of a first request.
         counted = spec.prompt.replace(notes.catalogue, notes.own_catalogue).strip()
-        visible = Visible(tools.registry, tools.search, system=counted, for_subagent=not main)
+        skills = notes.search if notes.listed.shortened and main else None
+        search = Search(tools.search, skills)
+        visible = Visible(tools.registry, search, system=counted, for_subagent=not main)
         chosen: Toolset = visible if main else SelectedTools(visible, spec.tools, spec.ceiling)
 
         def recalling() -> Sequence[Tool]:

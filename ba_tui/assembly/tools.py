@@ -16,6 +16,7 @@ from ba_tui.resources import project_root
 from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
+from ba_tui.skills.recent import RecentSkills
 from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings
 
 
@@ -36,7 +37,12 @@ class SessionTools:
         self.policy = policy = self.permissions.policy
 
         context = SkillContext(
-            scope.id, scope.cwd, self.permissions.confirms, start.access.missing, lambda: scope.transcript.skills
+            scope.id,
+            scope.cwd,
+            self.permissions.confirms,
+            start.access.missing,
+            lambda: scope.transcript.skills,
+            RecentSkills(where.state / "recent_skills.json"),
         )
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.skill_notes = SkillNotes(self.skills)

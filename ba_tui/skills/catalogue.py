@@ -11,7 +11,7 @@ from ba_tui.ingress import Owner
 from ba_tui.skills.active import ActiveSkills
 from ba_tui.skills.catalog import Skill
 
-OWN_BYTES = 3_800
+OWN_BYTES = 3_200
 """Bytes for the skills that do not ship with ba: with them a first request stays below 16 KB."""
 WHOLE_CHARS = 400
 """Characters of a description that counts as whole."""

@@ -56,7 +56,7 @@ class Program:
 
     def here(self, *args: str) -> subprocess.CompletedProcess[str]:
         """The same without a process: for what depends on the words alone. It is many times faster."""
-        out, err = io.StringIO(), io.StringIO()
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
         with (
             pytest.MonkeyPatch.context() as patch,
             redirect_stdout(out),
@@ -68,7 +68,8 @@ class Program:
             for name, value in self.environment.items():
                 patch.setenv(name, value)
             code = run(args)
-        return subprocess.CompletedProcess(args, code, out.getvalue(), err.getvalue())
+        printed = (stream.buffer.getvalue().decode() for stream in (out, err))
+        return subprocess.CompletedProcess(args, code, *printed)
 
     def json(self, *args: str) -> Any:
         return json.loads(self.here(*args).stdout)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer
@@ -106,7 +107,7 @@ async def test_the_context_tells_system_tools_and_window(folder: Path):
     parts = {part.label: part.tokens for part in services(folder).library.create().context()}
     assert parts["System prompt"] > 200
     assert parts["Tools"] > 500
-    assert parts["Kept for the answer"] > 0
+    assert parts["Reserved for reply"] > 0
 
 
 async def test_a_system_prompt_of_the_persons_own(folder: Path):
@@ -323,7 +324,45 @@ async def test_what_of_context_files_was_not_read_is_told_once(tmp_path: Path, m
         await talk.close()
     told = [(event.text, event.hint) for event in events if isinstance(event, Notice)]
     assert told == [
-        ("AGENTS.md was cut at 32,000 characters.", "Models don't see the rest: shorten it."),
-        ("AGENTS.md: @.env was not read: it holds secrets.", "Models don't see it."),
+        ("AGENTS.md was cut at 32,000 characters.", "The model can't see the rest: shorten the file."),
+        ("AGENTS.md: @.env was not read: it holds secrets.", "The model can't see it."),
     ]
     assert not any(b"in a file of secrets" in request.body for request in server.requests)
+
+
+PLANNING = """
+steps:
+  - calls: [{tool: write_file, args: {path: report.md, content: "too soon"}}]
+  - calls: [{tool: present_plan, args: {plan: "1. Write report.md"}}]
+  - calls: [{tool: write_file, args: {path: report.md, content: "in time"}}]
+  - say: Written.
+"""
+
+
+async def test_plan_mode_ends_with_a_question_and_the_answer_s_mode(folder: Path):
+    (folder / "a.yaml").write_text(PLANNING)
+    talk = services(folder, permission_mode="plan").library.create()
+    turn = talk.say("plan a report")
+    async for event in turn:
+        if isinstance(event, Asked):
+            assert event.question.kind == "plan"
+            assert not (folder / "report.md").exists()
+            assert turn.answer(event.ask_id, Reply("session"))
+    assert (folder / "report.md").read_text() == "in time"
+    assert talk.permissions.mode == "accept-edits"
+    await talk.close()
+    library = connect({}, folder).library
+    again = library.open(library.sessions()[0].id)
+    await again.history()
+    assert again.permissions.mode == "accept-edits"
+    await again.close()
+
+
+async def test_an_unattended_plan_is_an_answer(folder: Path):
+    (folder / "a.yaml").write_text("steps: [{say: '1. Read\\n2. Write'}]")
+    given = {"model": f"scripted:{folder}/a.yaml", "permission_mode": "plan"}
+    talk = connect(given, folder, strict=True).library.create()
+    events = await collect(talk.say("plan it"))
+    assert not [event for event in events if isinstance(event, Asked)]
+    assert any("Nobody can be asked" in message.text for message in talk.transcript.messages)
+    await talk.close()

@@ -62,7 +62,7 @@ def test_what_is_listed_is_reached_and_all_else_asks(tmp_path: Path, mode: Mode)
 def test_an_unusual_port_always_asks(tmp_path: Path) -> None:
     asked = verdict(policy(tmp_path), "https://pypi.org:8443/")
     assert isinstance(asked, Ask)
-    assert (asked.rule, asked.reason) == (None, "Port 8443 is not one of the web's.")
+    assert (asked.rule, asked.reason) == (None, "Port 8443 is not a web port (80 or 443).")
 
 
 def test_a_rule_that_denies_wins(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
+from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
@@ -137,6 +138,8 @@ class AgentBuilder:
             CutAnswers(),
             # The person reads what start-up found before anything else of the turn.
             line.notices if parts.main else None,
+            # What the person's own commands printed stands behind the prompt that they belong to.
+            SharedCommands() if parts.main else None,
             # Files that the prompt mentions stand right behind it.
             attaching,
             # What is to be followed for the files that the last calls were about.
@@ -156,6 +159,8 @@ class AgentBuilder:
             UnfinishedTodos(),
             TextCalls(parts.tools.visible),
             tools.hooks,
+            # A plan ends the turn with a question to the person.
+            tools.guarded.plan_mode if parts.main else None,
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),
             NearlyFull(window.gauge, compression.trigger, automatic=compression.enabled),

@@ -9,37 +9,34 @@ from pathlib import Path
 from ba_tui.assembly.session import conversation
 from ba_tui.assembly.start import StartOptions, Startup, trust_for
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.core.conversation import Services
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import Notice, SideRequest
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import project_root
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.sessions.upkeep import upkeep
+from ba_tui.sessions.upkeep import tidy, upkeep
 from ba_tui.tools.session import SessionScope
 
 
-def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False, ours: bool = False) -> Services:
+def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> Services:
     """Everything a face needs, for ``cwd``. ``strict`` is for runs that nobody attends: wrong settings are an error,
     and in a folder that is not trusted the mode and the rules that the person gave decide, not reads only.
-    ``ours``: the folder was made by ba, so nobody need be asked about it.
 
     Raises:
         UsageError: a flag is wrong, or, when strict, a settings file is. StorageError: the person's folders are closed.
     """
-    asks = not strict and not ours
-    start = Startup(cwd, StartOptions(flags, strict, asks), conversation)
+    start = Startup(cwd, StartOptions(flags, strict), conversation)
     trust, settings = trust_for(start.where, cwd), start.settings
     wrong = [Notice(text, "warning") for text in start.rule_problems]
     notices = [*(problem.notice for problem in start.loaded.warnings), *start.catalog_notices, *wrong]
-    if not ours:
-        notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
+    notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
     models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
     return Services(
         start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
-        clean_up, trust if asks else None, settings.notify,
+        clean_up, partial(tidy, start.where), None if strict else trust, settings.notify,
     )  # fmt: skip
 
 

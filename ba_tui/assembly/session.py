@@ -55,6 +55,8 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     transcript = Transcript()
     made = Conversation(named, journal, Session(start, named, journal, transcript), transcript)
     settings = start.settings
+    if made.read_only:
+        return made
     if info.model and start.given("model") and settings.model != info.model:
         made.use_model(settings.model)
     if info.model and start.given("permission_mode") and settings.permission_mode in made.permissions.modes():
@@ -122,6 +124,7 @@ class Session:
             guarded.checkpoints,
             prompts.mentions,
             prompts.commands,
+            guarded.own_shell,
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -28,7 +28,7 @@ from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, project_root, user_home
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.library import SessionLibrary
+from ba_tui.sessions.library import LibraryHabits, SessionLibrary
 from ba_tui.settings import load_settings
 from ba_tui.skills.catalog import SkillCatalog, skill_roots
 from ba_tui.skills.config import SkillChoices, read_choices
@@ -37,12 +37,11 @@ from ba_tui.tools.builtin.shell import Shell
 
 @frozen
 class StartOptions:
-    """``flags`` win over settings. ``strict``: nobody attends, so what is wrong is an error. ``asks``: in a folder that
-    is not trusted the person is asked, and until they answer conversations only read."""
+    """``flags`` win over settings. ``strict``: nobody attends, so what is wrong is an error. Else the person is asked
+    in a folder that is not trusted, and until they answer conversations only read."""
 
     flags: Mapping[str, object]
     strict: bool = True
-    asks: bool = False
 
 
 class Startup:
@@ -55,7 +54,7 @@ class Startup:
     def __init__(
         self, cwd: Path, options: StartOptions, make: Callable[[Startup, SessionInfo, JournalFile], Conversation]
     ):
-        self.cwd, self.strict, self.asks = cwd, options.strict, options.asks
+        self.cwd, self.strict = cwd, options.strict
         self.where: Places = open_places()
         root = project_root(cwd)
         trusted = self.trusts(root)
@@ -77,7 +76,8 @@ class Startup:
         counting = [rule for rule in self.rules if trusted or rule.layer != "project"]
         if options.strict and (wrong := problems_of(counting, approvals)):
             raise UsageError(wrong[0])
-        self.library = SessionLibrary(self.where.sessions, cwd, folder_slug, partial(make, self), redact)
+        habits = LibraryHabits(redact, attended=not options.strict)
+        self.library = SessionLibrary(self.where.sessions, cwd, folder_slug, partial(make, self), habits)
         self._skills: dict[Ingress, SkillCatalog] = {}
 
     def given(self, key: str) -> bool:

@@ -32,7 +32,7 @@ class SessionTools:
         lent = [ReadOnlyFolder(name, folder) for name, folder in readable_folders(catalog, choices)]
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
-        untrusted = start.asks and not start.trusts(root)
+        untrusted = not start.strict and not start.trusts(root)
         self.permissions = SessionPermissions(settings, where, workspace, start.rules, untrusted=untrusted)
         self.policy = policy = self.permissions.policy
 
@@ -50,7 +50,7 @@ class SessionTools:
 
         facts = SessionFacts(scope.id, scope.file, scope.cwd, root, start.shell.inherited(), lambda: policy.mode)
         self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
-        process = ToolSettings(settings, where, start.shell)
+        process = ToolSettings(settings, where, start.shell, attended=not start.strict)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)

@@ -24,6 +24,7 @@ Examples:
   ba -c                                  go on where you left off
   git diff | ba -p "review this"         print one answer
   ba -p --output-format json "…"         the same for scripts
+  ba guide                               learn how to do things
 
 \b
 Exit codes:

@@ -32,7 +32,7 @@ def audit(  # noqa: PLR0913 - typer reads one parameter a flag
     session: Annotated[
         str | None, typer.Argument(metavar="SESSION", help="Only this one: an id, a part of it, or words.")
     ] = None,
-    everywhere: Annotated[bool, typer.Option("--all", help="Of all folders, not of this one only.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Sessions of all folders.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, oldest first.")] = False,
     tool: Annotated[str | None, typer.Option(metavar="NAME", help="Only calls of this tool.")] = None,
     denied: Annotated[bool, typer.Option("--denied", help="Only what was denied.")] = False,
@@ -62,7 +62,7 @@ def audit(  # noqa: PLR0913 - typer reads one parameter a flag
         say(problem)
     if found.damaged:
         lines = "1 damaged line was" if found.damaged == 1 else f"{found.damaged} damaged lines were"
-        say(f"{lines} left out; the files are as they were.")
+        say(f"{lines} left out; the files were not changed.")
     return 0
 
 
@@ -100,13 +100,15 @@ def _since(text: str) -> float:
     try:
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
-        raise UsageError(f"--since: {text!r} is no time.", "Such as 2026-11-21, 2026-11-21T14:00, 12h or 7d.") from None
+        raise UsageError(
+            f"--since: {text!r} is not a time.", "Such as 2026-11-21, 2026-11-21T14:00, 12h or 7d."
+        ) from None
 
 
 def _table(decisions: Sequence[AuditEntry]) -> None:
     """Columns in which everything is the same are left out, and the hash where there is no room for it."""
     if not decisions:
-        sys.stderr.write("No decisions. See those of all folders with --all.\n")
+        sys.stderr.write("No decisions. Use --all for all folders.\n")
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     columns: dict[str, Sequence[str]] = {

@@ -19,13 +19,14 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         bool, typer.Option("--print", "-p", help="Print one answer and exit; stdin joins the prompt.")
     ] = False,
     output_format: Annotated[Format | None, typer.Option(help="What -p prints.")] = None,
-    continue_: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with this folder's newest session.")
-    ] = False,
+    continue_: Annotated[bool, typer.Option("--continue", "-c", help="Continue this folder's newest session.")] = False,
     resume: Annotated[
-        str | None, typer.Option("--resume", "-r", metavar="[ID|TEXT]", help="Go on with a session; bare: pick one.")
+        str | None, typer.Option("--resume", "-r", metavar="[ID|TEXT]", help="Resume a session (no ID: choose).")
     ] = None,
-    fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy; the session itself stays as it is.")] = False,
+    fork: Annotated[
+        bool, typer.Option("--fork", help="Continue in a copy; the session itself stays as it is.")
+    ] = False,
+    all_: Annotated[bool, typer.Option("--all", help="With -c or -r: sessions of ba -p as well.")] = False,
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The model to ask.")
     ] = None,
@@ -35,13 +36,13 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     reasoning_model: Annotated[
         str | None, typer.Option(metavar="PROVIDER/MODEL", help="The model that answers in plan mode.")
     ] = None,
-    effort: Annotated[Effort | None, typer.Option(help="How hard the model should think.")] = None,
+    effort: Annotated[Effort | None, typer.Option(help="How much effort the model spends.")] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, max=WARMEST, metavar="0-2", help="How freely the model answers.")
+        float | None, typer.Option(min=0, max=WARMEST, metavar="0-2", help="Sampling temperature of the model.")
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
     yes_bypass_as_root: Annotated[
-        bool, typer.Option("--yes-bypass-as-root", help="Take mode bypass as root, outside a container.")
+        bool, typer.Option("--yes-bypass-as-root", help="Allow bypass mode as root, outside a container.")
     ] = False,
     allow: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
@@ -58,7 +59,8 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         float | None, typer.Option(min=COST, metavar="USD", help="Stop once the session has cost this much.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=TOKENS, metavar="N", help="Stop once it has used so many tokens, in and out.")
+        int | None,
+        typer.Option(min=TOKENS, metavar="N", help="Stop once the session has used this many tokens, in and out."),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=TIMEOUT, metavar="SECONDS", help="With -p: stop after this long.")
@@ -68,7 +70,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Trust this folder with what it brings now; without, -p leaves that out.")
+        bool,
+        typer.Option(
+            "--trust", help="Trust this folder's current tools, hooks and settings; without it, -p ignores them."
+        ),
     ] = False,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
@@ -83,6 +88,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             continue_=continue_,
             resume=resume,
             fork=fork,
+            all_=all_,
             model=model,
             small_model=small_model,
             reasoning_model=reasoning_model,

@@ -18,6 +18,7 @@ class CliCommand:
 COMMANDS = {
     "chat": CliCommand("chat", "chat", hidden=True),
     "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
+    "guide": CliCommand("guide", "guide"),
     "run": CliCommand("run", "run"),
     "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
     "config": CliCommand("config", help="Show, check and change settings."),

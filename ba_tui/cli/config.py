@@ -99,7 +99,7 @@ def set_(
     print_line(f"{key} is set in {file}")
     source = load(None).sources.get(key, "")
     if source and str(file) not in source:
-        say(f"It has no effect here, because {source} comes before it.")
+        say(f"It has no effect here: {source} overrides it.")
     return 0
 
 

@@ -1,30 +1,168 @@
-"""``ba demo``: the guided tour in a temporary copy of the sample data."""
+"""``ba demo``: the guided tour. Each chapter runs in a scratch folder with sample data, and with a home of its own.
+
+What a chapter says and does stands in ``config/demo``: ``tour.yaml`` lists the chapters, ``scripts`` holds them.
+"""
 
 from __future__ import annotations
 
+import difflib
+import fcntl
+import os
 import shutil
+import sys
 import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ba_tui.cli.launch import open_app
+from ba_tui.cli.launch import no_screen, open_app
+from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
-from ba_tui.resources import bundled
+from ba_tui.core.values import frozen
+from ba_tui.providers.marked_yaml import YamlNode, read_yaml
+from ba_tui.providers.script_files import read_script
+from ba_tui.resources import Places, bundled, first_theme, places
+
+PREFIX = "ba-demo-"
+MAKING = 60.0
+"""Seconds after which a scratch folder is complete."""
+NEXT = "The demo has removed its files. For your own work, go to a folder of yours and type ba."
+
+
+@frozen
+class Chapter:
+    """``prompt`` begins it; ``shown`` says in a line what it shows."""
+
+    name: str
+    title: str
+    shown: str
+    prompt: str
 
 
 def demo(
+    chapter: Annotated[str, typer.Argument(metavar="[CHAPTER]", help="Start this chapter, without the list.")] = "",
+    list_chapters: Annotated[bool, typer.Option("--list", help="Print the chapters.")] = False,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
 ) -> int:
-    folder = tour_folder()
-    start = Start("Show me around.", theme=theme or "", color=not no_color)
-    return open_app({"model": "demo"}, start, folder, ours=True)
+    """Take the guided tour: a scripted model, real tools, sample data in a scratch folder. It needs no key."""
+    chapters = read_chapters()
+    if list_chapters:
+        _print(chapters)
+        return 0
+    chosen = _named(chapter, chapters) if chapter else None
+    if why := no_screen():
+        raise UsageError(f"The demo can't be shown here. {why}", "ba demo --list prints its chapters.")
+    theme = theme or first_theme(places())
+    colour = not no_color and not os.environ.get("NO_COLOR")
+    clear_left_over()
+    if chosen:
+        code = _play(chosen, theme, color=colour)
+        following = _after(chosen, chapters)
+        sys.stdout.write(f"The next chapter: ba demo {following.name}\n" if following else "")
+        sys.stdout.write(f"{NEXT}\n")
+        return code
+    at: Chapter | None = chapters[0]
+    while at and (picked := _pick(chapters, at, theme, color=colour)):
+        if code := _play(picked, theme, color=colour):
+            return code
+        at = _after(picked, chapters) or chapters[0]
+    sys.stdout.write(f"{NEXT}\n")
+    return 0
 
 
-def tour_folder() -> Path:
-    """A fresh copy of the sample data; the system's own clean-up takes it away some day."""
-    folder = Path(tempfile.mkdtemp(prefix="ba-demo-")) / "sales"
-    shutil.copytree(bundled("config") / "demo" / "data", folder)
-    return folder
+def read_chapters() -> Sequence[Chapter]:
+    """All chapters in their order."""
+    top = read_yaml(bundled("config") / "demo" / "tour.yaml")
+    return [_chapter(node) for node in top.mapping(("chapters",))["chapters"].sequence()] if top else []
+
+
+def _chapter(node: YamlNode) -> Chapter:
+    found = node.mapping(("name", "title", "shown", "prompt"))
+    return Chapter(**{key: value.text() for key, value in found.items()})
+
+
+def _named(name: str, chapters: Sequence[Chapter]) -> Chapter:
+    """Raises UsageError when there is no such chapter."""
+    names = [chapter.name for chapter in chapters]
+    if name in names:
+        return chapters[names.index(name)]
+    if name.isdecimal() and 0 < int(name) <= len(chapters):
+        return chapters[int(name) - 1]
+    near = difflib.get_close_matches(name, names, 1)
+    raise UsageError(
+        f"The demo has no chapter {name!r}.", f"Did you mean {near[0]}?" if near else f"Chapters: {', '.join(names)}."
+    )
+
+
+def _after(chapter: Chapter, chapters: Sequence[Chapter]) -> Chapter | None:
+    return next(iter(chapters[chapters.index(chapter) + 1 :]), None)
+
+
+def _print(chapters: Sequence[Chapter]) -> None:
+    wide = max(len(chapter.name) for chapter in chapters)
+    for chapter in chapters:
+        sys.stdout.write(f"{chapter.name:<{wide}}  {chapter.title}: {chapter.shown}\n")
+
+
+def _pick(chapters: Sequence[Chapter], at: Chapter, theme: str, *, color: bool) -> Chapter | None:
+    from ba_tui.faces.tui.screens.chapters import ChapterList  # noqa: PLC0415 - --list must never load Textual
+
+    rows = [(chapter.name, chapter.title, chapter.shown) for chapter in chapters]
+    picked = ChapterList(rows, at.name, theme, color=color).run()
+    return _named(picked, chapters) if picked else None
+
+
+def _play(chapter: Chapter, theme: str, *, color: bool) -> int:
+    with scratch(places()) as folder:
+        return open_app({"model": f"demo/{chapter.name}"}, start_of(chapter, theme, color=color), folder, trust=True)
+
+
+def start_of(chapter: Chapter, theme: str = "", *, color: bool = True) -> Start:
+    """How the chapter begins, with the prompts that it suggests."""
+    script = read_script(bundled("config") / "demo" / "scripts" / f"{chapter.name}.yaml")
+    suggestions = {step.say: step.next for step in script.steps if step.next}
+    return Start(chapter.prompt, theme=theme, color=color, suggestions=suggestions, kept=False)
+
+
+@contextmanager
+def scratch(own: Places) -> Generator[Path]:
+    """The working folder of a chapter. While it is there, ba's home is a scratch folder beside it: the person's
+    sessions, settings and rules are neither read nor written; only themes are taken over from ``own``."""
+    top = Path(tempfile.mkdtemp(prefix=PREFIX))
+    held = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    before = {name: value for name, value in os.environ.items() if name.startswith("BA_")}
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        shutil.copytree(bundled("config") / "demo" / "home", top / "home")
+        shutil.copytree(bundled("config") / "demo" / "data", top / "sales")
+        with suppress(OSError):
+            shutil.copytree(own.config / "themes", top / "home" / "themes")
+        for name in before:
+            del os.environ[name]
+        os.environ["BA_HOME"] = str(top / "home")
+        yield top / "sales"
+    finally:
+        os.environ.pop("BA_HOME", None)
+        os.environ.update(before)
+        os.close(held)
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def clear_left_over() -> None:
+    """Remove the scratch folders of demos that were killed."""
+    for top in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            held = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                found = os.fstat(held)
+                # One that is being made is not locked yet.
+                if found.st_uid == os.getuid() and found.st_mtime < time.time() - MAKING:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(top, ignore_errors=True)
+            finally:
+                os.close(held)

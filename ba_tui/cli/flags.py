@@ -34,6 +34,7 @@ class ChatFlags:
     continue_: bool = False
     resume: str | None = None
     fork: bool = False
+    all_: bool = False
     model: str | None = None
     small_model: str | None = None
     reasoning_model: str | None = None
@@ -96,6 +97,7 @@ SWITCHES = {
     "-c": "continue_",
     "--continue": "continue_",
     "--fork": "fork",
+    "--all": "all_",
     "--yes-bypass-as-root": "yes_bypass_as_root",
     "--trust": "trust",
     "--no-color": "no_color",

@@ -47,7 +47,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
         say(problem)
     brought = [name for name in (*OURS, *CLAUDE_FILES) if (root / name).is_file()]
     if brought and not Trust(where).trusted(root):
-        say(f"This folder is not trusted, so hooks in {', '.join(brought)} are off. Look at them: ba trust")
+        say(f"This folder is not trusted, so hooks in {', '.join(brought)} are off. Review them: ba trust")
     return 1 if problems else 0
 
 

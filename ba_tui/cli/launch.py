@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 
 if TYPE_CHECKING:
-    from ba_tui.core.conversation import Services
+    from ba_tui.core.services import Services
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
@@ -30,7 +31,9 @@ def start_chat(given: ChatFlags) -> int:
     if missing := [path for path in given.add_dir or () if not path.expanduser().is_dir()]:
         raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
     if given.fork and not (given.continue_ or given.resume):
-        raise UsageError("--fork goes on in a copy of a session, and none is named.", "Add -c, or -r ID.")
+        raise UsageError("--fork copies a session, and none is named.", "Add -c, or -r ID.")
+    if given.all_ and not (given.continue_ or given.resume):
+        raise UsageError("--all says which sessions -c and -r consider.", "Add -c or -r.")
     if given.permission_mode == "bypass":
         from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
 
@@ -38,7 +41,7 @@ def start_chat(given: ChatFlags) -> int:
     # Where the locale says ASCII, Python has taken the bytes of other letters apart.
     words = os.fsencode(" ".join(given.prompt or ())).decode("utf-8", "surrogateescape")
     resume = "last" if given.continue_ else given.resume
-    start = Start(words, resume, given.fork, given.theme or "", not given.no_color)
+    start = Start(words, resume, given.fork, given.theme or "", not given.no_color, all=given.all_)
     if not given.print_:
         return open_app(_settings(given), start, folder, trust=given.trust)
     from ba_tui.cli.printing import print_answer  # noqa: PLC0415 - the app must not pay for it
@@ -75,14 +78,13 @@ def open_app(
     start: Start | None = None,
     cwd: Path | None = None,
     *,
-    ours: bool = False,
     trust: bool = False,
 ) -> int:
     """The full-screen app. What is heavy is connected after its first paint.
 
-    ``ours``: ba itself made ``cwd``. ``trust``: the person trusts it with what it holds now.
+    ``trust``: the person trusts ``cwd`` with what it holds now.
     """
-    if why := _no_screen():
+    if why := no_screen():
         sys.stderr.write(f'ba: {why} Use ba -p "…" to print one answer.\n')
         return 1
     # Twice the usual frames: a key shows at the next one, and nothing is drawn when nothing changes.
@@ -94,7 +96,7 @@ def open_app(
     start = start or Start()
     theme = start.theme or first_theme(places())
     color = start.color and not os.environ.get("NO_COLOR")
-    begin = Start(start.prompt, start.resume, start.fork, theme, color)
+    begin = replace(start, theme=theme, color=color)
 
     untold = [folder] if trust else []
 
@@ -107,7 +109,7 @@ def open_app(
             # Once: a person who takes it back in the app means it. What fails is tried again with the rest.
             trust_folder(untold[0])
             untold.clear()
-        return assemble(flags, folder, ours=ours)
+        return assemble(flags, folder)
 
     # Threads that import or fold must not hold up a key press for longer than this.
     sys.setswitchinterval(0.001)
@@ -116,7 +118,7 @@ def open_app(
     return app.return_code or 0
 
 
-def _no_screen() -> str:
+def no_screen() -> str:
     """Why the app can't be shown here; empty where it can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "Not a terminal."

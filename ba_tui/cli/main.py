@@ -100,7 +100,7 @@ def _broken(error: OSError) -> int:
     if error.errno in FULL and not error.filename:
         return output_failed(error)
     said = f"{error.strerror or error}: {error.filename or ''}".rstrip(": .")
-    cure = "Make room, or write somewhere else." if error.errno in FULL else "Check the path and its rights."
+    cure = "Make room, or write somewhere else." if error.errno in FULL else "Check the path and its permissions."
     return _fail(f"{said}.", cure, code=2)
 
 

@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True)
 
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 VERDICTS: tuple[RuleVerdict, ...] = ("allow", "ask", "deny")
-RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="As if this rule were given. Repeatable.")]
+RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="Check as if this rule were set. Repeatable.")]
 
 
 @app.command("list")
@@ -44,7 +44,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
         widest = max(map(len, texts), default=0)
         for line, text in zip(lines, texts, strict=True):
             hits = f"{line.hits:>5}x" if line.hits else " " * 6
-            waits = "; waits for you: ba permissions add --allow --project" if line.waiting else ""
+            waits = "; not confirmed yet: ba permissions add --allow --project" if line.waiting else ""
             outer = "; runs outside the sandbox" if line.leaves else ""
             print_line(printable(f"{line.verdict:<5}  {text:<{widest}}  {hits}  ({line.source}{outer}{waits})"))
     for problem in policy.problems:
@@ -60,9 +60,9 @@ def _row(line: RuleLine) -> dict[str, Any]:
 
 @app.command()
 def check(  # noqa: PLR0913 - typer reads one parameter a flag
-    command: Annotated[str, typer.Argument(metavar="COMMAND|-", help="What would run; - reads JSON lines.")],
+    command: Annotated[str, typer.Argument(metavar="COMMAND|-", help="The command to check; - reads JSON lines.")],
     tool: Annotated[str, typer.Option(metavar="NAME", help="The tool that would run.")] = "shell",
-    mode: Annotated[Mode | None, typer.Option(help="As if in this mode.")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="Check as if in this mode.")] = None,
     allow: RuleList = None,
     ask: RuleList = None,
     deny: RuleList = None,
@@ -105,9 +105,9 @@ def add(  # noqa: PLR0913 - typer reads one parameter a flag
     """Add a rule of yours. With --project, an allow rule of the project's own that waits for you is confirmed."""
     chosen: list[RuleVerdict] = [name for name, given in zip(VERDICTS, (allow, ask, deny), strict=True) if given]
     if len(chosen) != 1:
-        raise UsageError("Say what the rule does.", "Give one of --allow, --ask and --deny.")
+        raise UsageError("Choose what the rule does.", "Give one of --allow, --ask and --deny.")
     if project and user:
-        raise UsageError("A rule is for this project or for all of them.", "Give one of --project and --user.")
+        raise UsageError("Choose where the rule applies.", "Give one of --project and --user.")
     policy = _policy(folder_of(cwd), (), None)
     line = policy.add(rule, chosen[0], "project" if project else "user")
     print_line(f"{line.verdict} {line.rule}: added to {line.source}")
@@ -128,7 +128,9 @@ def remove(
             policy.remove(line)
             gone.append(f"{file} ({line.verdict})")
     if not gone:
-        raise UsageError(f"There is no rule {rule!r} of yours.", "See ba permissions list; bundled rules stay.")
+        raise UsageError(
+            f"There is no rule {rule!r} of yours.", "See ba permissions list. Built-in rules can't be removed."
+        )
     print_line(f"{rule}: removed from {', '.join(gone)}")
     return 0
 

@@ -33,7 +33,10 @@ def print_answer(flags: Mapping[str, object], start: Start, folder: Path, given:
 async def _print(flags: Mapping[str, object], start: Start, folder: Path, timeout: float | None) -> int:
     services = connect(flags, folder, strict=True)
     printer = Printer(services.output_format, sys.stdout, sys.stderr)
-    code = await speak(services, Start(start.prompt, start.resume, start.fork), printer, timeout)
+    code = await speak(services, Start(start.prompt, start.resume, start.fork, all=True), printer, timeout)
+    if services.tidy:
+        # The answer is out: whoever reads it need not wait for this.
+        services.tidy()
     return output_failed(printer.lost, wanted=True) if printer.lost else code
 
 

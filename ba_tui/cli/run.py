@@ -55,9 +55,11 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
     yes_bypass_as_root: Annotated[
-        bool, typer.Option("--yes-bypass-as-root", help="Take mode bypass as root, outside a container.")
+        bool, typer.Option("--yes-bypass-as-root", help="Allow bypass mode as root.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check it and list its steps; run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check it and list its steps, without running it.")
+    ] = False,
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
 ) -> int:
     """Run a workflow: checked as a whole first, then step by step.
@@ -122,7 +124,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
     near = difflib.get_close_matches(named, flows, 1)
     hint = f"Did you mean {near[0]}?" if near else "Name a .yaml file, or put it into a workflows folder."
     if not trusted and (root / ".ba" / "workflows").is_dir():
-        hint += f" Those of {root} are not trusted as they are now: ba trust."
+        hint += f" Those of {root} have changed or are not trusted: run ba trust."
     raise UsageError(f"There is no workflow {named!r}.", hint)
 
 
@@ -142,7 +144,7 @@ def _given(flow: Flow, params: Sequence[str], file: Path | None) -> dict[str, An
     for text in params:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise UsageError(f"--param {text!r} is no NAME=VALUE.", _takes(flow))
+            raise UsageError(f"--param {text!r} is not NAME=VALUE.", _takes(flow))
         if name in typed:
             raise UsageError(f"--param {name} is given twice.", 'Give a list as JSON: --param \'names=["a", "b"]\'.')
         typed[name] = _value(value, flow.takes.get(name))
@@ -287,7 +289,7 @@ class _Lines:
 def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None:
     for asked in ending.denied:
         cure = f" Allow it with --allow '{asked['rule']}'." if asked["rule"] else ""
-        say(f"Denied, because nobody is here to ask: {asked['question']} {asked['reason']}{cure}")
+        say(f"Denied, because nobody can be asked here: {asked['question']} {asked['reason']}{cure}")
     if ending.error:
         say(ending.error.with_hint)
     output = ending.facts.get("output")

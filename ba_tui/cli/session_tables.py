@@ -29,7 +29,8 @@ def session_table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
     if everywhere:
         table.add_column("Folder", overflow="fold")
     for info in infos:
-        title = (info.title or info.preview or "Untitled") + (f" [open in {info.locked_by}]" if info.locked_by else "")
+        mark = f" [open in {info.locked_by}]" if info.locked_by else " [ba -p]" if info.unattended else ""
+        title = (info.title or info.preview or "Untitled") + mark
         cells = [info.id, title, local_time(info.updated), str(info.turns), price(info.cost)]
         table.add_row(*map(cell, [*cells, *([str(info.cwd)] if everywhere else [])]))
     return table
@@ -77,6 +78,7 @@ def session_record(info: SessionInfo) -> dict[str, Any]:
         "model": info.model,
         "preview": info.preview,
         "locked_by": info.locked_by,
+        "unattended": info.unattended,
     }
 
 

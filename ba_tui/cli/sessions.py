@@ -30,9 +30,9 @@ from ba_tui.cli.session_tables import (
     session_record,
     session_table,
 )
-from ba_tui.core.conversation import Library
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.ports.sessions import SavedRequest, SessionInfo
+from ba_tui.core.services import Library
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.resources import places, save_whole
@@ -49,7 +49,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_sessions(
     ctx: typer.Context,
-    everywhere: Annotated[bool, typer.Option("--all", help="Of all folders, not of this one only.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Sessions of all folders.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List saved sessions, newest first."""
@@ -59,7 +59,7 @@ def list_sessions(
     elif infos:
         Console().print(session_table(infos, everywhere=everywhere))
     else:
-        _say("No sessions." if everywhere else "No sessions in this folder. See those of all folders with --all.")
+        _say("No sessions." if everywhere else "No sessions in this folder. Use --all for all folders.")
 
 
 @app.command()
@@ -98,12 +98,12 @@ def export(
             "--format",
             "-f",
             metavar="md|html|json|jsonl|workflow",
-            help="By default as FILE is named, or Markdown. workflow: the newest turn, to be run again.",
+            help="By default from FILE's name, or Markdown. workflow: the newest turn as a workflow.",
         ),
     ] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
     with_secrets: Annotated[
-        bool, typer.Option("--with-secrets", help="Leave keys and passwords in: for your own eyes only.")
+        bool, typer.Option("--with-secrets", help="Include keys and passwords. Do not share the file.")
     ] = False,
 ) -> None:
     """Write a session for people (Markdown, HTML) or programs. Recognised keys and passwords are left out."""
@@ -124,7 +124,9 @@ def export(
         try:
             save_whole(output, pieces)
         except StorageError as error:
-            raise StorageError(str(error), "Check the folder's rights and free space, or name another file.") from error
+            raise StorageError(
+                str(error), "Check the folder's permissions and free space, or name another file."
+            ) from error
     _say(f"Wrote {output}.")
 
 
@@ -132,8 +134,10 @@ def export(
 def request(
     ctx: typer.Context,
     id: Id,
-    number: Annotated[int | None, typer.Argument(metavar="N", help="Which request; without it all are listed.")] = None,
-    response: Annotated[bool, typer.Option("--response", help="What came back, in its place.")] = False,
+    number: Annotated[
+        int | None, typer.Argument(metavar="N", help="Number of the request; without it, list all.")
+    ] = None,
+    response: Annotated[bool, typer.Option("--response", help="Print the response instead.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the requests that a session sent to models, or print one exactly as sent.
@@ -162,7 +166,7 @@ def _list_requests(found: Sequence[SavedRequest], *, as_json: bool) -> None:
 @app.command()
 def search(
     ctx: typer.Context,
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All of them must be there, in any order.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="All words must occur, in any order.")],
     here: Annotated[bool, typer.Option("--here", help="In sessions of this folder only.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Show at most N.")] = 50,
     as_json: AsJson = False,
@@ -180,7 +184,7 @@ def search(
         if info.found:
             console.print(Text(f"  {one_line(info.found, max(20, console.width - 2))}"))
     if not found:
-        _say("No session holds all of these words.")
+        _say("No session contains all of these words.")
     elif len(found) > limit:
         _say(f"{len(found) - limit} more: --limit {len(found)} shows them all.")
 
@@ -191,8 +195,8 @@ def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Transcripts, one session each.")],
     as_json: AsJson = False,
 ) -> None:
-    """Take in transcripts of Claude Code (~/.claude/projects) and Codex (~/.codex/sessions), what opencode export writes,
-    ba's own jsonl exports, and lists of tool results."""
+    """Take in transcripts of Claude Code (~/.claude/projects) and Codex (~/.codex/sessions), what `opencode export`
+    writes, ba's own jsonl exports, and lists of tool results."""
     library = _library(ctx)
     taken: list[dict[str, Any]] = []
     trouble: list[tuple[Path, BaError]] = []
@@ -215,20 +219,22 @@ def import_files(
     if trouble:
         for _, error in trouble:
             _say(error.with_hint)
-        raise UsageError(f"{len(trouble)} of {len(files)} files were not imported.", "Why stands above.")
+        raise UsageError(f"{len(trouble)} of {len(files)} files were not imported.", "See above for the reasons.")
 
 
 @app.command()
 def prune(
     ctx: typer.Context,
-    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="Not used for so long: 30d, 6m.")] = "",
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="AGE", help="Not used for this long: 30d, 6m.")
+    ] = "",
     keep: Annotated[int | None, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Delete old sessions of all folders for good; never one that is open. The ids of what went are printed."""
     if not older_than and keep is None:
-        raise UsageError("Nothing says which sessions are old.", "Add --older-than 30d, or --keep 100, or both.")
+        raise UsageError("Say which sessions are old.", "Add --older-than 30d, or --keep 100, or both.")
     library = _library(ctx)
     rule = RetentionRule(seconds(older_than) if older_than else None, keep)
     going = doomed(library.sessions(everywhere=True), rule, time.time())
@@ -241,7 +247,7 @@ def prune(
         return 0
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"Deleting {count(len(going), 'session')} needs a yes.", "Add --yes.")
+            raise UsageError(f"Deleting {count(len(going), 'session')} needs --yes here.", "Add --yes.")
         if not typer.confirm(f"Delete {count(len(going), 'session')} for good?", err=True):
             _say("Kept.")
             return 0
@@ -286,7 +292,7 @@ def delete(
             _say(str(error))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"Deleting {found} needs a yes.", "Add --yes.")
+            raise UsageError(f"Deleting {found} needs --yes here.", "Add --yes.")
         if not typer.confirm(f"Delete {said}?", err=True):
             _say("Kept.")
             return
@@ -306,14 +312,14 @@ def fork(
     with _named():
         copied = _library(ctx).fork(id, upto)
     sys.stdout.write(f"{copied.id}\n")
-    _say(f"Go on in it with: ba --resume {copied.id}")
+    _say(f"Continue in it: ba --resume {copied.id}")
 
 
 @app.command()
 def diff(
     ctx: typer.Context,
     id: Id,
-    stat: Annotated[bool, typer.Option("--stat", help="A line a file, without the changes.")] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="One line per file, without the changes.")] = False,
 ) -> None:
     """Print what changed in files since a session began, as a patch."""
     from ba_tui.cli.config import load  # noqa: PLC0415 - --help must not wait for it
@@ -322,7 +328,7 @@ def diff(
     info = _one(_library(ctx), id)
     patch = session_patch(places(), info, load(info.cwd).settings.checkpoints.max_file_mb, stat=stat)
     if not patch:
-        _say("This session changed no files, or they are again as they were.")
+        _say("This session changed no files, or the changes were undone.")
     elif sys.stdout.isatty():
         sys.stdout.write(paintable(patch.decode("utf-8", "replace")))
     else:

@@ -52,7 +52,7 @@ def list_(json_: Json = False, cwd: Cwd = None) -> int:
             row = f"{skill.id:<{widest}}  {_state(skill, choices):<8}  {skill.source:<7}  {skill.tokens:>6,}"
             print_line(printable(f"{row}  {one_line(skill.head.trouble or skill.head.description, BRIEF)}"))
         if not found:
-            sys.stderr.write("No skills. Begin one: ba skills new NAME\n")
+            sys.stderr.write("No skills. Create one: ba skills new NAME\n")
     for problem in choices.problems:
         say(str(problem))
     if note := untrusted(root):
@@ -112,9 +112,13 @@ def validate(
 @app.command()
 def install(  # noqa: PLR0913 - typer reads one parameter a flag
     source: Annotated[str, typer.Argument(metavar="PATH-OR-GIT-URL", help="A folder, or a git repository.")],
-    only: Annotated[list[str] | None, typer.Option("--skill", metavar="NAME", help="Of several, this one.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--skill", metavar="NAME", help="Install this one of several.")
+    ] = None,
     project: Project = False,
-    force: Annotated[bool, typer.Option("--force", help="Also over one that is there, or against the rules.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing skill, or install an invalid one.")
+    ] = False,
     json_: Json = False,
     cwd: Cwd = None,
 ) -> int:
@@ -178,8 +182,8 @@ def remove(
         raise UsageError(f"{skill.id} ships with ba and can't be removed.", hint)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("There is nobody to ask.", f"ba skills remove --yes {name}")
-        if not typer.confirm(f"Remove {skill.folder} and all that is in it?", err=json_):
+            raise UsageError("This needs a yes, and there is no terminal to ask in.", f"ba skills remove --yes {name}")
+        if not typer.confirm(f"Remove {skill.folder} with everything in it?", err=json_):
             return 1
     remove_folder(skill.folder)
     print_line(
@@ -267,7 +271,7 @@ def _tell(candidate: SkillCandidate, *, facts: bool) -> None:
     if facts:
         print_line(printable(f"{candidate.id}: {files}; scripts: {_some(candidate.scripts) or 'none'}"))
     if facts and candidate.needs:
-        print_line(printable(f"  Its scripts need {_some(candidate.needs)}; you are asked before that is installed."))
+        print_line(printable(f"  Its scripts need {_some(candidate.needs)}; ba asks before it installs them."))
     for warning in candidate.report.warnings:
         say(f"{candidate.id}: {warning}")
 
@@ -278,7 +282,7 @@ def _check(candidate: SkillCandidate, target: Path, *, force: bool) -> None:
     if errors and (candidate.trouble or not force):
         for error in errors[1:]:
             say(f"{candidate.id}: {error}")
-        cure = "Correct its SKILL.md." if candidate.trouble else "Correct it, or install it as it is: --force."
+        cure = "Correct its SKILL.md." if candidate.trouble else "Correct it, or install it anyway: --force."
         raise UsageError(f"{candidate.id} is not valid: {errors[0]}.", cure)
     if os.path.lexists(place := target / candidate.id) and not force:
         raise UsageError(f"{place} is there already.", "Replace it: --force.")

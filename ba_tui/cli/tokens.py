@@ -71,7 +71,7 @@ def tokens(
     """Count the tokens of text files: how many, by which family and margin, whether that is exact, and as a message."""
     named = files or [STDIN]
     if not files and sys.stdin.isatty():
-        raise UsageError("There is nothing to count.", "Name a file, or pipe text in: git diff | ba tokens")
+        raise UsageError("No text to count.", "Name a file, or pipe text in: git diff | ba tokens")
     counter = _Counter(model, folder_of(cwd))
     found: list[Counted] = []
     for name in named:

@@ -1,4 +1,4 @@
-"""The files that ``ba tools new`` writes: a tool that works, to be changed, and a test beside it.
+"""The files that ``ba tools new`` writes: the frame of a tool, which runs as it is, and a test beside it.
 
 How tool files are found and read stands in ``ba_tui.tools``.
 """
@@ -25,16 +25,17 @@ from ba_tui import tool
 
 # effect: the worst it does. "read" runs without asking; "write", "network" and "execute" ask first.
 @tool(effect="read")
-def {name}(text: str, times: Annotated[int, "How often, 1 or more"] = 1) -> str:
-    """Repeat a text. Say here what the tool does, when to use it and what comes back.
+def {name}(text: str, limit: Annotated[int, "Characters to read, 1 or more"] = 1000) -> str:
+    """{title}: not written yet. Say here what the tool does, when to use it and what comes back.
 
     Args:
-        text: What to repeat.
+        text: What it works on.
     """
-    if times < 1:
+    if limit < 1:
         # The model reads the message of an error, and can do better the next time.
-        raise ValueError("times must be 1 or more")
-    return " ".join([text] * times)
+        raise ValueError("limit must be 1 or more")
+    # Put the work here.
+    return f"{name} read {{len(text[:limit])}} characters"
 '''
 
 TEST = '''\
@@ -45,13 +46,13 @@ import pytest
 from {name} import {name}
 
 
-def test_it_repeats() -> None:
-    assert {name}("ba", 2) == "ba ba"
+def test_it_works() -> None:
+    assert {name}("some words", 4) == "{name} read 4 characters"
 
 
 def test_it_says_what_is_wrong() -> None:
     with pytest.raises(ValueError, match="1 or more"):
-        {name}("ba", 0)
+        {name}("some words", 0)
 '''
 
 
@@ -61,9 +62,9 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} can't be the name of a tool.", hint)
     if name.startswith("test_") or name == "conftest":
-        raise UsageError(f"A file named {name}.py is taken for a test.", hint)
+        raise UsageError(f"ba treats a file named {name}.py as a test.", hint)
     if name in sys.stdlib_module_names:
-        raise UsageError(f"Python has a module {name}, which a test of the tool would meet instead.", hint)
+        raise UsageError(f"Python already has a module {name}, which the tool's test would import instead.", hint)
 
 
 def write_tool(folder: Path, name: str) -> tuple[Path, Path]:
@@ -77,6 +78,6 @@ def write_tool(folder: Path, name: str) -> tuple[Path, Path]:
         if file.exists():
             raise UsageError(f"{file} is there already.", "Choose another name, or remove the file.")
     shown = ".ba/tools" if folder.parent.name == ".ba" else folder
-    save_whole(files[0], TOOL.format(name=name), mode=0o644)
+    save_whole(files[0], TOOL.format(name=name, title=name.replace("_", " ").capitalize()), mode=0o644)
     save_whole(files[1], TEST.format(name=name, shown=shown), mode=0o644)
     return files

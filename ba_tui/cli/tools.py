@@ -132,7 +132,7 @@ def new(
     user: Annotated[bool, typer.Option("--user", help="For all projects, in your own folder.")] = False,
     cwd: Cwd = None,
 ) -> int:
-    """Write a tool that works, and a test beside it, into .ba/tools."""
+    """Write the frame of a tool of this name, and a test beside it, into .ba/tools."""
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see list_
 
     check_name(name)
@@ -143,10 +143,10 @@ def new(
             raise UsageError(f"There is a tool {name} already: {there.place}.", "Choose another name.")
     finally:
         registry.close()
-    attempt = f"""Try it: ba tools test {name} --args '{{"text": "ba", "times": 2}}'"""
+    attempt = f"""Try it: ba tools test {name} --args '{{"text": "some words"}}'"""
     if user:
         files = write_tool(places().config / "tools", name)
-        print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
+        print_line(f"Wrote {files[0]} and its test {files[1].name}. Now write what it does.\n{attempt}")
         return 0
     root, granted = _own_root(folder), Trust(places())
     # Who writes the first file there, or adds one to what they trust, knows what is in the folder.
@@ -155,8 +155,8 @@ def new(
     files = write_tool(root / ".ba" / "tools", name)
     if known:
         granted.grant(granted.look(root))
-    print_line(f"Wrote {files[0]} and its test {files[1].name}. Now make it yours.\n{attempt}")
-    print_line("After each change, let it run again: ba trust")
+    print_line(f"Wrote {files[0]} and its test {files[1].name}. Now write what it does.\n{attempt}")
+    print_line("After each change, run: ba trust")
     if note := untrusted(root):
         say(note)
     return 0
@@ -239,5 +239,5 @@ def _own_root(folder: Path) -> Path:
     """The project to write into: never the home folder itself, whose .ba would count for everything below."""
     root = project_root(folder)
     if root == user_home():
-        raise UsageError("Your home folder is no project.", "Use --user, or go into a project first.")
+        raise UsageError("Your home folder is not a project.", "Use --user, or go into a project first.")
     return root

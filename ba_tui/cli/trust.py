@@ -21,23 +21,25 @@ if TYPE_CHECKING:
     from ba_tui.core.ports.trust import TrustState
 
 WORDS = {
-    "trusted": "{root} is trusted with what it holds now.",
+    "trusted": "{root} is trusted (current contents).",
     "unknown": "{root} is not trusted.",
-    "changed": "{root} was trusted; what it runs has changed since.",
+    "changed": "{root} was trusted, but its contents have changed.",
 }
 
 
 def trust(
-    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="This one by default.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Only show; exit 1 when it is not trusted.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
+    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="The current folder by default.")] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Only show its contents; exit 1 when it is not trusted.")
+    ] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the folder.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
-    """Trust a folder, or show what it brings.
+    """Trust a folder, or show what it contains.
 
-    Its tools, workflows, skills, hooks, MCP servers, agents, commands and settings count as they are now; when one of
-    them changes, you are asked again. Without trust, ba only reads there; `ba -p` goes by its flags instead, and
-    leaves out what the folder brings.
+    Trust covers its tools, workflows, skills, hooks, commands and settings with their current contents; when one of
+    them changes, ba asks again. In a folder that is not trusted ba only reads; `ba -p` goes by its flags instead and
+    loads none of these.
     """
     from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
@@ -45,12 +47,12 @@ def trust(
     if folder and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
     if show and revoke:
-        raise UsageError("A folder is shown, or not trusted any more.", "Give one of --show and --revoke.")
+        raise UsageError("--show and --revoke exclude each other.", "Give one of them.")
     cwd = folder_of(folder)
     root, granted = project_root(cwd), trust_for(places(), cwd)
     if revoke:
         taken = granted.revoke(root)
-        print_line(printable(f"{root} is not trusted any more." if taken else f"{root} was not trusted."))
+        print_line(printable(f"{root} is no longer trusted." if taken else f"{root} was not trusted."))
         return 0
     seen = granted.look(root)
     _tell(seen)
@@ -60,8 +62,8 @@ def trust(
         raise UsageError(printable(seen.trouble))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("There is nobody to ask.", "Look at it, then: ba trust --yes.")
-        if not typer.confirm("Trust it with this? Tools, hooks and servers are programs and can do all that you can."):
+            raise UsageError("No terminal to ask on.", "Review the folder with --show, then run: ba trust --yes")
+        if not typer.confirm("Trust this folder? Its tools and hooks are programs: they can do whatever you can."):
             return 1
     granted.grant(seen)
     print_line(printable(WORDS["trusted"].format(root=root)))
@@ -74,11 +76,11 @@ def untrusted(root: Path) -> str:
 
     seen = Trust(places()).look(root)
     if seen.trouble:
-        return f"{seen.trouble} None of it is loaded."
+        return f"{seen.trouble} ba loads none of it."
     if seen.state == "trusted" or not seen.holds:
         return ""
     brought = ", ".join(part.kind for part in seen.holds)
-    return f"{root} brings {brought} that you have not trusted as they are now: ba trust."
+    return f"{root} has {brought} that are not trusted, so ba does not load them. Review them, then run: ba trust"
 
 
 def _tell(seen: TrustState) -> None:
@@ -88,11 +90,13 @@ def _tell(seen: TrustState) -> None:
     if seen.warning:
         print_line(seen.warning)
     if not seen.holds and not seen.trouble:
-        print_line("It brings no tools, hooks, settings or the like of its own.")
+        print_line("This folder has no tools, hooks or settings.")
     for part in seen.holds:
         print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}"))
     for link in seen.links:
         print_line(printable(f"{'link':<11}       {link}"))
+    for part in seen.unsupported:
+        print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}: not supported yet"))
     if seen.state == "trusted":
         return
     for file in seen.files:

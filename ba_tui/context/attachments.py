@@ -42,7 +42,7 @@ Speaker: TypeAlias = Owner | Literal["person"]
 """Whose words name something: the person's own, or those of a file and its owner."""
 Words: TypeAlias = tuple[tuple[str, Speaker], ...]
 """Texts that were said together, each with whose words it is."""
-KEPT = "it holds secrets, and no secrets are attached"
+KEPT = "it contains secrets, and secrets are never attached"
 Read = Callable[[str, MentionLines | None], Awaitable[ToolResult]]
 Clean = Callable[[str, ToolResult, Branch], Awaitable[ToolResult]]
 
@@ -180,10 +180,10 @@ class Attachments:
         if unknown:
             names = ", ".join(f"@{each.shown[:80]}" for each in unknown[:3]) + (" …" if len(unknown) > 3 else "")
             one = len(unknown) == 1
-            none = "no file, skill, tool or session here"
-            said = f"names {none}, and stays text." if one else f"name {none}, and stay text."
             meant = await self._meant(unknown[0]) if one else ""
-            outcome.notices.append(Notice(f"{names} {said}", "info", f"Did you mean @{meant}?" if meant else ""))
+            outcome.notices.append(
+                Notice(f"{names}: not found; sent as text.", "info", f"Did you mean @{meant}?" if meant else "")
+            )
         if shown := [target.name for target in targets if target.kind == "tool"]:
             self._around.show(shown)
         for target in targets:
@@ -217,7 +217,7 @@ class Attachments:
             note = made.note
             tokens = self._around.tokens([note]) if note else 0
             if tokens > room:
-                trouble = f"about {tokens:,} tokens, and {room:,} are left for what comes with a prompt"
+                trouble = f"about {tokens:,} tokens, and {room:,} are left for attachments"
                 made = replace(made, result=None, trouble=trouble)
             elif note:
                 room -= tokens
@@ -286,7 +286,7 @@ class Attachments:
         files = self._around.files
         if target.path and not files.inside(target.path) and files.kept and not files.refused(target.name, target.by):
             if await asyncio.to_thread(files.secret, target.path):
-                return Attachment(target.name, "a file that may not be read", trouble=KEPT)
+                return Attachment(target.name, "a file that can't be attached", trouble=KEPT)
             try:
                 copy = await asyncio.to_thread(copied, target.path, files.kept)
             except (OSError, BaError) as error:
@@ -308,7 +308,7 @@ class Attachments:
         refused = files.refused(target.name, target.by)
         if refused or await asyncio.to_thread(files.secret, target.path):
             refused = refused or KEPT
-            return Attachment(name, "a file that may not be read", trouble=refused)
+            return Attachment(name, "a file that can't be attached", trouble=refused)
         try:
             what, result = await self._content(target)
         except (BaError, OSError) as error:
@@ -325,7 +325,7 @@ class Attachments:
         if stat.S_ISDIR(mode):
             return "a folder", await self._around.files.listing(str(path))
         if not stat.S_ISREG(mode):
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         size, kind = await asyncio.to_thread(size_in_words, path), dataset_kind(path.name)
         small = path.suffix.lower() in TEXTUAL and (await asyncio.to_thread(path.stat)).st_size <= SMALL
         if kind and not target.lines and not small:

@@ -93,7 +93,7 @@ def context_parts(
             "Conversation", conversation, f"{len(messages)} message{'s' * (len(messages) != 1)}", items=tuple(talk)
         ),
         _part("Tool results", results, f"{len(results)} result{'s' * (len(results) != 1)}" if results else ""),
-        ContextPart("Kept for the answer", reserve, f"of a window of {model.window:,}", kept_free=True),
+        ContextPart("Reserved for reply", reserve, f"of a window of {model.window:,}", kept_free=True),
     ]
 
 

@@ -139,7 +139,7 @@ class CommandFiles:
         shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}"
         bare = CommandFile(name, folder.source, shown)
         if not name.isprintable() or re.search(r"[\s/]", name):
-            return replace(bare, trouble=f"{shown}: its name has a space or the like, and so can't be typed")
+            return replace(bare, trouble=f"{shown}: its name has a space or the like, so it can't be typed")
         try:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink)

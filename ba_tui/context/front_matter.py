@@ -36,7 +36,7 @@ class _Lines:
         elif line[0] in " \t" and self.key:
             self._more(line.strip())
         else:
-            raise UsageError(f"{number}: {line.strip()[:40]!r} is no field of the form name: value")
+            raise UsageError(f"{number}: {line.strip()[:40]!r} is not a field of the form name: value")
 
     def _more(self, text: str) -> None:
         if self.key in self.longer:

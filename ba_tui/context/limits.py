@@ -11,8 +11,9 @@ from ba_tui.core.provider import ASSUMED, ModelInfo
 from ba_tui.core.turn import Branch
 
 SET_PRICES = (
-    "Set them in your models.yaml: "
-    "models: [{match: [NAME], prices: {input: …, output: …, cache_read: …, cache_write: …}}]."
+    "Set prices in your models.yaml: "
+    "models: [{match: [NAME], prices: {input: …, output: …, cache_read: …, cache_write: …}}]. "
+    "See ba guide prices."
 )
 
 
@@ -73,7 +74,7 @@ class BudgetLimits:
             return
         self._warned.add(model.id)
         text = (
-            f"The prices of {model.id} are not known. For max_cost its tokens count ${ASSUMED.input:g} in and "
+            f"The prices of {model.id} are unknown. For max_cost ba assumes ${ASSUMED.input:g} in and "
             f"${ASSUMED.output:g} out per million."
         )
         branch.emit(Notice(text, "warning", SET_PRICES.replace("NAME", model.name)))

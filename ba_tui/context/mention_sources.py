@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ba_tui.context.mentions import MentionSource
-from ba_tui.core.conversation import Library
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.mentions import MentionKind, Suggestion
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.ports.skills import Skills
 from ba_tui.core.results import ToolResult
+from ba_tui.core.services import Library
 from ba_tui.core.tool import Tool
 
 
@@ -28,7 +28,7 @@ class OtherSessions:
         if self._library is None:
             raise UsageError("There are no sessions here.")
         info = self._library.find(key)
-        text = self._shorten("".join(self._library.export(info.id, "md")))
+        text = self._shorten("".join(self._library.export(info.id, "md", for_model=True)))
         about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
         return info.id, ToolResult(f"In Markdown:\n{text}", summary=about)
 

@@ -35,6 +35,12 @@ FRESH = 3.0
 _AT = regex(
     r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?|#L\d+(?:-L?\d+)?)?|((?:\\ |[^\s"@`<>|]){1,1000}))'
 )
+_PICTURE = regex(
+    r"""(?<!\S)(?:"((?:~|\.{0,2})/[^"\n]{1,1000})"|'((?:~|\.{0,2})/[^'\n]{1,1000})'|((?:~|\.{0,2})/(?:\\.|[^\s\\"'`<>|]){1,1000}))"""
+)
+"""A path as it is typed or dropped: from the root, the home, or a folder that it begins with."""
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+_ESCAPED = regex(r"\\(.)")
 _FENCE = regex(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _RANGE = regex(r"(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?$")
 """Lines as ``:10-12``, or as hosts of repositories write them, ``#L10-L12``."""
@@ -60,13 +66,14 @@ MentionSource: TypeAlias = Callable[[], Sequence[Suggestion]]
 @frozen
 class Named:
     """One mention. ``kind`` is empty unless the person said it; ``raw`` is what stands after the ``@``. ``prose``:
-    it stands in a sentence, not in code."""
+    it stands in a sentence, not in code. ``typed``: it is a picture's path without an ``@``."""
 
     raw: str
     kind: str = ""
     text: str = ""
     quoted: bool = False
     prose: bool = False
+    typed: bool = False
 
     @property
     def shown(self) -> str:
@@ -75,6 +82,8 @@ class Named:
     @property
     def looks_meant(self) -> bool:
         """Whether it is likely that something here was meant: not a decorator, an at-rule or a package."""
+        if self.typed:
+            return False
         stem, dot, ending = _RANGE.sub("", self.shown).rpartition(".")
         path = self.prose and "/" in self.shown.strip("/")
         return bool(
@@ -105,8 +114,9 @@ class Named:
 
 
 def named(text: str) -> list[Named]:
-    """Every mention in a prompt, once; what stands in fenced code is none."""
-    if "@" not in text:
+    """Every mention in a prompt, once, and every path of a picture; what stands in fenced code is none."""
+    pictured = any(kind in text.lower() for kind in _PICTURES)
+    if "@" not in text and not pictured:
         return []
     found: dict[str, Named] = {}
     plain = _FENCE.sub("\n", text[:LOOKED])
@@ -121,6 +131,10 @@ def named(text: str) -> list[Named]:
             found.setdefault(raw, Named(raw, "", raw, quoted, prose))
         if len(found) == MOST:
             break
+    for match in _PICTURE.finditer(plain) if pictured else ():
+        path = match[1] or match[2] or _ESCAPED.sub(r"\1", match[3].rstrip(".,;:!?)"))
+        if path.lower().endswith(_PICTURES) and len(found) < MOST:
+            found.setdefault(path, Named(path, "file", path, quoted=True, typed=True))
     return list(found.values())
 
 
@@ -136,7 +150,7 @@ def _in_prose(text: str, at: int) -> bool:
 
 class Offering:
     """core.mentions.Mentions: files from the index, all else from ``sources`` by kind. A source may block, and need not
-    say how what it offers is written."""
+    say how what it offers is written; ``keep`` blocks."""
 
     def __init__(
         self,
@@ -144,12 +158,17 @@ class Offering:
         files: FileIndex,
         sources: Mapping[MentionKind, MentionSource],
         weigh: Callable[[str], Awaitable[Sequence[Weight]]],
+        keep: Callable[[bytes], str],
     ) -> None:
+        self._keep = keep
         self._root = root
         self._files = files
         self._sources = sources
         self._weigh = weigh
         self._kept: dict[MentionKind, tuple[float, Sequence[Suggestion]]] = {}
+
+    async def keep(self, picture: bytes) -> str:
+        return await asyncio.to_thread(self._keep, picture)
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         return await self._weigh(text)

@@ -98,7 +98,9 @@ class CommandExpander:
                 raise UsageError(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
         elif not self._skill(name) and not _is_path(name):
             near = self._files.nearest(name, [line.id for line in self._means.skills.lines()])
-            raise UsageError(f"There is no command /{name}.", near or "What is no command may begin with a space.")
+            raise UsageError(
+                f"There is no command /{name}.", near or 'To send text that starts with "/", type a space before it.'
+            )
 
     async def sent(self, prompt: Message, branch: Branch) -> Sent:
         """What to send for ``prompt``; a prompt that calls no command is sent as it is.
@@ -153,14 +155,14 @@ class CommandExpander:
             try:
                 await asyncio.to_thread(self._means.confirmed.add, id, command.digest, texts)
             except StorageError as error:
-                branch.emit(Notice(f"That could not be kept for later: {error}", "warning", error.hint))
+                branch.emit(Notice(f"Your answer could not be saved: {error}", "warning", error.hint))
         return texts
 
     async def _model(self, command: CommandFile, branch: Branch) -> str:
         if not command.model:
             return ""
         if missing := await asyncio.to_thread(self._means.missing, command.model):
-            text = f"/{command.name} asks for the model {command.model}, but the one of the session answers: {missing}"
+            text = f"/{command.name} asks for the model {command.model}; the session's model is used instead: {missing}"
             branch.emit(Notice(text, "warning"))
             return ""
         return command.model
@@ -169,16 +171,14 @@ class CommandExpander:
         """What ``script`` prints, as the model is to read it. It is a call of the shell like any other."""
         shell = self._means.shell()
         if shell is None:
-            raise PromptRefused(f"/{command.name} was not sent: there is no shell to run {_short(script)} with.")
+            raise PromptRefused(f"/{command.name} was not sent: bash is missing, and it runs {_short(script)}.")
         beside, refusals = branch.aside(f"/{command.name}"), list[str]()
 
         async def consult(question: Question) -> Reply:
             """The person is told that their command makes the call, not the model."""
-            reply = await beside.ask(
-                replace(question, reason=f"{question.reason} It stands in {command.shown}.".lstrip())
-            )
+            reply = await beside.ask(replace(question, reason=f"{question.reason} It is in {command.shown}.".lstrip()))
             if reply.choice in {"deny", "text"}:
-                said = {"nobody": "Nobody was here to allow it.", "person": "You did not allow it."}
+                said = {"nobody": "Nobody could be asked.", "person": "You did not allow it."}
                 refusals.append(said.get(reply.by, ""))
             return reply
 
@@ -190,7 +190,7 @@ class CommandExpander:
         if result.error and result.error.kind in {"permission_denied", "interrupted"}:
             why = (refusals and refusals[-1]) or result.error.message
             text = f"/{command.name} was not sent, as {_short(script)} was not run: {why}"
-            raise PromptRefused(text, f"It stands in {command.shown}.")
+            raise PromptRefused(text, f"It is in {command.shown}.")
         return self._means.clean(result.text)
 
 
@@ -200,7 +200,7 @@ def _question(command: CommandFile, tools: Sequence[str]) -> Question:
         f"Let /{command.name} use its tools without asking?",
         tool="command",
         args={"command": command.shown, "allowed_tools": list(tools)},
-        reason="“yes” holds for this file as it is now, also in later sessions; “no” sends it and asks as usual",
+        reason="“Yes” applies until the file changes, also in later sessions; “no” sends it and asks as usual",
         fixed=True,
     )
 

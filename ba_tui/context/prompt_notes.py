@@ -11,7 +11,7 @@ from ba_tui.core.messages import Message, reminder
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 
-UNREAD, CUT = "Models don't see it.", "Models don't see the rest: shorten it."
+UNREAD, CUT = "The model can't see it.", "The model can't see the rest: shorten the file."
 
 
 class PendingNotices:

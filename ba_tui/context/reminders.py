@@ -21,7 +21,7 @@ EARLY = 0.9
 
 
 class Refocus:
-    """Says the goal and the open todos again with every ``rounds``-th prompt; 0 for never."""
+    """Says the goal and the open todos again with every ``rounds``-th prompt of those that stand; 0 for never."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = rounds
@@ -29,11 +29,11 @@ class Refocus:
 
     async def before(self, branch: Branch) -> None:
         transcript = branch.transcript
-        number = max(transcript.rounds.values(), default=0)
+        number = transcript.standing
         due = self._rounds and number and number % self._rounds == 0
-        if not due or self._told.get(transcript) == number:
+        if not due or self._told.get(transcript) == transcript.turns:
             return
-        self._told[transcript] = number
+        self._told[transcript] = transcript.turns
         left = [todo for todo in transcript.todos if todo.status != "completed"]
         if not left:
             return

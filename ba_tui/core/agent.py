@@ -24,7 +24,9 @@ from ba_tui.core.events import (
     ToolInputDelta,
 )
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
+from ba_tui.core.open_turn import WaitingCalls
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
+from ba_tui.core.questions import Question
 from ba_tui.core.tool import Call, Tool, Toolset
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -94,6 +96,28 @@ class Agent:
                     await self._conclude(stop.closing, branch)
                 raise
 
+    async def go_on(self, waiting: WaitingCalls, branch: Branch) -> bool:
+        """Ask about the calls that wait, make those behind them, and run until a final answer.
+
+        Returns False, with nothing more done, when a call was settled without a question: nobody wants the turn to go
+        on by itself. Raises what ``run`` does.
+        """
+        asked: list[Question] = []
+
+        async def hear(question: Question) -> None:
+            asked.append(question)
+
+        with branch.calling():
+            for use, question in waiting.ask:
+                asked.clear()
+                await self._call(use, Call(use.id, branch, consults=(hear,), again=question.kind != "choice"))
+                if not asked:
+                    return False
+            for use in waiting.later:
+                await self._call(use, Call(use.id, branch))
+        await self.run(branch)
+        return True
+
     async def _goes_on(self, reply: Message, branch: Branch) -> bool:
         for interceptor in self.interceptors:
             if await interceptor.after(reply, branch):
@@ -144,7 +168,7 @@ class Agent:
         with branch.calling():
             if len(calls) == 1:
                 # The usual step: a task of its own would be a tenth of its cost. Listeners get their turn as well.
-                await self._call(calls[0], branch)
+                await self._call(calls[0], Call(calls[0].id, branch))
                 await asyncio.sleep(0)
                 return
             reading = all(self._effect(call) is Effect.READ for call in calls)
@@ -158,12 +182,12 @@ class Agent:
 
     async def _lane(self, lanes: asyncio.Semaphore, call: ToolUse, branch: Branch) -> None:
         async with lanes:
-            await self._call(call, branch)
+            await self._call(call, Call(call.id, branch))
 
     def _effect(self, call: ToolUse) -> Effect:
         tool = self.toolset.find(call.name)
         return tool.effect if tool else Effect.READ
 
-    async def _call(self, use: ToolUse, branch: Branch) -> None:
+    async def _call(self, use: ToolUse, call: Call) -> None:
         tool = callable_tool(use, self.toolset.find(use.name), self.toolset.visible())
-        await run_call(tool, use, Call(use.id, branch))
+        await run_call(tool, use, call)

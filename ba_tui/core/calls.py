@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
-from ba_tui.core.events import MAIN, ToolFinished, ToolStarted
+from ba_tui.core.events import MAIN, PERSON, ToolFinished, ToolStarted
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.text.untrusted import paintable
@@ -37,7 +37,8 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     try:
         result = await tool.run(use.input, call)
     except asyncio.CancelledError:
-        who = "Interrupted by the person." if call.branch.name == MAIN else "Interrupted: this agent was stopped."
+        mine = call.branch.name in {MAIN, PERSON}
+        who = "Interrupted by the person." if mine else "Interrupted: this agent was stopped."
         so_far = f"\nOutput so far:\n{paintable(tool.so_far(call.tail))}" if call.tail else ""
         finish(failure("interrupted", f"{who}{so_far}"))
         raise

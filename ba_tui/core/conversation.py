@@ -1,21 +1,19 @@
-"""What faces are given: a Conversation to talk to, a Library to find conversations in, and what surrounds them."""
+"""A session to talk to: turns run one after the other, and everything that they bring is in the journal first."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Protocol
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import (
     BaError,
     ErrorInfo,
     PromptRefused,
-    SessionNotFound,
+    SessionLocked,
     StopTurn,
     StorageError,
     UsageError,
@@ -30,21 +28,20 @@ from ba_tui.core.events import (
     Steered,
     Titled,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
 )
 from ba_tui.core.following import Followers
 from ba_tui.core.messages import Message, clean_text, user
+from ba_tui.core.open_turn import OpenTurn, WaitingCalls
+from ba_tui.core.own_shell import OwnShell
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
-from ba_tui.core.ports.sessions import Imported, Journal, Outline, SavedRequest, SessionInfo, title_of
-from ba_tui.core.ports.setup import Catalogue, Setup
-from ba_tui.core.ports.trust import Trusting
+from ba_tui.core.ports.sessions import Journal, SessionInfo, title_of
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Past
-from ba_tui.core.start import Start
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
-from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
 LOGGED = "The log says more; ba doctor names its file."
@@ -62,11 +59,14 @@ class Conversation:
         self.title = info.title
         self.model = info.model
         self.created = info.created
+        self.read_only = info.locked_by
+        """Who writes the session, so that it can only be read here; empty where it can be written."""
         self.transcript = transcript or Transcript()
         self.inventory = brain.inventory
         self.permissions = brain.permissions
         self.condenser = brain.condenser
-        self.past = Past(journal.read, self._rewound, lambda: self.busy, brain.inventory.checkpoints, str(info.cwd))
+        self.past = Past(journal.read, self._rewound, self._rewindable, brain.inventory.checkpoints, str(info.cwd))
+        self.shell = OwnShell(brain.inventory.own_shell, self._new_command, self.transcript, self.history)
         self._journal = journal
         self._brain = brain
         self._agents: dict[str, Agent] = {}
@@ -74,6 +74,9 @@ class Conversation:
         self._renewed = False
         self._folded: asyncio.Task[list[Event]] | None = None
         self._turn: Turn | None = None
+        self._open = OpenTurn()
+        self._left = False
+        """The session is closed at a question: what cancels the turn is no answer, and not kept."""
         self._followers = Followers()
         self._saved = True
         self._mode: Mode | None = None
@@ -102,11 +105,13 @@ class Conversation:
         return await asyncio.shield(self._folded)
 
     async def _fold(self) -> list[Event]:
-        def work() -> tuple[list[Event], Transcript]:
-            events = self._journal.read()
-            return events, Transcript(events=events)
+        def work() -> tuple[list[Event], Transcript, OpenTurn]:
+            events, open_turn = self._journal.read(), OpenTurn()
+            for event in events:
+                open_turn.apply(event)
+            return events, Transcript(events=events), open_turn
 
-        events, folded = await asyncio.to_thread(work)
+        events, folded, self._open = await asyncio.to_thread(work)
         self.transcript.become(folded)
         kept = self.transcript.mode
         if kept and not self._mode and kept in self.permissions.modes():
@@ -120,7 +125,8 @@ class Conversation:
             await self._agent()
 
     def say(self, prompt: str | Message) -> Turn:
-        """Start a turn. Raises UsageError when one is running or the prompt is empty."""
+        """Start a turn. Raises UsageError when one is running or the prompt is empty, SessionLocked."""
+        self._check_writable()
         if self.busy:
             raise UsageError("A turn is running.", "Steer it, or wait for its end.")
         message = user(clean_text(prompt)) if isinstance(prompt, str) else prompt
@@ -132,27 +138,61 @@ class Conversation:
         """Work that can be waited for and stopped as a turn can, but is none: the journal has nothing to close.
 
         Raises:
-            UsageError: a turn is running.
+            UsageError: a turn is running. SessionLocked: the session can only be read.
         """
+        self._check_writable()
         if self.busy:
             raise UsageError("A turn is running.", "Interrupt it, or wait for its end.")
 
+        async def closing(branch: Branch) -> None:
+            self._close_left()
+            await work(branch)
+
         async def run(turn: Turn) -> None:
-            self._deliver(turn, await self._ending(turn, work))
+            self._deliver(turn, await self._ending(turn, closing))
 
         turn = self._begin(run)
         turn.listens = False
         return turn
+
+    def go_on(self) -> Turn | None:
+        """Ask again what was open when ba ended; the turn continues once that is answered. None when nothing was open.
+        Known once the history is read."""
+        waiting = None if self.busy or self.read_only else self._open.waiting()
+        return None if waiting is None else self._begin(partial(self._go_on, waiting))
+
+    async def _go_on(self, waiting: WaitingCalls, turn: Turn) -> None:
+        answered = False
+
+        async def work(branch: Branch) -> None:
+            nonlocal answered
+            agent = await self._agent()
+            turn.opened = True
+            branch.emit(TurnResumed(tuple([use.id for use, _ in waiting.ask]), waiting.checkpointed))
+            answered = await agent.go_on(waiting, branch)
+
+        ending = await self._ending(turn, work)
+        if turn.opened:
+            settled = ending.reason != "done" or answered
+            await self._end(turn, ending if settled else TurnEnded("interrupted"))
+        else:
+            # Without a model nothing can go on: it can be asked once there is one.
+            self._deliver(turn, ending)
 
     def _begin(self, run: Callable[[Turn], Coroutine[None, None, None]]) -> Turn:
         turn = self._turn = Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share)
         turn.run(asyncio.get_running_loop().create_task(run(turn)))
         return turn
 
+    def _new_command(self) -> Turn:
+        """A turn for a command of the person's own."""
+        return Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share, self.transcript.apply)
+
     async def _run(self, prompt: Message, turn: Turn) -> None:
         async def work(branch: Branch) -> None:
             admitted = await self._brain.admit(prompt, branch)
             turn.opened = True
+            self._close_left()
             self._open_turn(branch, prompt, admitted.notes)
             agent = await self._agent(admitted.model)
             await agent.run(branch)
@@ -163,9 +203,29 @@ class Conversation:
             why = ending.error or PromptRefused("Interrupted before the prompt was sent.").info()
             self._deliver(turn, TurnEnded(ending.reason, why))
             return
+        await self._end(turn, ending)
+
+    async def _end(self, turn: Turn, ending: TurnEnded) -> None:
         Branch(turn, self.transcript).emit(ending)
         with contextlib.suppress(StorageError):
             await asyncio.to_thread(self._journal.sync)
+
+    def _check_writable(self) -> None:
+        """Raises SessionLocked in a session that another process writes."""
+        if self.read_only:
+            message = f"This session is open in {self.read_only}, so it is read-only here."
+            raise SessionLocked(message, "Continue in a copy: /fork")
+
+    def _rewindable(self) -> None:
+        """Raises SessionLocked, UsageError."""
+        self._check_writable()
+        if self.busy:
+            raise UsageError("A turn or a rewind is running.", "Interrupt it, or wait for its end.")
+
+    def _close_left(self) -> None:
+        """Something else begins than the turn that an earlier run left open: that one is over."""
+        if self._open.begun:
+            self._record(TurnEnded("interrupted"))
 
     async def _ending(self, turn: Turn, work: Callable[[Branch], Awaitable[None]]) -> TurnEnded:
         """How ``work`` ended; whatever went wrong is in it."""
@@ -185,8 +245,9 @@ class Conversation:
 
     def _keep(self, event: Event) -> None:
         """Into the journal; when that fails the work goes on in memory, and the person is told once."""
-        if isinstance(event, TRANSIENT):
+        if isinstance(event, TRANSIENT) or self._left:
             return
+        self._open.apply(event)
         try:
             self._journal.append(event)
         except StorageError as error:
@@ -200,7 +261,7 @@ class Conversation:
     def _open_turn(self, branch: Branch, prompt: Message, notes: Sequence[Message]) -> None:
         branch.emit(TurnStarted(prompt))
         if not self.title:
-            self.title = title_of(prompt.text)
+            self.title = title_of(prompt.said)
             branch.emit(Titled(self.title))
         for note in (*self._brain.reminders(self.transcript), *notes):
             branch.emit(Steered(note))
@@ -223,7 +284,12 @@ class Conversation:
         self._agents = {}
 
     def use_model(self, name: str) -> ModelInfo:
-        """From the next turn on, over a new connection: its key may be new. Raises UsageError for an unknown model."""
+        """From the next turn on, over a new connection: its key may be new.
+
+        Raises:
+            UsageError: the model is unknown. SessionLocked: the session can only be read.
+        """
+        self._check_writable()
         info = self._brain.model(name)
         self.model, self._renewed = info.id, True
         self._record(ModelChanged(info.id))
@@ -233,17 +299,17 @@ class Conversation:
         return self._brain.model(self.model)
 
     def set_mode(self, mode: Mode) -> None:
+        """Raises SessionLocked."""
+        self._check_writable()
         self.permissions.set_mode(mode)
         self._mode = mode
         self._record(ModeChanged(mode))
 
     def rename(self, title: str) -> None:
+        """Raises SessionLocked."""
+        self._check_writable()
         self.title = clean_text(title).strip()[:200]
         self._record(Titled(self.title))
-
-    def notify(self, notice: Notice) -> None:
-        """Keep a line for the person with the session."""
-        self._record(notice)
 
     def context(self) -> Sequence[ContextPart]:
         return self._brain.context(self.transcript, self.model)
@@ -253,9 +319,11 @@ class Conversation:
         self._folded = None
 
     async def close(self) -> None:
-        """Stop what runs, then let go of connections and the file."""
+        """Stop what runs, then let go of connections and the file. An open question can be answered in a later run."""
         await self.past.wait()
+        await self.shell.close()
         if self._turn:
+            self._left = self._open.waiting() is not None
             self._turn.cancel()
             await self._turn.wait()
         await self._dismiss()
@@ -276,81 +344,6 @@ class Conversation:
         self._followers.share(event)
 
 
-class Library(Protocol):
-    """Sessions on disk. Every ``id`` may be shortened as long as it stays unambiguous."""
-
-    def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
-        """Newest first; those of this folder, or of all folders."""
-        ...
-
-    def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]: ...
-
-    def find(self, key: str) -> SessionInfo:
-        """By id, part of an id, or words. Raises SessionNotFound."""
-        ...
-
-    def create(self) -> Conversation:
-        """Nothing is on disk before the first event."""
-        ...
-
-    def open(self, id: str) -> Conversation:
-        """Raises SessionLocked, SessionNotFound, NewerSchema, StorageError."""
-        ...
-
-    def fork(self, id: str, upto: int | None = None) -> SessionInfo:
-        """A new session with the first ``upto`` turns of another (all of them by default)."""
-        ...
-
-    def rename(self, id: str, title: str) -> None: ...
-
-    def delete(self, id: str) -> None: ...
-
-    def outline(self, id: str) -> Outline:
-        """Reads all of it: call it off the loop."""
-        ...
-
-    def requests(self, id: str) -> Sequence[SavedRequest]:
-        """What the session sent to models, oldest first."""
-        ...
-
-    def request(self, id: str, number: int, *, response: bool = False) -> bytes:
-        """One request, or its response, byte for byte. Raises UsageError when there is none, StorageError."""
-        ...
-
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
-        """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``, in pieces: a session may be of any size. Reading them
-        takes as long as a disk does. Raises UsageError for another format.
-        """
-        ...
-
-    def take_in(self, path: Path) -> Imported:
-        """A session from a file of another program. Raises UsageError, StorageError, NewerSchema."""
-        ...
-
-
-Upkeep = Callable[[], Coroutine[None, None, None]]
-
-
-@frozen
-class Services:
-    """All that a face is given. ``notices``: what start-up has to say (unknown settings, files not loaded)."""
-
-    library: Library
-    catalogue: Catalogue
-    setup: Setup
-    notices: Sequence[Notice] = ()
-    output_format: str = "text"
-    upkeep: Upkeep | None = None
-    """Work to be done now and then while a face is open; ends when cancelled."""
-    trust: Trusting | None = None
-    """Asked before the first prompt in a folder; None where nobody need be asked."""
-    notify: str = "bell"
-    """How a person who looks elsewhere is called: ``bell``, ``osc9``, ``osc777`` or ``off``."""
-
-
-Connect = Callable[[], Services]
-
-
 def _shielded(listener: Listener) -> Listener:
     def observe(event: Event) -> None:
         try:
@@ -359,21 +352,3 @@ def _shielded(listener: Listener) -> Listener:
             log.exception("observer failed")
 
     return observe
-
-
-def begin(library: Library, start: Start) -> Conversation:
-    """The conversation that ``start`` names, or a new one.
-
-    Raises:
-        SessionNotFound, SessionLocked, NewerSchema, StorageError: as Library.open does.
-    """
-    if start.resume is None:
-        return library.create()
-    if start.resume == "last":
-        sessions = library.sessions()
-        if not sessions:
-            raise SessionNotFound("No session was saved in this folder yet.", "Start one: ba.")
-        info = sessions[0]
-    else:
-        info = library.find(start.resume)
-    return library.open(library.fork(info.id).id if start.fork else info.id)

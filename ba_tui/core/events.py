@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 """The name of the agent that the person talks to."""
+PERSON = "person"
+"""Signs commands that the person runs beside the turns; models are told of them only by messages that share them."""
 Mode: TypeAlias = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 Strategy: TypeAlias = Literal["truncate", "extract", "summarize", "undo"]
 Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]
@@ -276,6 +278,16 @@ class Titled(Signed):
 
 
 @frozen
+class TurnResumed(Signed):
+    """A turn goes on that an earlier run of ba left at a question. ``calls`` are asked about again, by their ids.
+    ``checkpointed``: the files were kept before the turn changed any."""
+
+    calls: tuple[str, ...]
+    checkpointed: bool = False
+    type: Literal["turn_resumed"] = "turn_resumed"
+
+
+@frozen
 class TurnEnded(Signed):
     reason: Ending
     error: ErrorInfo | None = None
@@ -307,6 +319,7 @@ Event: TypeAlias = Annotated[
     | ModeChanged
     | ModelChanged
     | Titled
+    | TurnResumed
     | TurnEnded,
     ByType(),
 ]

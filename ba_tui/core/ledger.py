@@ -12,6 +12,7 @@ from ba_tui.core.events import (
     Event,
     MessageDone,
     ModelChanged,
+    PromptProgress,
     Rewound,
     SideRequest,
     Steered,
@@ -97,7 +98,7 @@ class Ledger:
         """Whether anything changed."""
         match event:
             case TurnStarted(agent="main", prompt=prompt):
-                self.turns.append(TurnAccount(len(self.turns) + 1, prompt.text, event.at))
+                self.turns.append(TurnAccount(len(self.turns) + 1, prompt.said, event.at))
                 self._open = self.turns[-1].account
                 self._joined(prompt)
             case TurnEnded(agent="main"):
@@ -114,6 +115,9 @@ class Ledger:
                 return self._joined(message)
             case ToolFinished(agent="main", result=result):
                 return self._grow(rough(result.text))
+            case PromptProgress(agent="main", total=total) if self.estimated or not self.filled:
+                # The same estimate as in the context report: better than what was added up here.
+                self.filled, self.estimated = total, True
             case ModelChanged():
                 # Another model counts the same words otherwise.
                 self.estimated = self.filled > 0

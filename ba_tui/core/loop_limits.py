@@ -91,7 +91,7 @@ class BudgetLimit:
         """Raises StopTurn at a limit, and when a limit in dollars can't be kept because a price is not known."""
         most, account = self.budget, branch.account
         if most.cost is not None and account.cost is None:
-            hint = "Use a budget in tokens, or give the prices of the model in models.yaml."
+            hint = "Use a budget in tokens, or give the prices of the model in models.yaml: ba guide prices."
             raise StopTurn("Stopped: what the model costs is not known, so the budget can't be kept.", hint)
         if most.cost is not None and (account.cost or 0.0) >= most.cost:
             raise StopTurn(f"Stopped at the budget of ${most.cost:g} for {branch.name}.", "Give it a larger budget.")

@@ -17,6 +17,7 @@ from ba_tui.core.text.markup import REMINDER, neutralized
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
+_STANDS_FOR = regex(r"The command /\S+ stands for:\n\n")
 _NO_TEXT = regex("[\0\ud800-\udfff]")
 Role: TypeAlias = Literal["user", "assistant"]
 StopReason: TypeAlias = Literal[
@@ -194,6 +195,11 @@ class Message:
         return "\n".join([text for text in texts if not text.startswith((NOTE, STANDS_FOR))])
 
     @property
+    def said(self) -> str:
+        """The words that people are shown as the person's: all but notes of ba's own and texts of commands' files."""
+        return "\n".join([block.text for block in self.blocks if isinstance(block, Text) and not is_note(block.text)])
+
+    @property
     def calls(self) -> tuple[ToolUse, ...]:
         return tuple([block for block in self.blocks if isinstance(block, ToolUse)])
 
@@ -217,6 +223,11 @@ def reminder(text: str, *blocks: Block, origin: MessageOrigin = "reminder") -> M
 def is_reminder(text: str) -> bool:
     """True for a text that ``reminder`` wrapped: it is never the person's."""
     return text.lstrip().startswith("<system-reminder>") and text.rstrip().endswith("</system-reminder>")
+
+
+def is_note(text: str) -> bool:
+    """True for a text in the person's role that they did not write: a reminder, or what a command stands for."""
+    return is_reminder(text) or _STANDS_FOR.match(text) is not None
 
 
 def partial(blocks: Iterable[Block], stop: StopReason, model: str) -> Message | None:

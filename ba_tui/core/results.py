@@ -31,12 +31,16 @@ class Diffs:
 
 @frozen
 class CommandText:
-    """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed)."""
+    """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed).
+
+    ``lines``: how many it printed, where ``output`` is only a part; else 0.
+    """
 
     command: str
     cwd: str = ""
     output: str = ""
     exit_code: int | None = None
+    lines: int = 0
     type: Literal["command"] = "command"
 
 
@@ -48,6 +52,21 @@ class Source:
     text: str
     start: int = 1
     type: Literal["source"] = "source"
+
+
+@frozen
+class ScriptCall:
+    """A script of a skill with what it is given: ``name`` from the skill's scripts folder, ``text`` its source."""
+
+    skill: str
+    name: str
+    args: dict[str, Any]
+    text: str
+    type: Literal["script_call"] = "script_call"
+
+    @property
+    def path(self) -> str:
+        return f"skills/{self.skill}/scripts/{self.name}"
 
 
 @frozen
@@ -75,7 +94,7 @@ class Todos:
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 
-Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | Table | Prose | Todos, ByType()]
+Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | ScriptCall | Table | Prose | Todos, ByType()]
 
 
 @frozen
@@ -86,6 +105,10 @@ class StateChange:
     cwd: str | None = None
     skills: tuple[ActiveSkill, ...] | None = None
     """The activation stack, the outermost skill first."""
+
+
+UNREAD = "unread_lines"
+"""In ``meta``: how many lines in the middle of the text the model was not given; 0: it was given a summary."""
 
 
 @frozen

@@ -223,20 +223,21 @@ def _undone(events: Sequence[Event], known: TurnHistory, wanted: RewindRequest) 
 
 
 class Past:
-    """The history of one conversation: ``read`` its events, ``keep`` the events of a rewind, ``busy`` with a turn."""
+    """The history of one conversation: ``read`` its events, ``keep`` the events of a rewind. ``check`` raises BaError
+    while nothing may be rewound."""
 
     def __init__(
         self,
         read: Callable[[], Sequence[Event]],
         keep: Callable[[Event], None],
-        busy: Callable[[], bool],
+        check: Callable[[], None],
         files: Checkpoints | None = None,
         cwd: str = "",
     ) -> None:
         self.files = files
         self._read = read
         self._keep = keep
-        self._busy = busy
+        self._check = check
         self._cwd = cwd
         self._running: asyncio.Task[RewindResult] | None = None
 
@@ -252,11 +253,10 @@ class Past:
         """Stand again as before turn ``turn``; None takes the newest rewind back. Goes on when the caller is cancelled.
 
         Raises:
-            UsageError: a turn or a rewind is running, or there is nothing to go back to.
+            UsageError: a turn or a rewind is running, or there is nothing to go back to. SessionLocked.
             StorageError: the files can't be restored; nothing was changed.
         """
-        if self._busy():
-            raise UsageError("A turn or a rewind is running.", "Interrupt it, or wait for its end.")
+        self._check()
         self._running = asyncio.create_task(self._rewind(RewindRequest(turn, scope, self._cwd)))
         return await asyncio.shield(self._running)
 

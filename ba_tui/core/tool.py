@@ -12,7 +12,7 @@ from ba_tui.core.events import ToolProgress
 from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, ToolResult
-from ba_tui.core.turn import Branch
+from ba_tui.core.turn import Branch, Meanwhile
 from ba_tui.core.values import frozen
 
 Consult: TypeAlias = Callable[[Question], Awaitable[Reply | None]]
@@ -29,6 +29,8 @@ class Progress:
         """The last characters reported, kept for the case that the call is interrupted."""
         self.waited = 0.0
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
+        self.given: Mapping[str, Any] | None = None
+        """The arguments as hooks left them; None until hooks have let the call through."""
 
 
 @frozen
@@ -38,10 +40,12 @@ class Call:
     A guard that has something to say to the next inner one hands on a changed copy.
     ``patience``: what the tool's timeout is multiplied with; grows when a call that timed out is tried again.
     ``concerns``: why a person is to be asked although no rule asks.
+    ``again``: the person was asked about it before and has not answered, so they are asked whatever the mode says now.
     ``rewritten``: who changed the arguments that the model had given; empty when nobody did.
     ``profile``: how what the call runs is confined, as whoever allowed it decided.
     ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
     ``consults``: hear a question in this order before the person does.
+    ``private``: the person made it for themselves; no model may learn of it.
     """
 
     id: str
@@ -52,6 +56,8 @@ class Call:
     profile: Profile = WORKING
     steps: tuple[ProfileStep, ...] = ()
     consults: tuple[Consult, ...] = ()
+    again: bool = False
+    private: bool = False
     progress: Progress = field(default_factory=Progress)
 
     @property
@@ -67,14 +73,15 @@ class Call:
         self.progress.tail = (self.progress.tail + text)[-Progress.TAIL :]
         self.branch.emit(ToolProgress(self.id, text))
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: Question, meanwhile: Meanwhile | None = None) -> Reply:
+        """Ask hooks, then the person; see ``Branch.ask``."""
         start = time.monotonic()
         try:
             for consult in self.consults:
                 if settled := await consult(question):
                     return settled
                 start = time.monotonic()
-            return await self.branch.ask(question)
+            return await self.branch.ask(question, meanwhile)
         finally:
             self.progress.waited += time.monotonic() - start
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
+    MAIN,
+    PERSON,
     Compressed,
     Event,
     MessageDone,
@@ -18,10 +20,13 @@ from ba_tui.core.events import (
     SkillsChanged,
     Steered,
     ToolFinished,
+    ToolStarted,
+    TurnEnded,
     TurnStarted,
 )
 from ba_tui.core.messages import Message, ToolOutput, ToolUse
 from ba_tui.core.results import StateChange
+from ba_tui.core.shared_output import SharedOutput
 from ba_tui.core.work import ActiveSkill, Todo
 
 INTERRUPTED = "Interrupted before it finished: no result. Ask the person before going on."
@@ -39,12 +44,17 @@ class Transcript:
         self.mode: Mode | None = None
         self.rounds: dict[str, int] = {}
         """The number, from 1, of the round that begins in a message, by the message's id."""
+        self.shared = SharedOutput()
         self._children: dict[str, int] = {}
         """How many sub-agents of each name this agent has had."""
         self._below = f"{agent}/"
         self._messages: list[Message] = []
         self._turn_start = 0
         self._turns = 0
+        self._last = 0
+        """The turn that stands last, counted among all that were begun."""
+        self._standing = {0: 0}
+        """How many turns stood once that one had begun."""
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
         self._version = 0
@@ -59,6 +69,8 @@ class Transcript:
 
     def apply(self, event: Event) -> None:
         if event.agent != self.agent:
+            if event.agent == PERSON and self.agent == MAIN and isinstance(event, ToolStarted | ToolFinished):
+                self.shared.finish(event)
             if isinstance(event, TurnStarted) and event.agent.startswith(self._below):
                 self._met(event.agent[len(self._below) :])
             return
@@ -67,9 +79,17 @@ class Transcript:
                 self._add(message)
                 self._turn_start = len(self._messages)
                 self._turns += 1
+                self._standing[self._turns] = self.standing + 1
+                self._last = self._turns
                 self.rounds[self._messages[-1].id if self._messages else message.id] = self._turns
-            case Steered(message=message) | MessageDone(message=message):
+                self.shared.begin(self._turns)
+            case Steered(message=message):
                 self._add(message)
+                self.shared.said(message)
+            case MessageDone(message=message):
+                self._add(message)
+            case TurnEnded():
+                self.shared.end()
             case ToolFinished(call_id=call_id, result=result):
                 self._outputs[call_id] = result.output(call_id)
                 self._version += 1
@@ -81,9 +101,11 @@ class Transcript:
                 self.skills = active
             case Compressed(messages=messages, turn_start=turn_start):
                 self._replace(messages, turn_start)
-            case Rewound(turns=int(), messages=messages, state=state):
+            case Rewound(turns=int(turn), messages=messages, state=state):
                 self._replace(messages, len(messages))
                 self._change(state)
+                self.shared.rewind(turn)
+                self._last = turn
             case _:
                 pass
 
@@ -112,6 +134,11 @@ class Transcript:
     def turns(self) -> int:
         """How many turns were begun, those included that were taken back."""
         return self._turns
+
+    @property
+    def standing(self) -> int:
+        """How many turns stand: those that were taken back are not among them."""
+        return self._standing.get(self._last, 0)
 
     def calls_since_prompt(self) -> list[ToolUse]:
         """Every call of the current turn, oldest first."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ from ba_tui.core.transcript import Transcript
 
 T = TypeVar("T")
 Listener = Callable[[Event], None]
+Meanwhile = Callable[[], Awaitable[Reply]]
+"""Comes to an answer by itself, or never."""
 
 
 class Turn:
@@ -196,11 +198,27 @@ class Branch:
             branch.account.answer(usage, cost)
             branch = branch._parent
 
-    async def ask(self, question: Question) -> Reply:
-        """Wait for the person, or as long as the question says. Cancelling withdraws the question."""
+    async def ask(self, question: Question, meanwhile: Meanwhile | None = None) -> Reply:
+        """Wait for the person, or as long as the question says. Cancelling withdraws the question.
+
+        ``meanwhile`` may answer in their place while it is awaited; whoever answers first wins.
+        """
         ask_id = uuid.uuid4().hex
         future = self._turn.ask(ask_id)
         self.emit(Asked(ask_id, question))
+        if meanwhile is None:
+            return await self._reply(ask_id, question, future)
+        other = asyncio.create_task(self._answer_with(ask_id, meanwhile))
+        try:
+            return await self._reply(ask_id, question, future)
+        finally:
+            other.cancel()
+            await asyncio.gather(other, return_exceptions=True)
+
+    async def _answer_with(self, ask_id: str, meanwhile: Meanwhile) -> None:
+        self._turn.answer(ask_id, await meanwhile())
+
+    async def _reply(self, ask_id: str, question: Question, future: asyncio.Future[Reply]) -> Reply:
         if question.timeout is not None and not await _settled(future, question.timeout):
             if question.on_timeout == "escalate":
                 waits = f"{question.text} Nobody has answered for {question.timeout:g} s."

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from ba_tui.core.conversation import Conversation, Services, begin
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
     Asked,
@@ -31,7 +31,9 @@ from ba_tui.core.events import (
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.turn import Turn
@@ -68,7 +70,8 @@ class RunResult:
     result: str = ""
     ending: str = "error"
     error: ErrorInfo | None = None
-    loops: int = 0
+    answers: int = 0
+    """Those of the main agent."""
     ledger: Ledger = field(default_factory=Ledger)
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -97,10 +100,9 @@ class RunResult:
     def apply(self, event: Event) -> None:
         self.ledger.apply(event)
         match event:
-            case MessageDone(message=message, agent=agent):
-                self.loops += 1
-                if agent == "main":
-                    self._answered(message)
+            case MessageDone(message=message, agent="main"):
+                self.answers += 1
+                self._answered(message)
             case ToolStarted(call=call, target=target):
                 self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
             case Asked(question=Question(kind="permission") as question):
@@ -154,7 +156,7 @@ class RunResult:
             "session_id": self.session,
             "model": self.model,
             "stop_reason": "timeout" if self.timed_out else self._reason,
-            "num_turns": self.loops,
+            "num_turns": self.answers,
             **_account(self.ledger.session),
             "models": {model: _account(each) for model, each in self.ledger.models.items()},
             "summaries_cost_usd": _dollars(self.ledger.summaries),
@@ -313,8 +315,9 @@ def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if not each["asked"]:
             yield f"  {call}: {each['reason']}"
             continue
-        rule = each["rule"]
-        how = f" To allow it: --allow {shlex.quote(rule)}" if rule and rule.isprintable() else ""
+        rules = split_rules(each["rule"]) if each["rule"] else ()
+        flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules if rule.isprintable())
+        how = f" To allow it: {flags}" if flags else ""
         yield f"  {call}: nobody was here to approve it, and {each['asked'].rstrip('.')}.{how}"
 
 

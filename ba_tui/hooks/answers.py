@@ -116,7 +116,7 @@ def _read_json(hook: Hook, said: dict[str, Any]) -> HookAnswer:
         decided = cast("dict[str, Any]", nested)
         word, reason = str(decided.get("behavior") or ""), str(decided.get("message") or reason)
     if word and word not in _DECISIONS:
-        raise ValueError(f"the decision {word[:40]!r} is none of {', '.join(_DECISIONS)}")
+        raise ValueError(f"the decision {word[:40]!r} is not one of {', '.join(_DECISIONS)}")
     goes_on = said.get("continue") is not False
     return HookAnswer(
         hook,

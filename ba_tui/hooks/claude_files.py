@@ -75,7 +75,9 @@ def _hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
         case _:
             yield "expected a group with hooks; it is ignored."
             return
-    problem = matcher_problem(matcher) if isinstance(matcher, str) else "the matcher is no text; its hooks are ignored."
+    problem = "the matcher is not text; its hooks are ignored."
+    if isinstance(matcher, str):
+        problem = matcher_problem(matcher)
     if problem:
         yield problem
         return

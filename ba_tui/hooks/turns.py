@@ -56,7 +56,7 @@ class HookTurns:
             self._begun = True
         verdict = await self._fire(HookEvent("user_prompt", {"prompt": prompt.text}), branch)
         if verdict.decision == "deny":
-            why = f"A hook did not let the prompt pass: {sentence(verdict.reason)}"
+            why = f"A hook blocked the prompt: {sentence(verdict.reason)}"
             raise PromptRefused(why, "Change it and send it again.")
         if verdict.stop is not None:
             raise PromptRefused(f"A hook ended the turn: {verdict.stop}")
@@ -101,8 +101,8 @@ class HookTurns:
         if verdict.decision != "deny":
             return
         if again >= CONTINUATIONS:
-            text = f"A hook wanted the agent to go on for the {again + 1}th time; the turn ends here."
-            branch.emit(Notice(text, "warning", "Let the hook look at stop_hook_active."))
+            text = f"Hooks asked the agent to continue {again + 1} times in a row; the turn ends here."
+            branch.emit(Notice(text, "warning", "Make the hook check stop_hook_active."))
             return
         blocked.times += 1
         branch.post(reminder(f"A hook of the person does not let you stop yet: {verdict.reason}"))

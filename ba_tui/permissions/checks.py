@@ -21,7 +21,8 @@ def rule_problems(loaded: Loaded, where: Places, folder: Path) -> Sequence[str]:
 
 def rule_checks(loaded: Loaded, where: Places, folder: Path) -> Iterator[CheckResult]:
     for text in rule_problems(loaded, where, folder):
-        yield CheckResult("permissions", "fail", printable(text), "ba permissions list, ba config edit")
+        fix = "ba permissions list, ba config edit; see ba guide permissions"
+        yield CheckResult("permissions", "fail", printable(text), fix)
 
 
 def trust_check(seen: TrustState) -> CheckResult:
@@ -30,9 +31,11 @@ def trust_check(seen: TrustState) -> CheckResult:
     if seen.trouble:
         return CheckResult("trust", "warn", printable(seen.trouble), "The folder can't be trusted until then.")
     if seen.state == "trusted":
-        return CheckResult("trust", "ok", f"{root} is trusted with " + (brought or "nothing of its own"))
+        return CheckResult("trust", "ok", f"{root} is trusted; it brings {brought or 'nothing that runs'}")
     if seen.state == "changed":
-        return CheckResult(
-            "trust", "warn", f"{root} was trusted; what it runs has changed", "ba trust shows the change."
-        )
-    return CheckResult("trust", "ok", f"{root} is not trusted yet" + (f"; off: {brought}" if brought else ""))
+        fix = "ba trust shows the change; see ba guide trust."
+        return CheckResult("trust", "warn", f"what {root} runs has changed since you trusted it", fix)
+    if not brought:
+        return CheckResult("trust", "ok", f"{root} brings nothing that runs, so nothing is off")
+    fix = "ba trust; see ba guide trust."
+    return CheckResult("trust", "warn", f"{root} is not trusted, so these are off: {brought}", fix)

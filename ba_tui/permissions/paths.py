@@ -131,11 +131,11 @@ class Workspace:
             resolved = Path(os.path.normpath(joined) if own else os.path.realpath(joined))
         except OSError as error:
             # Some links of the kernel's can't even be read.
-            raise PathRefused(f"{_brief(text)} can't be looked up: {error.strerror}.", malformed=False) from error
+            raise PathRefused(f"{_brief(text)} can't be resolved: {error.strerror}.", malformed=False) from error
         if held is not None:
             held[joined] = resolved
         if not own and os.path.islink(resolved):  # noqa: PTH114 - must not raise
-            raise PathRefused(f"{_brief(text)} is a link that leads to itself.", "Name the file itself.")
+            raise PathRefused(f"{_brief(text)} is a symbolic link to itself.", "Name the file itself.")
         return resolved
 
     def named(self, text: str, cwd: Path | None = None) -> Path:
@@ -154,7 +154,7 @@ class Workspace:
             raise PathRefused("The path is empty.", "Name a file or folder; '.' is the current one.")
         plainly = text.isascii() and len(text) <= LONGEST_NAME
         if "\0" in text or not (plainly or _has_bytes(text)):
-            raise PathRefused(f"{_brief(text)} holds a character that no path has.", "Check the path.")
+            raise PathRefused(f"{_brief(text)} holds a character that paths can't have.", "Check the path.")
         if not plainly and (
             len(text) > LONGEST or any(len(os.fsencode(part)) > LONGEST_NAME for part in text.split("/"))
         ):
@@ -163,7 +163,9 @@ class Workspace:
         try:
             path = Path(plain).expanduser() if "~" in plain else Path(plain)
         except RuntimeError as error:
-            raise PathRefused(f"{_brief(text)} names the home of an unknown user.", "Write the whole path.") from error
+            raise PathRefused(
+                f"{_brief(text)} names the home folder of an unknown user.", "Write the whole path."
+            ) from error
         if path.is_absolute():
             here = _OWN_FOLDER.match(str(path)) if cwd else None
             path = Path(cwd, str(path)[here.end() :]) if cwd and here else path
@@ -270,8 +272,8 @@ def _as_named(path: Path) -> Path:
             except OSError:
                 names = []
             if len(names) > 1:
-                message = f"{_brief(part)} is the name of {len(names)} files that look alike."
-                raise PathRefused(message, "Have one of them renamed.", malformed=False)
+                message = f"{_brief(part)} fits {len(names)} files with lookalike names."
+                raise PathRefused(message, "Rename one of them.", malformed=False)
             part = names[0] if names else part
         found /= part
     return found
@@ -293,7 +295,7 @@ def _from_address(text: str) -> str:
         raise PathRefused(f"{_brief(text)} names a file on another machine.", "Name a local file.")
     path = unquote(address.path)
     if "\0" in path:
-        raise PathRefused(f"{_brief(text)} holds a character that no path has.", "Check the path.")
+        raise PathRefused(f"{_brief(text)} holds a character that paths can't have.", "Check the path.")
     return path
 
 

@@ -12,18 +12,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Mode
+from ba_tui.core.events import PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.asking import key_of, named, risks, suggested
+from ba_tui.permissions.asking import for_session, key_of, named, risks, secret_named, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
+from ba_tui.permissions.mode_changes import ModeChanges
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.answers import PersonRules
 from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.conditions import terms_text
 from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
-from ba_tui.permissions.rules.rule import COMMAND_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, read_rule, read_rules
+from ba_tui.permissions.rules.rule import (
+    BROAD,
+    CODE_TOOLS,
+    COMMAND_TOOLS,
+    OUTER,
+    SHELL_TOOLS,
+    Rule,
+    Subject,
+    read_rule,
+    read_rules,
+)
 from ba_tui.permissions.subjects import Subjects, judging
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
 
@@ -32,12 +44,12 @@ if TYPE_CHECKING:
 
 REMEMBERED_ASKS = 32
 PLAN = (
-    "Plan mode: nothing is changed or run now. Read what you need, then present the plan; "
-    "the person leaves plan mode when it may be carried out."
+    "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
+    "the person decides whether it is carried out."
 )
 
 
-LEAVING = "it would run outside the sandbox, with all your rights"
+LEAVING = "it would run outside the sandbox, with all your permissions"
 
 UNBOUND = Bounds()
 
@@ -66,6 +78,7 @@ class Policy:
         self.problems = (*problems, *self._given.problems)
         self._hits: Counter[Rule] = Counter()
         self._asked: deque[tuple[Subject, str]] = deque(maxlen=REMEMBERED_ASKS)
+        self.mode_changes = ModeChanges(bounds.quiet)
         self._mode: Mode = "default"
         # Where only reading is allowed, a mode that was set for other folders is no mistake.
         self.set_mode(mode if not bounds.restricted or mode in bounds.modes() else "default")
@@ -86,11 +99,16 @@ class Policy:
     def set_mode(self, mode: Mode) -> None:
         if mode not in self.modes():
             if mode == BYPASS and not self.bounds.restricted:
-                raise UsageError("Mode bypass can't be chosen later.", "Start ba with --permission-mode bypass.")
+                raise UsageError(
+                    "Mode bypass can only be chosen at the start.", "Start ba with --permission-mode bypass."
+                )
             known = mode in MODES or mode == BYPASS
-            what = f"Mode {mode} is not for here: {RESTRICTED.lower()}" if known else f"There is no mode {mode!r}."
+            what = (
+                f"Mode {mode} is not available here: {RESTRICTED.lower()}" if known else f"There is no mode {mode!r}."
+            )
             raise UsageError(what, f"Modes: {', '.join(self.modes())}.")
         self._mode = mode
+        self.mode_changes.tell()
 
     def rules(self) -> Sequence[RuleLine]:
         everything = [*((rule, False) for rule in self._rules), *self._given.all()]
@@ -106,11 +124,22 @@ class Policy:
             return Deny(str(error), malformed=error.malformed, hint=error.hint)
         if rule := self._first("deny", subject):
             self._hits[rule] += 1
-            return Deny(f"Denied by the rule {named(rule)}.{self._why(rule, subject)}", rule.text)
+            return Deny(f"Denied by the rule {named(rule)}.{secret_named(rule, subject, self.workspace)}", rule.text)
+        if request.agent == PERSON:
+            return self._persons_own(subject, request.cwd)
         if reason := self._forbidden(request, subject):
             return Deny(reason)
         verdict = self._judged(request, subject)
         return verdict if subject.effect in request.ceiling.effects else as_reader(verdict)
+
+    def _persons_own(self, subject: Subject, cwd: Path) -> Judgement:
+        """What happens with a command that the person typed: nothing is asked, and only a rule forbids it."""
+        if subject.tool not in SHELL_TOOLS or subject.command is None:
+            return Allow()
+        if outer := self._leaving(subject):
+            self._hits[outer] += 1
+            return Allow(outer.text, OUTSIDE)
+        return Allow("", judging().hold(subject, self._allows(subject), self._stored(subject, cwd)).approved)
 
     def _judged(self, request: JudgedCall, subject: Subject) -> Judgement:
         """What rules, mode and answers say of a call that nothing forbids."""
@@ -131,6 +160,9 @@ class Policy:
                 lack = f"`{judging().program(subject.commands[-1])}` tried to write {tried}"
             subject = replace(subject, lack=lack, offer=judging().offered(subject, covered.lacks))
             by = covered.by[0] if covered.by else None
+        elif subject.tool in CODE_TOOLS and self.bounds.walled():
+            grave = "destructive" in risks(subject, self.workspace, cwd)
+            subject = replace(subject, stays=not grave and self._stays(subject, cwd))
         if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
             return self._outside(tool, subject, cwd)
         if self._mode == BYPASS:
@@ -158,16 +190,17 @@ class Policy:
         return replace(verdict, profile=approved) if isinstance(verdict, Ask) else verdict
 
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
-        """Allow what ``rule`` covers from now on. It also outranks the ask rules that it was the answer to. "always"
-        writes a file: call it off the loop.
+        """Allow what the rules in ``rule`` cover from now on, one a line. Each also outranks the ask rules that it
+        answers, unless it is broad. "always" writes a file: call it off the loop.
 
         Raises:
             UsageError: it is no rule, or one that can't be kept.
             StorageError: "always" could not be written; it holds for this session all the same.
         """
-        read = read_rule(rule, "allow")
-        answers = tuple(dict.fromkeys(ask for subject, ask in tuple(self._asked) if ask and read.covers(subject)))
-        self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
+        for read in [read_rule(text, "allow") for text in split_rules(rule)]:
+            asked = () if read.pattern in BROAD else tuple(self._asked)
+            answers = tuple(dict.fromkeys(ask for subject, ask in asked if ask and read.covers(subject)))
+            self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
 
     def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
         """A rule of the person's own; an allow rule is no stronger than any other. Raises as ``remember``."""
@@ -215,13 +248,6 @@ class Policy:
             sure = not grave and not subject.unsure and len(waits) == len(asking)
             on = on if sure and not self.bounds.suspicion(tool, subject.args) else "deny"
         return {"timeout": min(waits), "on_timeout": on}
-
-    def _why(self, rule: Rule, subject: Subject) -> str:
-        if rule.pattern != "@secret":
-            return ""
-        files = (seen for each in subject.files() for seen in each.paths)
-        secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
-        return f" {self.workspace.shown(secret.path)} holds secrets, which are neither read nor written."
 
     def _outside(self, tool: Tool, subject: Subject, cwd: Path) -> Judgement:
         """What happens with a call that is to run outside the sandbox: only a rule of its own allows that."""
@@ -294,7 +320,7 @@ class Policy:
             return ""
         why = self.bounds.unheld() if held.reads and not held.unasked.plain else ""
         if why:
-            return f"it only reads as far as ba can tell, but nothing would hold it to that: {why}"
+            return f"it seems to only read, but nothing keeps it from writing: {why}"
         if held.why:
             return held.why
         return judging().exposed(subject.commands, cwd)
@@ -308,32 +334,33 @@ class Policy:
         if not why:
             return Allow()
         if waiting := self._given.waiting(subject):
-            why = f"{why}; the project's own rule {named(waiting)} would allow it, but you have not confirmed that yet"
+            why = f"{why}; the project's rule {named(waiting)} would allow it once you confirm it"
             return replace(self._ask(why, subject, cwd), rule=waiting.text, by=waiting.text)
-        return self._ask(why, subject, cwd)
+        # Broad rules settle what only the mode asks, and nothing else.
+        return replace(self._ask(why, subject, cwd), session_rule=for_session(subject))
 
     def _doubt(self, subject: Subject, cwd: Path) -> str:
         """Why the mode asks; empty when it allows."""
         if subject.outside:
-            return "it is outside the workspace"
+            return "the path is outside the workspace"
         if subject.effect is Effect.READ or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:
-            return "what its SQL does can't be told"
+            return "this SQL can't be checked"
         if self._mode == "accept-edits" and subject.effect is Effect.WRITE and subject.paths and not subject.kinds:
             return ""
         if self._mode == "auto" and (subject.effect is not Effect.EXECUTE or self._stays(subject, cwd)):
             return ""
-        doing = {Effect.WRITE: "changes files", Effect.EXECUTE: "runs a command", Effect.NETWORK: "uses the network"}
         if subject.lack:
             return f"{subject.lack.rstrip('.')}{self._because()}"
-        what = "changes data" if subject.kinds and subject.effect is Effect.WRITE else doing[subject.effect]
-        return f"it {what}, and {self._mode} mode asks before that{self._because()}"
+        change = "changes to data need" if subject.kinds else "edits need" if subject.paths else "changes need"
+        kinds = {Effect.WRITE: change, Effect.EXECUTE: "running code needs", Effect.NETWORK: "network access needs"}
+        return f"{kinds[subject.effect]} approval in {self._mode} mode{self._because()}"
 
     def _because(self) -> str:
         if self._mode != "auto":
             return ""
-        return "; it may reach further than this folder" if self.bounds.confined() else "; there is no sandbox"
+        return "; it may reach outside this folder" if self.bounds.confined() else "; there is no sandbox"
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
         """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""

@@ -44,6 +44,7 @@ class SessionPermissions:
             bypass=mode == BYPASS,
             confined=self.sandbox.holds,
             unheld=self.sandbox.unheld,
+            walled=self.sandbox.walled,
             suspicion=self.egress.reason,
             hits=hits_of(where, root),
         )

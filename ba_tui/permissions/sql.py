@@ -90,7 +90,7 @@ def classify(text: str, dialect: str = DIALECT) -> Sql:
         return _unknown(f"it is longer than {LONGEST // 1000} KB")
     if _AMBIGUOUS.search(text) or "\0" in text:
         # Engines disagree on where such a text ends, and so on what the rest of the statement is.
-        return _unknown("it holds signs that engines read differently")
+        return _unknown("it holds characters that engines read differently")
     import sqlglot  # noqa: PLC0415 - 60 ms and 10 MB that most sessions never need
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def _judged(statement: SqlNode, dialect: str) -> Sql:
     kinds: set[StatementKind] = {_kind(_name(node)) for node in nodes if _kind(_name(node)) != "read"}
     trouble = next((why for node in nodes if (why := _act(node))), "")
     if not _is(statement, _READS) and not kinds:
-        trouble = trouble or f"{name.lower()} is no statement that is known"
+        trouble = trouble or f"{name.lower()} is an unknown statement"
     if trouble:
         kinds.add("unknown")
     files, odd = _files(statement)
@@ -161,7 +161,7 @@ def _command(statement: SqlNode, dialect: str) -> Sql:
     if word == "SHOW" and re.fullmatch(r"[\w\s.]*", rest):
         return Sql(frozenset({"read"}))
     if word != "EXPLAIN":
-        return _unknown(f"{word or 'it'} is no statement that is known")
+        return _unknown(f"{word or 'it'} is an unknown statement")
     options = _EXPLAIN.match(rest)
     end = options.end() if options else 0
     inner = classify(rest[end:], dialect)
@@ -188,7 +188,7 @@ def _act(node: SqlNode) -> str:
         inner: Any = node.args.get("this")
         source = _function(inner)
         if source and source not in _SOURCES:
-            return f"{source}() is no source of rows that is known"
+            return f"{source}() is an unknown source of rows"
     if _name(node) in {"Command", "Execute", "Kill", "Set", "Use", "Transaction", "Commit", "Rollback"}:
         return f"{_name(node).lower()} changes the state of the engine"
     return ""

@@ -41,7 +41,7 @@ class Subjects:
         commands: tuple[ResolvedCommand, ...] = ()
         trouble = ""
         if tool.effect is Effect.EXECUTE and tool.facts.target:
-            command, trouble = str(args.get(tool.facts.target, "")), "nothing was looked at"
+            command, trouble = str(args.get(tool.facts.target, "")), "the command was not checked"
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             if tool.name in SHELL_TOOLS:
                 resolved = judging().resolve_script(command, self.workspace.root, cwd, self.both)
@@ -80,7 +80,11 @@ class Subjects:
         if seen.inside or not self.workspace.lends(seen.path):
             return seen
         if tool.effect is not Effect.READ:
-            raise PathRefused(f"{self.workspace.shown(seen.path)} is read only.", "Write elsewhere.", malformed=False)
+            raise PathRefused(
+                f"{self.workspace.shown(seen.path)} can only be read.",
+                "Write the file to the workspace.",
+                malformed=False,
+            )
         return replace(seen, inside=True)
 
     def seen(self, path: Path) -> TouchedPath:

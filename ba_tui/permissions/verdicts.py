@@ -61,8 +61,9 @@ class Deny:
 
 @frozen
 class Ask:
-    """``rule``: the narrowest rule worth remembering; None when nothing should be. Unanswered for ``timeout`` seconds
-    it is settled by ``on_timeout``; None waits."""
+    """``rule``: the narrowest rules worth remembering, one a line; None when nothing should be. ``session_rule``: those
+    for the session where they are others. Unanswered for ``timeout`` seconds it is settled by ``on_timeout``; None
+    waits."""
 
     reason: str
     rule: str | None
@@ -72,6 +73,7 @@ class Ask:
     on_timeout: OnTimeout = "deny"
     profile: Profile = WORKING
     """How it is confined once the person allows it."""
+    session_rule: str | None = None
 
 
 Judgement: TypeAlias = Allow | Deny | Ask

@@ -28,7 +28,7 @@ def warnings_of(args: Mapping[str, Any]) -> tuple[str, ...]:
         for line in _about(name, text[:LONGEST]):
             found[paintable(line, newlines=False, reveal=True)] = None
             if len(found) > MOST:
-                return (*list(found)[:MOST], "There is more of this kind.")
+                return (*list(found)[:MOST], "There are more like this.")
     return tuple(found)
 
 
@@ -37,7 +37,7 @@ def _about(name: str, text: str) -> Iterator[str]:
         if hidden := hidden_in(text):
             yield f"{name} holds hidden characters: {', '.join(map(_named, hidden[:4]))}"
         if name in _RUN and (space := _SPACES.search(text)):
-            yield f"{name} holds {_named(space[0])}, which looks like a space and is none"
+            yield f"{name} holds {_named(space[0])}, which only looks like a space"
         for word in dict.fromkeys(odd_words(text)):
             yield f"“{word[:_SHOWN]}” in {name} only looks like “{looks_like(word)[:_SHOWN]}”: {_foreign(word)}"
     for address in addresses(text):

@@ -162,7 +162,7 @@ class _Checking:
             schema: Mapping[str, Any] = self.flows[invocation.name].parameters
             if step.save_as and self.flows[invocation.name].output is None:
                 self.wrong(
-                    (*step.at, "save_as"), f"the workflow {invocation.name!r} gives nothing; expected `output` in it"
+                    (*step.at, "save_as"), f"the workflow {invocation.name!r} has no output; expected `output` in it"
                 )
         elif invocation.name in self.tools and not invocation.flow:
             schema = self.tools[invocation.name].input_schema
@@ -217,9 +217,9 @@ class _Checking:
     def _followed(self, name: str, trail: tuple[str, ...]) -> str:
         trail = (*trail, name)
         if name in trail[:-1]:
-            return f"this workflow comes back to itself: {' → '.join(trail)}"
+            return f"this workflow calls itself: {' → '.join(trail)}"
         if len(trail) > MAX_DEPTH:
-            return f"workflows within workflows go deeper than {MAX_DEPTH}: {' → '.join(trail)}"
+            return f"workflows are nested deeper than {MAX_DEPTH}: {' → '.join(trail)}"
         inner = inner_flows(self.flows[name], self.flows)
         return next((said for other in inner if (said := self._followed(other, trail))), "")
 

@@ -65,7 +65,7 @@ def finished(flow: Flow, output: Any, rows: Sequence[ResultRow]) -> ToolResult:
 
 
 def invalid_output(flow: Flow, why: str, rows: Sequence[ResultRow]) -> ToolResult:
-    said = f"All steps of {flow.name} ran, but its output is not what it should be: {why}"
+    said = f"All steps of {flow.name} ran, but its output does not fit its schema: {why}"
     return _told(flow, failure("validation_error", said), rows)
 
 

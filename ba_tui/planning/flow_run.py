@@ -57,12 +57,12 @@ async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, runtime: Run
     trail = call.branch.trail if isinstance(call.branch, FlowBranch) else ()
     if flow.name in trail or len(trail) >= MAX_DEPTH:
         way = " → ".join((*trail, flow.name))
-        why = "comes back to itself" if flow.name in trail else f"goes deeper than {MAX_DEPTH} workflows"
+        why = "calls itself" if flow.name in trail else f"goes deeper than {MAX_DEPTH} workflows"
         return failure("validation_error", f"The workflow {flow.name} {why}: {way}.", hint="Call its steps directly.")
     tools = dict(runtime.tools())
     if problems := await asyncio.to_thread(check, flow, tools, runtime.flows):
         lines = "\n".join(map(str, problems))
-        return failure("validation_error", f"No step was run, because the workflow is wrong:\n{lines}")
+        return failure("validation_error", f"No step was run because the workflow has errors:\n{lines}")
     given, wrong = await asyncio.to_thread(arguments, flow, args)
     if wrong:
         return failure("invalid_parameters", " ".join(wrong))
@@ -177,7 +177,7 @@ class _Run:
         except InvalidTemplate as error:
             raise StepFailed(step, failure("validation_error", f"approval: {error}")) from error
         start = time.monotonic()
-        reason = f"Step {step.id} of {self.flow.name} waits for your yes."
+        reason = f"Step {step.id} of {self.flow.name} needs your approval."
         reply = await self.call.ask(
             Question("continue", text, call_id=self.call.id, tool=self.flow.name, reason=reason)
         )
@@ -238,7 +238,7 @@ class _Run:
                 value = await self._value(result)
             except (BaError, ValueError) as error:
                 # It ran, so it is not tried again, and it can be undone.
-                result = failure("validation_error", f"It ran, but its whole result can't be handed on: {error}.")
+                result = failure("validation_error", f"It ran, but its whole result can't be passed on: {error}.")
                 if step.undo:
                     self._undo.append((step, {**names, step.save_as: None}))
         summary = message(result) if result.is_error else result.summary
@@ -267,7 +267,7 @@ class _Run:
         text = result.text
         if result.artifact:
             if self.runtime.results is None:
-                raise ValueError(f"it is longer than a call gives, and stored as {result.artifact}")
+                raise ValueError(f"it is too long for one result and is stored as {result.artifact}")
             text = await asyncio.to_thread(_whole, self.runtime.results, result.artifact)
         elif "cached_s" in result.meta:
             text = _FROM_MEMORY.sub("", text)

@@ -32,7 +32,7 @@ def schema_complaint(schema: Mapping[str, Any]) -> Complaint | None:
 
     meta: Any = Draft202012Validator.META_SCHEMA
     found = complaints(dict(schema), meta) or complaints(None, schema, only_broken=True)
-    return (found[0][0], f"is no JSON Schema: {found[0][1]}") if found else None
+    return (found[0][0], f"is not a valid JSON Schema: {found[0][1]}") if found else None
 
 
 def complaints(value: Any, schema: Mapping[str, Any], *, only_broken: bool = False) -> list[Complaint]:

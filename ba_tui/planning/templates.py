@@ -203,7 +203,7 @@ def _plain(value: Any, depth: int) -> Any:
             return str(value)
         case float():
             if not math.isfinite(value):
-                raise ValueError(f"the value is {value}, which is no number that JSON knows")
+                raise ValueError(f"the value is {value}, which JSON can't hold")
             return value
         case Mapping():
             pairs = cast("Mapping[Any, Any]", value).items()
@@ -211,4 +211,4 @@ def _plain(value: Any, depth: int) -> Any:
         case _ if hasattr(value, "__iter__") and not callable(value):
             return [_plain(item, depth + 1) for item in value]
         case _:
-            raise TypeError(f"the value is a {type(value).__name__}, which can't be handed on")
+            raise TypeError(f"the value is a {type(value).__name__}, which can't be passed on")

@@ -56,6 +56,10 @@ class Output:
     def total(self) -> int:
         return self._capture.total
 
+    @property
+    def lines(self) -> int:
+        return self._capture.lines
+
     def feed(self, data: bytes) -> None:
         with self._lock:
             self._capture.feed(data)

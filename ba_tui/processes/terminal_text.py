@@ -6,6 +6,7 @@ Pure; running the programs is children.py's.
 from __future__ import annotations
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
 
 # A string sequence ends on its own line; without its end only the introducer goes, so that nothing is swallowed.
 _BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
@@ -19,6 +20,8 @@ _COLOUR = regex(r"\x1b\[[0-9;:]*m")
 _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_BUT_ESCAPE = regex(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 _OPEN = regex(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,2000}\x1b?|[PX^_][^\x1b\n]{0,2000}\x1b?|[ -/]*)\Z")
+GAP = regex(r"\[… ([\d,]+) \w+, ([\d,]+) (?:character|byte)s? left out[^\n]* …\]")
+"""The words in the place of lines that were cut out of a text."""
 _SUSPECT = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -64,6 +67,21 @@ def _last_state(line: str) -> str:
     return next((part for part in reversed(line.split("\r")) if part), "")
 
 
+def cut_away(part: str) -> tuple[int, int]:
+    """How many lines and characters are gone when ``part`` is cut out of a text, with those that had been cut out of
+    ``part`` before."""
+    lines, size = part.count("\n"), len(part)
+    for gap in GAP.finditer(part):
+        lines += int(gap[1].replace(",", "")) - 1
+        size += int(gap[2].replace(",", "")) - len(gap[0])
+    return lines, size
+
+
+def lines_cut(text: str) -> int:
+    """How many lines were cut out of ``text``, by the words in their place."""
+    return sum(int(gap[1].replace(",", "")) for gap in GAP.finditer(text))
+
+
 def shortened(text: str, limit: int) -> str:
     """Head and tail of ``text`` within ``limit`` characters, cut at line ends, saying how much is left out."""
     if len(text) <= limit:
@@ -74,9 +92,8 @@ def shortened(text: str, limit: int) -> str:
         head = head[: end + 1]
     if 0 <= (start := tail.find("\n")) < len(tail) // 2:
         tail = tail[start + 1 :]
-    left = text[len(head) : len(text) - len(tail)]
-    lines = left.count("\n")
-    how = f"{len(left)} characters ({lines} lines)" if lines else f"{len(left)} characters"
+    lines, size = cut_away(text[len(head) : len(text) - len(tail)])
+    how = f"{count(lines, 'line')}, {count(size, 'character')}" if lines else count(size, "character")
     return f"{head}{'' if head.endswith(chr(10)) else chr(10)}[… {how} left out …]\n{tail}"
 
 
@@ -88,11 +105,13 @@ class Capture:
 
     def __init__(self) -> None:
         self.total = 0
+        self.lines = 0
         self._head = bytearray()
         self._tail = bytearray()
 
     def feed(self, data: bytes) -> None:
         self.total += len(data)
+        self.lines += data.count(b"\n")
         room = self.HEAD - len(self._head)
         if room > 0:
             self._head += data[:room]
@@ -123,5 +142,7 @@ class Capture:
         if 0 <= (start := tail.find(b"\n")) < len(tail) // 2:
             tail = tail[start + 1 :]
         left = self.total - len(head) - len(tail)
-        note = f"\n[… {left} bytes left out …]\n"
+        lines = self.lines - head.count(b"\n") - tail.count(b"\n")
+        start = "" if head.endswith(b"\n") else "\n"
+        note = f"{start}[… {count(lines, 'line')}, {count(left, 'byte')} left out …]\n"
         return coloured(head.decode("utf-8", "replace")) + note + coloured(tail.decode("utf-8", "replace"))

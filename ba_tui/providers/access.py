@@ -146,7 +146,7 @@ class ProviderAccess:
         if self.ready(info.provider):
             return self._silent(info.provider, profile)
         variable = profile.api_key_env
-        way = f"Set {variable}, paste one in /setup, or take the tour: ba demo." if variable else "Set its base_url."
+        way = f"Set {variable}, run `/setup`, or try `ba demo`." if variable else "Set its base_url."
         return f"There is no API key for {info.provider} yet. {way}"
 
     def _silent(self, provider: str, profile: ModelProfile) -> str:

@@ -98,7 +98,7 @@ class CloudClient:
                 get_response_stream_shape()
         except _failures(kind) as error:
             what = one_line(str(error), LONGEST)
-            raise UsageError(f"{name} can't be asked: {what}", "Correct what is set for it.") from error
+            raise UsageError(f"{name} can't be asked: {what}", "Correct its settings.") from error
         credentials: Mapping[str, str] = options.headers or {}
         version = str(self._client.default_headers.get("anthropic-version", ""))
         headers = anthropic_headers(credentials, own=False, version=version)

@@ -166,14 +166,16 @@ class ModelCatalog:
 
     def _unknown(self, given: str) -> UsageError:
         provider, slash, model = given.partition("/")
+        if slash and provider == "demo":
+            return UsageError(f"{given!r} runs in the demo only.", "Start it: ba demo.")
         if slash and provider not in KINDS:
             near = difflib.get_close_matches(provider, KINDS, 1)
-            hint = f"Did you mean “{near[0]}/{model}”?" if near else "See “providers” in the settings."
+            hint = f"Did you mean “{near[0]}/{model}”?" if near else "See ba guide models."
             return UsageError(f"There is no provider {provider!r}.", hint)
         near = difflib.get_close_matches(_plain(given), self._names(), 2, 0.5)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
         return UsageError(
-            f"There is no model {given!r}.", f"{meant}Any other is named with its provider: openai/MODEL."
+            f"There is no model {given!r}.", f"{meant}Name any other model with its provider: openai/MODEL."
         )
 
 

@@ -35,7 +35,9 @@ class Connection:
         """The address of ``path`` below the endpoint's. Raises UsageError when it is of another host."""
         found = self._base.join(path.lstrip("/"))
         if (found.scheme, found.netloc) != (self._base.scheme, self._base.netloc):
-            raise UsageError(f"{path} is not of {self._service.host}, which this key is for.", "Correct the address.")
+            raise UsageError(
+                f"{path} does not belong to {self._service.host}, for which this key is meant.", "Correct the address."
+            )
         return found
 
     def begin(self) -> None:

@@ -52,7 +52,7 @@ class WithFallback:
         shown = False
         if self._clock() >= self._until:
             if self._now is not self._own:
-                yield Notice(f"{self._own.model.id} is asked again.")
+                yield Notice(f"{self._own.model.id} is used again.")
             self._now = self._own
             try:
                 async with aclosing(_answer(self._own, request)) as chunks:
@@ -67,7 +67,7 @@ class WithFallback:
                     raise Overloaded(str(error), f"The fallback model can't be asked: {other}") from error
             self._until = self._clock() + REST
             yield Notice(
-                f"{self._own.model.id} is overloaded. {self._now.model.id} answers for the next minutes.", "warning"
+                f"{self._own.model.id} is overloaded. {self._now.model.id} is used for the next minutes.", "warning"
             )
             if shown:
                 yield MessageRestarted()

@@ -34,7 +34,7 @@ from ba_tui.providers.wire.shapes import decode, fields, items, text_of
 LONGEST = 300
 READ = 4_000
 """Characters of a server's words that are looked at."""
-DIRECT = "Set base_url to the address that answers itself."
+DIRECT = "Set base_url to the final address."
 PROXY = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
 _HOME_NET = regex(r"127(?:\.\d{1,3}){3}")
 _KEY = regex(r"\b(?:sk|pk|gsk|xai|key)[-_][\w.*\-]{6,}|\bBearer\s+\S{6,}|\bAIza[\w\-]{10,}")
@@ -164,13 +164,15 @@ def check_url(url: str) -> None:
     except ValueError:
         sound = False
     if not sound:
-        raise UsageError(f"base_url {url!r} is no web address.", "Write it as https://HOST/PATH or http://HOST:PORT.")
+        raise UsageError(
+            f"base_url {url!r} is not a web address.", "Write it as https://HOST/PATH or http://HOST:PORT."
+        )
 
 
 def check_key(key: str, variable: str) -> None:
     """Raises AuthFailed when ``key`` can't be sent at all; what is in it is not told."""
     if not key.isascii() or not key.isprintable() or " " in key.strip():
-        raise AuthFailed("The API key holds characters that no key has.", f"Copy it again into {variable}.")
+        raise AuthFailed("The API key contains invalid characters.", f"Copy it again into {variable}.")
 
 
 def from_response(service: ModelService, status: int, headers: Mapping[str, str], body: object) -> ProviderError:
@@ -202,7 +204,7 @@ def no_answer(service: ModelService, body: Mapping[str, Any], what: str) -> Prov
     _, text = _said(body)
     if text:
         return from_event(service, body, otherwise=400)
-    return BadRequest(f"What {service.host} sends holds no answer.", f"Check base_url: is it a {what} API?")
+    return BadRequest(f"{service.host} sent no answer.", f"Check base_url: is it a {what} API?")
 
 
 def from_network(service: ModelService, error: BaseException) -> ProviderError:
@@ -219,7 +221,7 @@ def from_network(service: ModelService, error: BaseException) -> ProviderError:
         to = "in circles" if "TooManyRedirects" in kinds else f"on to {service.masked(str(chain[-1]))}"
         return BadRequest(f"{where} sends requests {to}.", DIRECT)
     if "ProxyError" in kinds:
-        what = f"The proxy does not lead to {where}: {service.quote(str(chain[-1]))}"
+        what = f"The proxy can't reach {where}: {service.quote(str(chain[-1]))}"
         return (ConnectionLost if str(chain[-1]).startswith("5") else BadRequest)(what, PROXY)
     if "Timeout" in kinds:
         return ConnectionLost(f"{where} did not answer in time.", "Try again, or use another model with /model.")
@@ -259,7 +261,7 @@ def from_body(service: ModelService, body: bytes) -> ProviderError:
     """For a success whose body is no answer: the start of one, or something else altogether."""
     if body.lstrip().startswith(b"{"):
         return cut(service)
-    return BadRequest(f"What {service.host} sends is no answer of a model.", "Check base_url.")
+    return BadRequest(f"{service.host} sent something that is not a model's answer.", "Check base_url.")
 
 
 def cut(service: ModelService) -> ConnectionLost:
@@ -270,27 +272,27 @@ def cut(service: ModelService) -> ConnectionLost:
 def _by_status(service: ModelService, status: int, code: str, text: str, again: float | None) -> ProviderError:
     tail = f": {service.quote(text)}" if text.strip() else "."
     if status == 402 or (status in {400, 403, 429} and _NO_MONEY.search(f"{code} {text}")):
-        return BadRequest(f"{service.name} refuses for want of credit{tail}", "Top up the account, or use /model.")
+        return BadRequest(f"{service.name} has no credit left{tail}", "Top up the account, or use /model.")
     if status in {401, 403}:
         what = "credentials" if service.cure else "API key"
         verb = f"does not accept the {what}" if status == 401 else "does not allow this"
         cure = service.cure or f"Paste another key in /setup, or correct {service.variable}."
         return AuthFailed(f"{service.name} {verb} ({status}){tail}", cure)
     if status == 413 or (status != 429 and _TOO_LONG.search(f"{code} {text}")):
-        hint = "Start afresh with /clear, or choose a model with a larger window."
+        hint = "Start a new session with /clear, or choose a model with a larger window."
         return ContextOverflow(f"The conversation is longer than {service.model} can read{tail}", hint)
     if status < 400:
-        return BadRequest(f"{service.host} leads elsewhere ({status}){tail}", DIRECT)
+        return BadRequest(f"{service.host} redirects ({status}){tail}", DIRECT)
     if status == 404:
-        hint = "“ba config show” shows the model and base_url; /model lists what can be chosen."
-        return ModelNotFound(f"{service.host} knows no model {service.model!r}{tail}", hint)
+        hint = "Choose another with /model, or check base_url with ba config show."
+        return ModelNotFound(f"{service.host} has no model {service.model!r}{tail}", hint)
     if status == 429:
         wait = f"Wait {again:.0f} s" if again and again >= 1 else "Wait"
         hint = f"{wait}, or use another model with /model."
         return RateLimited(f"{service.name} limits the rate of requests{tail}", hint, retry_after=again)
     if status >= 500 or status in {408, 409, 425}:
         hint = "It usually passes; try again, or use another model with /model."
-        return Overloaded(f"{service.name} can't answer now ({status}){tail}", hint, retry_after=again)
+        return Overloaded(f"{service.name} has a server error ({status}){tail}", hint, retry_after=again)
     hint = "Check the model's settings; /model changes the model."
     return BadRequest(f"{service.name} refused the request ({status}){tail}", hint)
 

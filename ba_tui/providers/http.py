@@ -88,10 +88,13 @@ def http_client(idle: float, url: str = "") -> ModelClient:
         UsageError: the environment names a proxy or certificates that can't be used.
     """
     # Reading the authorities takes 20 ms. Without any, a server on this machine can't lead on to one that needs them.
-    plain = url.lower().startswith("http://") and is_loopback(url)
+    near = is_loopback(url)
+    plain = near and url.lower().startswith("http://")
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx2.create_ssl_context()
-        return ModelClient(idle + CONNECT, context, timeout=httpx2.Timeout(idle, connect=CONNECT))
+        # No proxy leads to this machine, whatever the environment says.
+        patience = httpx2.Timeout(idle, connect=CONNECT)
+        return ModelClient(idle + CONNECT, context, timeout=patience, trust_env=not near)
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
         cure = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
         raise UsageError(f"No connection can be set up: {str(error)[:LONGEST]}", cure) from error

@@ -26,7 +26,7 @@ AFTER = 0.4
 """Seconds after the first piece of an answer: quick first steps must not share the processor with the asking."""
 GRACE = 0.2
 """Seconds that closing waits for an answer."""
-SET_WINDOW = "Set it in your models.yaml: models: [{match: [NAME], window: TOKENS}]."
+SET_WINDOW = "Set it in your models.yaml: models: [{match: [NAME], window: TOKENS}]. See ba guide prices."
 
 
 class Informed:
@@ -108,6 +108,6 @@ async def learn(access: ProviderAccess, info: ModelInfo) -> Sequence[Notice]:
 def _notices(info: ModelInfo, server: ModelServer, listed: Listed) -> list[Notice]:
     notices = [Notice(line, "warning") for line in listed.problems]
     if not info.known:
-        text = f"{server.host} does not say how large the window of {info.id} is. ba counts on {info.window:,} tokens."
+        text = f"{server.host} does not say how large the window of {info.id} is. ba assumes {info.window:,} tokens."
         notices.append(Notice(text, "warning", SET_WINDOW.replace("NAME", info.name)))
     return notices

@@ -6,15 +6,21 @@ What a script does is not known here.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from ba_tui.core.messages import StopReason, Usage
 from ba_tui.providers.marked_yaml import YamlNode, read_yaml
-from ba_tui.providers.scripted import ERRORS, Failure, ModelScript, Planned, Step, When
+from ba_tui.providers.script_conditions import Choice, When
+from ba_tui.providers.scripted import ERRORS, Failure, ModelScript, Planned, Step
 from ba_tui.settings.document import SettingsDocument
 
-STEP = ("say", "think", "calls", "usage", "stop", "error", "when", "delay")
+STEP = ("say", "think", "calls", "usage", "stop", "error", "when", "delay", "next", "stays", "again")
+CHOICE = {"if", "then", "else"}
+FLAGS = ("denied", "failed", "interrupted", "compacted")
+TEXTS = ("said", "result")
 USAGE = ("input", "output", "cache_read", "cache_write")
 
 
@@ -26,9 +32,15 @@ def read_script(path: Path) -> ModelScript:
     found = top.mapping(("steps", "last", "delay"))
     if "steps" not in found:
         raise top.wrong("a mapping with “steps”")
-    steps = tuple(_step(node) for node in found["steps"].sequence())
+    steps = tuple(step for node in found["steps"].sequence() for step in _alternatives(node))
     last = _step(found["last"]) if "last" in found else None
     return ModelScript(steps, last, found["delay"].number() if "delay" in found else 0.0)
+
+
+def _alternatives(node: YamlNode) -> Iterator[Step]:
+    nodes = node.sequence() if isinstance(node.value, list) else [node]
+    for number, one in enumerate(nodes):
+        yield replace(_step(one), before=number, behind=len(nodes) - number - 1)
 
 
 def _step(node: YamlNode) -> Step:
@@ -47,6 +59,9 @@ def _step(node: YamlNode) -> Step:
         error=_failure(found["error"]) if "error" in found else None,
         when=_when(found["when"]) if "when" in found else None,
         delay=found["delay"].number() if "delay" in found else None,
+        next=found["next"].text() if "next" in found else "",
+        stays="stays" in found and found["stays"].flag(),
+        again="again" not in found or found["again"].flag(),
     )
 
 
@@ -56,12 +71,23 @@ def _call(node: YamlNode) -> Planned:
         raise node.wrong("a call with “tool” and “args”")
     args: dict[str, Any] = {}
     if "args" in found:
-        args = {key: value.value for key, value in found["args"].mapping().items()}
-        try:
-            json.dumps(args)
-        except (TypeError, ValueError):
-            raise found["args"].wrong("plain values: texts, numbers, lists, mappings (put dates in quotes)") from None
+        args = {key: _argument(value) for key, value in found["args"].mapping().items()}
     return Planned(found["tool"].text(), args, found["id"].text() if "id" in found else "")
+
+
+def _argument(node: YamlNode) -> Any:
+    if isinstance(node.value, dict):
+        found = node.mapping()
+        if found.keys() == CHOICE:
+            return Choice(_when(found["if"]), _argument(found["then"]), _argument(found["else"]))
+        return {key: _argument(value) for key, value in found.items()}
+    if isinstance(node.value, list):
+        return [_argument(item) for item in node.sequence()]
+    try:
+        json.dumps(node.value)
+    except (TypeError, ValueError):
+        raise node.wrong("a plain value: a text, a number, a list, a mapping (put dates in quotes)") from None
+    return node.value
 
 
 def _usage(node: YamlNode) -> Usage:
@@ -85,4 +111,8 @@ def _failure(node: YamlNode) -> Failure:
 
 
 def _when(node: YamlNode) -> When:
-    return When(**{key: value.flag() for key, value in node.mapping(("denied", "failed", "interrupted")).items()})
+    found = node.mapping((*FLAGS, *TEXTS, "done", "not"))
+    plain: dict[str, Any] = {key: found[key].flag() for key in FLAGS if key in found}
+    plain |= {key: found[key].text() for key in TEXTS if key in found}
+    done = tuple(item.text() for item in found["done"].sequence()) if "done" in found else ()
+    return When(**plain, done=done, unless=_when(found["not"]) if "not" in found else None)

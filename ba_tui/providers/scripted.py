@@ -13,14 +13,21 @@ It knows no HTTP and no vendor. A script in YAML, every key optional but ``steps
         say: Then I leave it as it is.
       - when: {denied: false}          # only if calls were answered and none was denied
         say: Done.
+        next: Thank you                # the prompt that a face may suggest when the turn ends here
         stop: end_turn                 # any of the stop reasons; found out by itself when not given
+      - - when: {said: "@sales"}       # a list of alternatives: the first whose conditions hold is given
+          say: Thank you for the file.
+        - say: Mention the file.
+          stays: true                  # the next request finds the script at these alternatives again
       - error: {kind: overloaded, message: Too busy., retry_after: 2}
     last:                  # the answer to every request after the last step; without it those are errors
       say: That was all.
 
-``when`` knows ``denied``, ``failed`` (any error result) and ``interrupted``. ``error`` kinds are those of
-core.errors: overloaded, rate_limited, connection_lost, auth_failed, model_not_found, bad_request,
-context_overflow; with ``after`` pieces of text before it. ``delay`` may also stand in a step.
+Conditions are listed at ``When``; all that are given must hold. Wherever an argument of a call is
+``{if: CONDITIONS, then: A, else: B}``, the call gets A or B. An answer that the person stopped is given again; with
+``again: false`` the script goes on. ``error`` kinds are those of core.errors: overloaded, rate_limited,
+connection_lost, auth_failed, model_not_found, bad_request, context_overflow; with ``after`` pieces of text before it.
+``delay`` may also stand in a step.
 """
 
 from __future__ import annotations
@@ -43,10 +50,11 @@ from ba_tui.core.errors import (
     RateLimited,
 )
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
-from ba_tui.core.messages import Block, Message, StopReason, Text, Thinking, ToolOutput, ToolUse, Usage
+from ba_tui.core.messages import Block, Message, StopReason, Text, Thinking, ToolUse, Usage
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.providers.script_conditions import Talk, When, decided
 
 MODEL = ModelInfo("scripted", "scripted", "scripted", family="scripted", known=True, vision=True, thinking=True)
 PIECE = regex(r"\s*\S{1,12}|\s+")
@@ -82,25 +90,6 @@ class Failure:
 
 
 @frozen
-class When:
-    """What the last calls must have come to; None does not matter."""
-
-    denied: bool | None = None
-    failed: bool | None = None
-    interrupted: bool | None = None
-
-    def holds(self, messages: Sequence[Message]) -> bool:
-        outputs = [block for block in messages[-1].blocks if isinstance(block, ToolOutput)] if messages else []
-        kinds = {output.error.kind for output in outputs if output.is_error and output.error}
-        facts = (
-            (self.denied, "permission_denied" in kinds),
-            (self.failed, any(output.is_error for output in outputs)),
-            (self.interrupted, "interrupted" in kinds),
-        )
-        return bool(outputs) and all(wanted is None or wanted == found for wanted, found in facts)
-
-
-@frozen
 class Step:
     """One answer of the model, or one failure of it."""
 
@@ -112,8 +101,15 @@ class Step:
     error: Failure | None = None
     when: When | None = None
     delay: float | None = None
+    next: str = ""
+    stays: bool = False
+    again: bool = True
+    before: int = 0
+    """How many alternatives to it stand right before it."""
+    behind: int = 0
+    """How many alternatives to it stand right behind it."""
 
-    def message(self, model: str, place: str) -> Message:
+    def message(self, model: str, place: str, talk: Talk) -> Message:
         """The answer as a whole; ``place`` makes the ids of its calls."""
         blocks: list[Block] = []
         if self.think:
@@ -122,7 +118,7 @@ class Step:
             blocks.append(Text(self.say))
         for number, call in enumerate(self.calls):
             # A copy by way of JSON: the script stays as it was, whatever becomes of the message.
-            args = json.loads(json.dumps(dict(call.args)))
+            args = json.loads(json.dumps(decided(dict(call.args), talk)))
             blocks.append(ToolUse(call.id or f"call_{place}_{number}", call.tool, args))
         stop = self.stop or ("tool_use" if self.calls else "end_turn")
         return Message("assistant", tuple(blocks), usage=self.usage, stop=stop, model=model, origin="assistant")
@@ -149,6 +145,8 @@ class ScriptedProvider:
         self._model = model
         self._sleep = sleep
         self._cursor: int | None = None
+        self._cut: int | None = None
+        """The step whose answer is under way, or was stopped, if it is to be given again."""
         self._asked = 0
 
     @property
@@ -163,48 +161,56 @@ class ScriptedProvider:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
-        place, step = self._next(request.messages)
+        talk = Talk(request.messages)
+        index, step = self._next(talk)
+        place = str(index) if step is not self._script.last else f"last_{self._asked}"
         delay = self._script.delay if step.delay is None else step.delay
-        message = step.message(self._model.id, place)
+        message = step.message(self._model.id, place, talk)
+        self._cut = index if step.again else None
         for sent, chunk in enumerate(_chunks(message)):
             if step.error and sent >= step.error.after:
                 break
             if delay:
                 await self._sleep(delay)
             yield chunk
+        self._cut = None
         if step.error:
             raise step.error.error()
         yield message
 
-    def _next(self, messages: Sequence[Message]) -> tuple[str, Step]:
+    def _next(self, talk: Talk) -> tuple[int, Step]:
         if self._cursor is None:
-            self._cursor = self._resume(messages)
+            self._cursor = self._resume(talk.messages)
         steps = self._script.steps
-        index = _seek(steps, self._cursor, messages)
-        self._cursor = index + 1
+        index = _seek(steps, self._cursor, talk) if self._cut is None else self._cut
         self._asked += 1
-        if index < len(steps):
-            return str(index), steps[index]
-        if self._script.last is None:
+        step = steps[index] if index < len(steps) else self._script.last
+        if step is None:
             raise ProviderError("The script has no step left.", "Give it more steps, or a “last” one.")
-        return f"last_{self._asked}", self._script.last
+        self._cursor = _behind(index, step)
+        return index, step
 
     def _resume(self, messages: Sequence[Message]) -> int:
         """Where a script stands that has given the answers of ``messages``; its errors left no trace there."""
-        said = [step if step.error is None else None for step in self._script.steps]
-        cursor = 0
+        steps, cursor = self._script.steps, 0
         for number, message in enumerate(messages):
             if message.role == "assistant" and message.model == self._model.id:
-                cursor = _seek(self._script.steps, cursor, messages[:number])
-                while cursor < len(said) and said[cursor] is None:
-                    cursor = _seek(self._script.steps, cursor + 1, messages[:number])
-                cursor += 1
+                talk = Talk(messages[:number])
+                cursor = _seek(steps, cursor, talk)
+                while cursor < len(steps) and steps[cursor].error is not None:
+                    cursor = _seek(steps, cursor + 1, talk)
+                cursor = _behind(cursor, steps[cursor]) if cursor < len(steps) else cursor
         return cursor
 
 
-def _seek(steps: Sequence[Step], start: int, messages: Sequence[Message]) -> int:
+def _behind(index: int, step: Step) -> int:
+    """Where the script goes on after ``step``."""
+    return index - step.before if step.stays else index + 1 + step.behind
+
+
+def _seek(steps: Sequence[Step], start: int, talk: Talk) -> int:
     return next(
-        (index for index in range(start, len(steps)) if (when := steps[index].when) is None or when.holds(messages)),
+        (index for index in range(start, len(steps)) if (when := steps[index].when) is None or when.holds(talk)),
         len(steps),
     )
 

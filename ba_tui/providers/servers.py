@@ -66,9 +66,9 @@ def typed_address(text: str) -> TypedAddress:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise UsageError("That is not a server's address.", ADDRESS) from None
+        raise UsageError("This is not the address of a server.", ADDRESS) from None
     if parts.scheme not in {"http", "https"} or not host or port == 0 or parts.query or parts.fragment:
-        raise UsageError("That is not a server's address.", ADDRESS)
+        raise UsageError("This is not the address of a server.", ADDRESS)
     if parts.username or parts.password:
         raise UsageError("The address contains a password.", "Leave it out; ba asks for a key where one is needed.")
     url = address.rstrip("/").removesuffix("/models").removesuffix("/chat/completions")

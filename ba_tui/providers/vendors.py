@@ -32,9 +32,8 @@ def provider_for(
         from ba_tui.providers.script_files import read_script  # noqa: PLC0415
         from ba_tui.providers.scripted import ScriptedProvider  # noqa: PLC0415
 
-        tour = bundled("config") / "demo" / "tour.yaml"
-        path = tour if info.provider == DEMO else Path(info.name)
-        return ScriptedProvider(read_script(path), info)
+        chapter = bundled("config") / "demo" / "scripts" / f"{Path(info.name).name}.yaml"
+        return ScriptedProvider(read_script(chapter if info.provider == DEMO else Path(info.name)), info)
     key, url = access.key(info.provider, profile), profile.base_url
     transfer = Transfer(settings.request_timeout, recorder)
     options: dict[str, Any] = {}

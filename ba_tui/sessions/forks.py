@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -35,11 +36,12 @@ ATTACHED = "attachments"
 """Where copies of files lie that came with prompts from elsewhere."""
 
 
-def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -> None:
-    """The session in ``source``, up to its turn number ``upto``, as a new one in the folder ``target``.
+def copy_turns(source: Path, copy: Header, upto: int | None, *, running: bool) -> None:
+    """The session in ``source``, up to its turn number ``upto``, as a new one beside it. ``copy`` names it.
 
     ``running``: somebody writes it now, so a last turn without its end is still going on and is left out.
     """
+    target = source.parent / copy.id
     try:
         header = read_header(source / FILE) or Header(source.name, "", time.time())
         OURS.check(header.schema_version, source.name)
@@ -47,14 +49,8 @@ def copy_turns(source: Path, target: Path, upto: int | None, *, running: bool) -
         chosen = islice(lines(), _first_turns(lines, upto, running=running))
     except OSError as error:
         raise unreadable(source, error) from error
-    copied = Header(
-        id=target.name,
-        cwd=header.cwd,
-        created=time.time(),
-        model=header.model,
-        parent=source.name,
-        source=header.source,
-        schema_version=header.schema_version,
+    copied = replace(
+        copy, cwd=header.cwd, model=header.model, source=header.source, schema_version=header.schema_version
     )
     try:
         _share(_results(source / FOLDER), target / FOLDER)

@@ -27,6 +27,7 @@ from ba_tui.core.events import (
     TurnEnded,
     event_to_json,
 )
+from ba_tui.core.open_turn import OpenTurn
 from ba_tui.sessions.lock import FILE as LOCK
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.migrations import OURS, Schema
@@ -52,6 +53,7 @@ from ba_tui.sessions.records import (
 log = logging.getLogger(__name__)
 _Entry = TypeVar("_Entry", bound=JournalEntry)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
+_ASKED = b'"type":"asked"}\n'
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
@@ -75,6 +77,8 @@ class JournalFile:
         self._named = False
         self._fd: int | None = None
         self._lock: Lock | None = None
+        self._attended = b""
+        """A header line that goes out before the next entry."""
         self._torn: int | None = None
         """Where to cut before the next write, when a broken one could not be taken back."""
 
@@ -96,8 +100,8 @@ class JournalFile:
         return journal
 
     @classmethod
-    def open(cls, folder: Path, schema: Schema = OURS) -> JournalFile:
-        """An existing session, locked and healed.
+    def open(cls, folder: Path, schema: Schema = OURS, *, questions: bool = True) -> JournalFile:
+        """An existing session, locked and healed. ``questions``: a turn that stopped at one stays open.
 
         Raises:
             SessionLocked, SessionNotFound, NewerSchema, StorageError
@@ -109,7 +113,7 @@ class JournalFile:
             # Without rights for a lock there are none for writing: it can be read, and the first append will tell.
             log.warning("no lock for %s: %s", folder, error)
         try:
-            journal._pending += cure(journal.path) + journal._renewal()
+            journal._pending += cure(journal.path, questions=questions) + journal._renewal()
         except OSError as error:
             journal.close()
             raise unreadable(folder, error) from error
@@ -123,9 +127,16 @@ class JournalFile:
             return
         line = (event.line if isinstance(event, UnknownRecord) else event_to_json(event)) + b"\n"
         with self._writing:
-            self._pending += line
+            self._pending += self._attended + line
+            self._attended = b""
             self._waiting = self._waiting and isinstance(event, _SETTINGS)
             self._flush()
+
+    def attend(self) -> None:
+        """A person goes on with it: from its next entry on, lists show a session that only ``ba -p`` wrote."""
+        if self.header.unattended:
+            attended = replace(self.header, unattended=False, schema_version=self._schema.version)
+            self._attended = attended.line()
 
     def read(self) -> list[Event]:
         return list(self)
@@ -283,11 +294,14 @@ class JournalFile:
         return StorageError(f"The session cannot be saved to {self.path}: {why}.", hint)
 
 
-def cure(path: Path) -> bytes:
+def cure(path: Path, *, questions: bool = True) -> bytes:
     """What has to be appended so that the file is whole: a line end and a notice after a torn line, an end for a
-    turn that was killed. Empty for a sound file; nothing is ever taken away."""
+    turn that was killed. With ``questions``, a turn that waits for an answer needs none. Empty for a sound file;
+    nothing is ever taken away."""
     mend, torn, at, running = b"", False, 0.0, False
+    turn: list[bytes] = []
     for index, line in enumerate(backwards(path)):
+        turn.append(line)
         if index == 0 and not line.endswith(b"\n"):
             mend, torn = b"\n", not is_record(line)
         at = at or number((loads(line) or {}).get("at"))
@@ -295,8 +309,19 @@ def cure(path: Path) -> bytes:
         if running or ends_turn(line):
             break
     events: list[Event] = [Notice(TORN, "warning", damage=True, at=at)] if torn else []
-    events += [TurnEnded("interrupted", at=at)] if running else []
+    waits = running and questions and _waits(path, turn[::-1])
+    events += [TurnEnded("interrupted", at=at)] if running and not waits else []
     return mend + b"".join(event_to_json(event) + b"\n" for event in events)
+
+
+def _waits(path: Path, turn: list[bytes]) -> bool:
+    """Whether the turn with these lines stopped at a question about a call that has not run."""
+    if not any(line.endswith(_ASKED) for line in turn):
+        return False
+    open_turn = OpenTurn()
+    for event in RecordReading(path).events(turn):
+        open_turn.apply(event)
+    return open_turn.waiting() is not None
 
 
 def make_private(folder: Path) -> None:

@@ -22,6 +22,7 @@ from ba_tui.core.events import Titled
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
 from ba_tui.sessions import lock
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.journal import JournalFile, unreadable
@@ -45,16 +46,27 @@ _PLACES = 100
 _ID_PART = regex(r"[0-9a-f-]{3,}")
 
 
-class SessionLibrary:
-    """Sessions below ``root``; those of ``cwd`` are "this folder's". ``make`` puts a conversation together.
-    ``redact`` takes out of an export what is known to be a secret."""
+@frozen
+class LibraryHabits:
+    """``redact`` takes out of an export what is known to be a secret. ``attended``: a person follows the sessions."""
 
-    def __init__(self, root: Path, cwd: Path, slug: Slug, make: Make, redact: Redact = str) -> None:
+    redact: Redact = str
+    attended: bool = True
+
+
+_USUAL = LibraryHabits()
+
+
+class SessionLibrary:
+    """Sessions below ``root``; those of ``cwd`` are "this folder's". ``make`` puts a conversation together."""
+
+    def __init__(self, root: Path, cwd: Path, slug: Slug, make: Make, habits: LibraryHabits = _USUAL) -> None:
         self._root = root
         self._cwd = cwd
         self._slug = slug
         self._make = make
-        self._redact = redact
+        self._redact = habits.redact
+        self._attended = habits.attended
 
     @cached_property
     def _index(self) -> Index:
@@ -88,9 +100,9 @@ class SessionLibrary:
         places = self._text.places([keys[info.id] for info in matches[:_PLACES]], terms)
         return [replace(info, found=self._shown(places.get(keys[info.id]))) for info in matches]
 
-    def find(self, key: str) -> SessionInfo:
+    def find(self, key: str, *, unattended: bool = True) -> SessionInfo:
         """An id or an unambiguous part of one; else words: in titles and prompts before all else, in this folder's
-        sessions before all others."""
+        sessions before all others. ``unattended``: words may also find what only ``ba -p`` wrote."""
         keys = self._keys(key)
         if len(keys) == 1:
             return self._info(keys[0])
@@ -100,8 +112,9 @@ class SessionLibrary:
                 found = self._found(everywhere=everywhere)
                 if deep:
                     self._text.update(found)
-                if matches := self._matching(found, terms, deep=deep):
-                    return matches[0]
+                matches = self._matching(found, terms, deep=deep)
+                if chosen := next((info for info in matches if unattended or not info.unattended), None):
+                    return chosen
         raise _not_one(key, keys)
 
     def _matching(self, found: Mapping[str, Stamp], terms: Sequence[str], *, deep: bool) -> list[SessionInfo]:
@@ -118,7 +131,7 @@ class SessionLibrary:
     def create(self) -> Conversation:
         """Nothing is on disk before the first turn."""
         now = time.time()
-        header = Header(self._new_id(now), str(self._cwd), now)
+        header = Header(self._new_id(now), str(self._cwd), now, unattended=not self._attended)
         journal = JournalFile(self._root / self._slug(self._cwd) / header.id, header)
         conversation = self._make(SessionInfo(header.id, "", self._cwd, now, now), journal)
         journal.header = replace(header, model=conversation.model)
@@ -127,12 +140,21 @@ class SessionLibrary:
     def open(self, id: str) -> Conversation:
         key = self._key(id)
         journal = JournalFile.open(self._root / key)
+        if self._attended:
+            journal.attend()
         try:
             return self._make(replace(self._info(key), locked_by=""), journal)
         except BaseException:
             with contextlib.suppress(BaError):
                 journal.close()
             raise
+
+    def view(self, id: str) -> Conversation:
+        """For reading alone: who writes the session is in the conversation's ``read_only``."""
+        key = self._key(id)
+        info = self._info(key)
+        journal = JournalFile.peek(self._root / key, running=bool(info.locked_by))
+        return self._make(replace(info, locked_by=info.locked_by or "another process"), journal)
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
         from ba_tui.sessions.forks import copy_turns  # noqa: PLC0415 - most sessions are not forks
@@ -141,7 +163,8 @@ class SessionLibrary:
         source = self._root / key
         info = self._info(key)
         target = source.parent / self._new_id(time.time())
-        copy_turns(source, target, upto, running=bool(info.locked_by))
+        header = Header(target.name, "", time.time(), parent=source.name, unattended=not self._attended)
+        copy_turns(source, header, upto, running=bool(info.locked_by))
         journal = JournalFile.open(target)
         try:
             journal.append(Titled(f"{info.title} (fork)"))
@@ -198,7 +221,7 @@ class SessionLibrary:
         finally:
             journal.close()
         # A turn that was going on when it was written is closed now, as for any session that is opened.
-        JournalFile.open(folder).close()
+        JournalFile.open(folder, questions=False).close()
         return Imported(self._info(f"{folder.parent.name}/{folder.name}"), taken.source, tuple(taken.remarks))
 
     def _refuse_twice(self, source: str) -> None:
@@ -220,14 +243,15 @@ class SessionLibrary:
     def request(self, id: str, number: int, *, response: bool = False) -> bytes:
         return (response_body if response else request_body)(self._root / self._key(id), number)
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
-        from ba_tui.sessions.exports.transcripts import exporter  # noqa: PLC0415 - for exports alone
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
+        from ba_tui.sessions.exports.transcripts import SaidToModels, exporter  # noqa: PLC0415 - for exports alone
 
         write = exporter(format, self._redact, with_secrets=with_secrets)
         key = self._key(id)
         info = self._info(key)
         journal = self._peek(key, info)
-        return write(info, journal.entries() if format == "jsonl" else journal)
+        events = journal.entries() if format == "jsonl" else journal
+        return write(info, SaidToModels(events) if for_model else events)
 
     def _peek(self, key: str, info: SessionInfo) -> JournalFile:
         return JournalFile.peek(self._root / key, running=bool(info.locked_by))
@@ -269,6 +293,7 @@ class SessionLibrary:
 
     def _described(self, key: str, entry: Digest) -> SessionInfo:
         folder = self._root / key
+        locked_by = lock.owner(folder)
         return SessionInfo(
             id=folder.name,
             title=entry.title,
@@ -279,7 +304,9 @@ class SessionLibrary:
             cost=entry.cost,
             model=entry.model,
             preview=entry.preview,
-            locked_by=lock.owner(folder),
+            locked_by=locked_by,
+            unattended=entry.unattended,
+            left_open=not locked_by and lock.left_open(folder),
         )
 
     def _key(self, id: str) -> str:

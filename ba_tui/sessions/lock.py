@@ -52,6 +52,14 @@ class Lock:
         os.close(self._fd)
 
 
+def left_open(folder: Path) -> bool:
+    """Whether the last owner ended without letting go: a lock that is released is empty. Ask when there is no owner."""
+    try:
+        return (folder / FILE).stat().st_size > 0
+    except OSError:
+        return False
+
+
 def owner(folder: Path) -> str:
     """Who writes the session in ``folder`` now (``pid 123``); empty when nobody does."""
     path = folder / FILE

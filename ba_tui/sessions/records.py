@@ -47,6 +47,8 @@ class Header:
     """The session this one was forked from, empty for none."""
     source: str = ""
     """What it was imported from, empty when it began here."""
+    unattended: bool = False
+    """Only ``ba -p`` wrote it so far. A later header line says so when a person goes on with it."""
     ba_version: str = __version__
     schema_version: int = SCHEMA_VERSION
     type: str = HEADER
@@ -76,6 +78,7 @@ def read_header(path: Path) -> Header | None:
     return Header(
         cwd=_folder(str(record.get("cwd") or "")),
         created=number(record.get("created")),
+        unattended=bool(record.get("unattended")),
         schema_version=version_of(record),
         **texts,
     )

@@ -1,10 +1,19 @@
-"""Work that is done now and then while ba is open: old results are deleted, checkpoints are pruned."""
+"""Work that is done now and then: old results are deleted, checkpoints are pruned."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
+import time
 
 from ba_tui.resources import Places
+
+HOUR = 3600.0
+STAMP = "cleaned"
+"""A file in the state folder; its time says when a run that nobody attends cleaned last."""
+PATIENCE = 2.0
+"""Seconds that such a run may clean; the next one goes on."""
 
 
 async def upkeep(where: Places) -> None:
@@ -15,3 +24,29 @@ async def upkeep(where: Places) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(keep_clean(where.sessions))
         group.create_task(keep_pruned(where.checkpoints, where.sessions))
+
+
+def tidy(where: Places) -> bool:
+    """Clean and prune once for at most ``PATIENCE`` seconds; False when that was done within the last hour. Blocks."""
+    stamp = where.state / STAMP
+    with contextlib.suppress(OSError):
+        if time.time() - stamp.stat().st_mtime < HOUR:
+            return False
+    try:
+        stamp.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        stamp.touch()
+    except OSError:
+        return False
+    from ba_tui.sessions.checkpoints.prune import prune  # noqa: PLC0415 - once an hour
+    from ba_tui.sessions.results.cleaning import StorageLimits, clean  # noqa: PLC0415
+
+    stop = threading.Event()
+    timer = threading.Timer(PATIENCE, stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        clean(where.sessions, StorageLimits(), stop)
+        prune(where.checkpoints, where.sessions, stop)
+    finally:
+        timer.cancel()
+    return True

@@ -183,7 +183,7 @@ def unknown(path: KeyPath) -> str:
     """What to say about a key that is no setting: the nearest one, when there is one near."""
     name = str(path[-1])
     if "key" in name.replace("-", "_").lower().split("_") or "token" in name.lower():
-        return "unknown setting; API keys stand in the environment or the keyring, not in this file"
+        return "unknown setting; API keys belong in the environment or the keyring, not in this file"
     close = nearest(name.replace("-", "_"), names(path[:-1]))
     return f"unknown setting; did you mean {close}?" if close else "unknown setting"
 

@@ -199,7 +199,7 @@ class _Reading:
             here = (*path, key)
             if key in found:
                 dotted = ".".join(map(str, here))
-                text = f"stands here again (first in line {self.lines[here]}); the last one counts"
+                text = f"is set again (first in line {self.lines[here]}); the last value counts"
                 self.problems.append(Problem(str(self.path), text, line, dotted))
             self.lines[here] = line
             found[key] = self.value(item, here)

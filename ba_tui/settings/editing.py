@@ -84,7 +84,7 @@ def _write(places: Places, parts: list[str], change: Callable[[Any], Any]) -> Pa
         if read_back.broken or read_back.data != _nested(document.data, parts, value):
             name = ".".join(parts)
             raise UsageError(
-                f"{name} can't be set in {path} without disturbing it.", "Change it by hand: ba config edit."
+                f"{name} can't be set in {path} without breaking the file.", "Edit the file: ba config edit."
             )
         if after != before:
             save_whole(path, after)
@@ -99,7 +99,7 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text.", "Correct the file first: ba config edit.") from error
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror or error}.", "Check its rights.") from error
+        raise UsageError(f"{path} can't be read: {error.strerror or error}.", "Check its permissions.") from error
 
 
 def _checked(key: str, text: str) -> Any:

@@ -43,7 +43,9 @@ def dotenv(places: Places) -> dict[str, str]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise StorageError(f"{places.dotenv} can't be read: {error.strerror or error}.", "Check its rights.") from error
+        raise StorageError(
+            f"{places.dotenv} can't be read: {error.strerror or error}.", "Check its permissions."
+        ) from error
     from dotenv import dotenv_values  # noqa: PLC0415 - hardly anybody has this file
 
     values = dotenv_values(stream=io.StringIO(text), interpolate=False)

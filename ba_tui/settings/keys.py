@@ -52,7 +52,7 @@ def sound_key(text: str) -> str:
         "is empty" if not key
         else "contains a line break" if len(key.splitlines()) > 1
         else "contains a space" if any(map(str.isspace, key))
-        else "contains a character that no key has" if not (key.isascii() and key.isprintable())
+        else "contains a character that is not allowed in a key" if not (key.isascii() and key.isprintable())
         else ""
     )  # fmt: skip
     if wrong:
@@ -72,7 +72,7 @@ def save_key(provider: str, key: str, places: Places) -> str:
         return "the system's keyring"
     with exclusive(places.config):
         kept = load_mapping(places.keys) | {provider: key}
-        lines = "# API keys, for your eyes only. The environment and the keyring are looked at first.\n"
+        lines = "# API keys. Keep this file private. ba reads the environment and the keyring first.\n"
         save_whole(places.keys, lines + yaml.safe_dump(kept), mode=0o600)
     return str(places.keys)
 
@@ -107,4 +107,4 @@ def saved_openly(places: Places) -> StorageError | None:
         rights = places.keys.stat().st_mode & 0o077
     except OSError:
         return None
-    return StorageError(f"{places.keys} can be read by others.", f"chmod 600 {places.keys}") if rights else None
+    return StorageError(f"{places.keys} can be read by other users.", f"chmod 600 {places.keys}") if rights else None

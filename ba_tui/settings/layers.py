@@ -171,7 +171,7 @@ def _file(document: SettingsDocument, name: str) -> Layer:
 def keep_asking(layer: Layer) -> None:
     """Mode bypass is for one start, by a flag: a file or a variable would make it the rule."""
     if layer.kind != "flag" and layer.data.get("permission_mode") == "bypass":
-        layer.complain(("permission_mode",), "bypass counts only as a flag: --permission-mode bypass")
+        layer.complain(("permission_mode",), "bypass works only as a flag: --permission-mode bypass")
         layer.drop(("permission_mode",))
 
 

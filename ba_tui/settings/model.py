@@ -39,10 +39,10 @@ class Settings(SettingsGroup):
     )
     effort: Effort | None = field(
         default=None,
-        metadata=about("How hard a model that can think should think; by default the vendor's own setting."),
+        metadata=about("How much effort a reasoning model spends; by default the vendor's setting."),
     )
     temperature: Temperature | None = field(
-        default=None, metadata=about("How freely the model answers, from 0 to 2; by default the model's own.")
+        default=None, metadata=about("Sampling temperature, from 0 to 2; by default the model's own.")
     )
     small: ModelSlot = field(
         default=ModelSlot(),
@@ -55,48 +55,55 @@ class Settings(SettingsGroup):
         default="", metadata=about("The model that answers while the main one is overloaded, as PROVIDER/MODEL.")
     )
     fallback_after: Annotated[Whole, Ge(1), Le(5)] = field(
-        default=3, metadata=about("Answers in a row that say so before the fallback model is asked.")
+        default=3, metadata=about("Overload errors in a row before the fallback model is asked.")
     )
     providers: dict[str, ModelProfile] = field(
         default_factory=dict[str, ModelProfile],
-        metadata=about("Ways to models, by name; anthropic and openai are built in."),
+        metadata=about("Model providers, by name; anthropic and openai are built in."),
     )
     permission_mode: Mode = field(
         default="default",
         metadata=about(
-            "What may run without asking: default (reads), accept-edits (edits here too), plan (reads only), "
-            "auto (all but commands outside a sandbox and what rules ask about)."
+            "What runs without asking: default (reads), accept-edits (also edits in this folder), plan (nothing but "
+            "reads may run), auto (everything except commands outside the sandbox and what a rule asks about)."
         ),
     )
     secrets: Literal["redact", "ask", "allow"] = field(
         default="redact",
-        metadata=about("Keys and passwords in results of tools: kept from the model (redact), asked about, or shared."),
+        metadata=about("Keys and passwords in tool results: hide them from the model (redact), ask, or allow."),
     )
-    permissions: RuleSettings = field(default=RuleSettings(), metadata=about("Rules that decide before the mode does."))
+    permissions: RuleSettings = field(
+        default=RuleSettings(), metadata=about("Permission rules; they come before the mode.")
+    )
     sandbox: SandboxMode = field(
         default="auto",
-        metadata=about(
-            "Whether commands run in a sandbox: auto (when there is one), required (else not at all) or off."
-        ),
+        metadata=about("Sandbox for commands: auto (when available), required (refuse to run without one) or off."),
     )
-    commands: CommandSettings = field(default=CommandSettings(), metadata=about("What commands may use and reach."))
-    environment: ChildEnvironment = field(default=ChildEnvironment(), metadata=about("What commands get told."))
-    add_dirs: tuple[Path, ...] = field(default=(), metadata=about("Further folders to work in beside the project."))
+    commands: CommandSettings = field(
+        default=CommandSettings(), metadata=about("Limits and network access of commands.")
+    )
+    environment: ChildEnvironment = field(
+        default=ChildEnvironment(), metadata=about("Environment variables passed to commands.")
+    )
+    add_dirs: tuple[Path, ...] = field(default=(), metadata=about("More folders to work in, besides the project."))
     max_loops: Annotated[Whole, Ge(1), Le(500)] = field(
-        default=100, metadata=about("Model requests within one turn before you are asked whether to go on.")
+        default=100, metadata=about("Model requests in one turn before ba asks whether to continue.")
     )
     max_cost: Annotated[Amount, Gt(0)] | None = field(
         default=None, metadata=about("US dollars after which a session stops, counted from when it was opened.")
     )
     max_tokens: Annotated[Whole, Ge(1)] | None = field(
-        default=None, metadata=about("Tokens, in and out, after which a session stops, counted likewise.")
+        default=None,
+        metadata=about("Tokens, in and out, after which a session stops, counted from when it was opened."),
     )
     compression: CompressionSettings = field(
-        default=CompressionSettings(), metadata=about("How long conversations are shortened.")
+        default=CompressionSettings(), metadata=about("How long conversations are compressed.")
     )
-    checkpoints: CheckpointSettings = field(default=CheckpointSettings(), metadata=about("Which files can be rewound."))
+    checkpoints: CheckpointSettings = field(
+        default=CheckpointSettings(), metadata=about("Limits of what /rewind can restore.")
+    )
     request_timeout: Annotated[float, NUMBER, Gt(0), FieldCheck(finite)] = field(
-        default=600, metadata=about("Seconds to wait for a model: until its answer begins, and for each line of it.")
+        default=600, metadata=about("Timeout for a model in seconds: until the answer begins, and between its lines.")
     )
     system_prompt_file: Path | None = field(
         default=None, metadata=about("A file with a system prompt to use instead of the built-in one.")
@@ -110,19 +117,19 @@ class Settings(SettingsGroup):
     )
     notify: Notify = field(
         default="bell",
-        metadata=about("How the app calls you when you look elsewhere: bell, osc9 or osc777 (a notice), or off."),
+        metadata=about(
+            "How ba notifies you while its window is not focused: bell, osc9 or osc777 (desktop notification), or off."
+        ),
     )
     output_format: OutputFormat = field(
         default="text",
         metadata=about("What `ba -p` prints: text, json (one object) or stream-json (one event a line)."),
     )
-    web: WebSettings = field(default=WebSettings(), metadata=about("How pages are fetched."))
-    web_search: WebSearch = field(default=WebSearch(), metadata=about("How the web is searched."))
+    web: WebSettings = field(default=WebSettings(), metadata=about("Which addresses may be fetched."))
+    web_search: WebSearch = field(default=WebSearch(), metadata=about("Web search."))
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
-        metadata=about("Commands to run on events, by the event's name, such as pre_tool or PreToolUse."),
+        metadata=about("Hooks: shell commands by event, such as pre_tool or PreToolUse."),
     )
-    tool_dirs: tuple[Path, ...] = field(default=(), metadata=about("Further folders with tools of yours."))
-    log_level: LogLevel = field(
-        default="info", metadata=about("How much goes into the log file: debug, info, warning or error.")
-    )
+    tool_dirs: tuple[Path, ...] = field(default=(), metadata=about("More folders with your own tools."))
+    log_level: LogLevel = field(default="info", metadata=about("Log level: debug, info, warning or error."))

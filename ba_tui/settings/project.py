@@ -15,8 +15,8 @@ OPEN_KEYS = ("theme", "model", "output_format")
 """What a folder's own file may set before anybody trusts it; rules that deny or ask count as well."""
 STRICTER = ("deny", "ask")
 
-UNTRUSTED = "ignored: this folder is not trusted; look at what it brings and trust it: ba trust"
-THEIRS = "ignored: only your own settings may say this: ba config edit"
+UNTRUSTED = "ignored: this folder is not trusted. Review it, then run ba trust"
+THEIRS = "ignored: this setting is allowed only in your own settings (ba config edit)"
 
 
 def narrow(layer: Layer, *, trusted: bool) -> None:

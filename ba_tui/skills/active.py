@@ -269,14 +269,14 @@ def _about(skill: Skill, place: str) -> str:
 
 def _metadata(skill: Skill, request: ActivationRequest, modifier: Modifier, missing: str) -> list[ActivationNote]:
     """What the person is told."""
-    why = {"file": ", as a file for it is attached", "core": ", as skills.yaml says"}.get(request.by, "")
-    notes = [ActivationNote("metadata", f"The skill {skill.id} is active{why}.", False)]
+    why = {"file": ": matching file attached", "core": ": set in skills.yaml"}.get(request.by, "")
+    notes = [ActivationNote("metadata", f"The skill {skill.id} started{why}.", False)]
     if modifier.model:
         notes.append(
             ActivationNote("warning", f"While the skill {skill.id} is active, {modifier.model} answers.", False)
         )
     if missing:
-        text = f"The skill {skill.id} asks for the model {skill.head.model}, but yours answers: {missing}"
+        text = f"The skill {skill.id} asks for the model {skill.head.model}; your model is used instead: {missing}"
         notes.append(ActivationNote("warning", text, False))
     if skill.large:
         notes.append(ActivationNote("warning", f"The skill {skill.id} is large: {skill.large}.", False))
@@ -289,6 +289,6 @@ def _question(active: ActiveSkill) -> Question:
         f"Let the skill {active.id} use its tools without asking?",
         tool="activate_skill",
         args={"skill_id": active.id, "allowed_tools": list(active.allowed_tools)},
-        reason="“yes” holds for this skill as it is now, also in later sessions; “no” starts it and asks as usual",
+        reason="“Yes” applies until the skill changes, also in later sessions; “no” starts the skill and asks as usual",
         fixed=True,
     )

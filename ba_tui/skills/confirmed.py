@@ -14,7 +14,7 @@ from ba_tui.resources import exclusive, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
 HEADER = """\
-# Skills and /commands that you let use their tools without being asked, each with the hash of what it held then.
+# Skills and /commands whose tools you allowed, each with the hash of its content at that time.
 # Remove a line to be asked again.
 """
 KEPT = 8

@@ -116,7 +116,7 @@ def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
     real = Path(os.path.realpath(file))
     shown = os.path.relpath(file, base)
     if not real.is_relative_to(base):
-        raise RequirementsRefused(f"{shown} leads out of the skill's folder.", USABLE)
+        raise RequirementsRefused(f"{shown} points outside the skill's folder.", USABLE)
     if not depth:
         raise RequirementsRefused(f"{shown}: files include each other too deeply.", USABLE)
     try:
@@ -126,7 +126,7 @@ def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise RequirementsRefused(f"{shown} can't be read: {reason}.", USABLE) from error
     if len(data) > MAX_BYTES or "\0" in text:
-        raise RequirementsRefused(f"{shown} is no list of requirements.", USABLE)
+        raise RequirementsRefused(f"{shown} is not a list of requirements.", USABLE)
     for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
         plain = " ".join(_COMMENT.sub("", line).split())
         if not plain:
@@ -245,7 +245,7 @@ def why_not(wanted: Requirements, output: str) -> tuple[str, str]:
     if refused := _REFUSED.search(output):
         return (
             f"the package index refused access ({refused[1]}), so {wanted.names} could not be installed",
-            "Tell the person that their package index wants other credentials.",
+            "Tell the person that their package index needs other credentials.",
         )
     if _OFFLINE.search(output):
         return (
@@ -288,5 +288,6 @@ def _locked(handle: int) -> bool:
 
 def _unusable(folder: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"{folder} can't be used for the skill's packages: {error.strerror}.", "Check its rights and free space."
+        f"{folder} can't be used for the skill's packages: {error.strerror}.",
+        "Check its permissions and the free space.",
     )

@@ -112,7 +112,7 @@ def _from(fields: Mapping[str, Any], folder: str, opening: tuple[str, str], warn
         warnings.append(f"description has {len(description):,} characters; at most {MAX_DESCRIPTION:,} are allowed")
     unknown = [key for key in fields if key not in (*FIELDS, *OURS)]
     if unknown:
-        warnings.append(f"unknown fields are passed over: {', '.join(map(_short, sorted(unknown)))}")
+        warnings.append(f"unknown fields are ignored: {', '.join(map(_short, sorted(unknown)))}")
     extra: Any = fields.get("metadata")
     metadata = cast("dict[str, Any]", extra) if isinstance(extra, dict) else {}
     description = description or paragraph
@@ -155,9 +155,9 @@ def _mapping(matter: str) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 2}: " if mark else ""
-        raise ValueError(f"{line}the front matter is no YAML: {error.problem or error.context}") from error
+        raise ValueError(f"{line}the front matter is not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"the front matter is no YAML: {str(error).splitlines()[0][:200]}") from error
+        raise ValueError(f"the front matter is not valid YAML: {str(error).splitlines()[0][:200]}") from error
     if value in (None, ""):
         return {}
     if not isinstance(value, dict):

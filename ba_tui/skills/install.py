@@ -91,7 +91,7 @@ def fetch(source: str, into: Path) -> Path:
     if _URL.fullmatch(source):
         return _cloned(source, into)
     hint = f"Name a folder with a SKILL.md, or a git repository ({', '.join(PROTOCOLS)}, or user@host:path)."
-    raise UsageError(f"There is no folder {source}, and it is no address of a repository.", hint)
+    raise UsageError(f"There is no folder {source}, and it is not the address of a repository.", hint)
 
 
 def skills_in(folder: Path) -> Sequence[Path]:
@@ -160,7 +160,7 @@ def install_skill(candidate: SkillCandidate, root: Path) -> Path:
                 raise
     except OSError as error:
         raise StorageError(
-            f"{place} can't be written: {error.strerror or error}.", "Check the folder's rights."
+            f"{place} can't be written: {error.strerror or error}.", "Check the folder's permissions."
         ) from error
     return place
 
@@ -192,7 +192,7 @@ def remove(folder: Path) -> None:
             shutil.rmtree(folder)
     except OSError as error:
         raise StorageError(
-            f"{folder} can't be removed: {error.strerror or error}.", "Check the folder's rights."
+            f"{folder} can't be removed: {error.strerror or error}.", "Check the folder's permissions."
         ) from error
 
 
@@ -218,18 +218,18 @@ def _copied(source: Path, target: Path) -> int:
                 continue
             shown = entry.relative_to(real)
             if entry.is_symlink() and not Path(os.path.realpath(entry)).is_relative_to(real):
-                raise UsageError(f"{shown} is a link that leads out of the skill.", "Put the file itself there.")
+                raise UsageError(f"{shown} is a link that points outside the skill.", "Replace the link by the file.")
             about = entry.stat()
             if stat.S_ISDIR(about.st_mode) and not entry.is_symlink() and depth < MAX_DEPTH:
                 todo.append((entry, into / entry.name, depth + 1))
                 continue
             if not stat.S_ISREG(about.st_mode):
-                raise UsageError(f"{shown} is neither a file nor a folder of the skill.", "Take it out.")
+                raise UsageError(f"{shown} is neither a file nor a folder of the skill.", "Remove it.")
             left[0] -= 1
             left[1] -= about.st_size
             if min(left) < 0:
                 most = f"{MAX_FILES:,} files or {MAX_BYTES // 1_000_000} MB"
-                raise UsageError(f"{source} holds more than {most}.", "A skill is small; is it the right folder?")
+                raise UsageError(f"{source} holds more than {most}.", "Check that this is the right folder.")
             shutil.copyfile(entry, into / entry.name)
             (into / entry.name).chmod(0o755 if about.st_mode & 0o100 else 0o644)
     return MAX_FILES - left[0]

@@ -46,7 +46,7 @@ class SkillStack:
             first = next(index for index, skill in enumerate(self.active) if skill.id == id)
             cycle = ARROW.join([*(skill.id for skill in self.active[first:]), id])
             raise SkillRefused(
-                f"{id} is active already, so this would be a cycle: {cycle}.",
+                f"{id} is already active, so this would be a cycle: {cycle}.",
                 f"Its instructions hold still. Follow them, or end it first: end_skill {id}.",
             )
         if by != "core" and self.depth >= MAX_DEPTH:

@@ -155,9 +155,9 @@ def _strict_mapping(matter: str) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" (line {mark.line + 1})" if mark else ""
-        raise UnreadableSkill(f"The front matter is no YAML{place}: {error.problem or error.context}") from error
+        raise UnreadableSkill(f"The front matter is not valid YAML{place}: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise UnreadableSkill(f"The front matter is no YAML: {str(error).splitlines()[0][:200]}") from error
+        raise UnreadableSkill(f"The front matter is not valid YAML: {str(error).splitlines()[0][:200]}") from error
 
 
 def _refuse(token: Any, yaml: Any) -> None:
@@ -168,7 +168,7 @@ def _refuse(token: Any, yaml: Any) -> None:
         yaml.TagToken: "tags (!) are not allowed; quote the text",
     }
     if why := kinds.get(type(token)):
-        raise UnreadableSkill(f"The front matter is too free (line {token.start_mark.line + 1}): {why}")
+        raise UnreadableSkill(f"The front matter breaks the format (line {token.start_mark.line + 1}): {why}")
 
 
 def _plain(node: Any, yaml: Any) -> Any:
@@ -183,17 +183,19 @@ def _plain(node: Any, yaml: Any) -> Any:
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            raise UnreadableSkill(f"The front matter is too free (line {line}): a field's name must be a word")
+            raise UnreadableSkill(f"The front matter breaks the format (line {line}): a field's name must be a word")
         name = str(key.value).translate(_BREAKS_AGAIN)
         if name == "<<" and key.style is None:
             # Merged fields count for nothing in the format, but must be well made.
             for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 if not isinstance(merged, yaml.MappingNode):
-                    raise UnreadableSkill(f"The front matter is no YAML (line {line}): << takes in fields, not a text")
+                    raise UnreadableSkill(
+                        f"The front matter is not valid YAML (line {line}): << takes in fields, not a text"
+                    )
                 _plain(merged, yaml)
             continue
         if name in found:
-            raise UnreadableSkill(f"The field {name!r} stands twice (line {line})")
+            raise UnreadableSkill(f"The field {name!r} is given twice (line {line})")
         if isinstance(value, yaml.MappingNode):
             columns.add(value.start_mark.column)
         found[name] = _plain(value, yaml)

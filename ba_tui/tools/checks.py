@@ -33,4 +33,4 @@ def tool_checks(found: Callable[[], Registry]) -> Iterator[CheckResult]:
             "tools", "warn", str(problem), "Correct the file; ba tools list shows the rest.", problem.trace
         )
     if not problems:
-        yield CheckResult("tools", "ok", "all that were found can be used")
+        yield CheckResult("tools", "ok", "all tools can be used")

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from ba_tui.core.results import Kind
 from ba_tui.core.text.wording import clipped, count
 from ba_tui.core.tool import OutputLevel
+from ba_tui.processes.terminal_text import cut_away
 from ba_tui.sessions.results.structure import LOOK, WHOLE, outline, parsed
 
 ROOM: Mapping[OutputLevel, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
@@ -50,9 +51,9 @@ def head_and_tail(text: str, room: int, rest: str = "", *, noun: str = "line", s
         tail = tail[start:] if 0 < (start := tail.find("\n") + 1) <= len(tail) // 2 else tail
     left = text[len(head) : len(text) - len(tail)]
     whole = head.endswith("\n") and (left.endswith("\n") or not tail)
-    lines = left.count("\n") + (not left.endswith("\n"))
-    words = f"{count(lines, noun)}, " if whole else ""
-    note = f"[… {words}{count(len(left), 'character')} left out{rest} …]"
+    lines, size = cut_away(left)
+    words = f"{count(lines + (not left.endswith(chr(10))), noun)}, " if whole else ""
+    note = f"[… {words}{count(size, 'character')} left out{rest} …]"
     return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}{note}\n{tail}"
 
 

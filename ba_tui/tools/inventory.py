@@ -36,7 +36,7 @@ class ToolList:
     def switch(self, name: str, *, on: bool) -> None:
         entry = self._registry.entry(name)
         if entry is None:
-            raise UsageError(f"There is no tool {name!r} that can be used.", "See what is wrong with its file.")
+            raise UsageError(f"There is no tool {name!r} that can be used.", "Check its file.")
         if not on and entry.core:
             raise UsageError(f"{name} is one of the core tools.", "They are always there; see tools.yaml.")
         if on:

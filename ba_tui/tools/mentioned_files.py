@@ -21,9 +21,9 @@ from ba_tui.tools.formats import head_and_tail
 
 SESSION = 12_000
 """Characters of another session that are attached."""
-KEPT = "it may hold secrets, and no secrets are attached"
-AWAY = "it leads to {real}, outside this folder; to attach that, name it"
-THEIRS = "only files of this project come with what its own commands say"
+KEPT = "it may contain secrets, and secrets are never attached"
+AWAY = "it is a link to {real}, outside this folder; name that path to attach it"
+THEIRS = "the project's own commands can attach only files of this project"
 
 
 class MentionedFiles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,15 @@ from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
 from ba_tui.context.mentions import Offering
 from ba_tui.context.own_commands import CommandContext, CommandExpander
-from ba_tui.core.conversation import Library
 from ba_tui.core.messages import Message
+from ba_tui.core.services import Library
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.granted import GrantedRules
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.skills.activation import rules_of
 from ba_tui.skills.active import ActiveSkills
 from ba_tui.skills.listing import SkillList
+from ba_tui.tools.builtin.images import kept_picture
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.mentioned_files import MentionedFiles, shortened_session
@@ -84,5 +86,6 @@ class SessionPrompts:
         self.commands = CommandExpander(sources.commands, context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))
         self.admission = Admission(self.commands, hooks.admit if hooks else None, self.attaching)
+        keep = partial(kept_picture, sources.folder / ATTACHED)
         names = mention_sources(self.skills, lambda: registry.tools().values(), sessions)
-        self.mentions = Offering(workspace.root, index, names, attachments.weigh)
+        self.mentions = Offering(workspace.root, index, names, attachments.weigh, keep)

@@ -6,17 +6,20 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.events import Event
-from ba_tui.core.tool import Guard, Tool
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
+from ba_tui.planning.plan_mode import NAME as PLANNING
+from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places, bundled
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
@@ -26,22 +29,26 @@ from ba_tui.skills.active import joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
+from ba_tui.tools.builtin.own_shell import own_shell
+from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import skill_tools
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
+from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
+from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
-from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked, unhooked
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
 if TYPE_CHECKING:
@@ -81,6 +88,8 @@ class ToolSettings:
     settings: Settings
     where: Places
     shell: Shell
+    attended: bool = False
+    """Whether somebody can be asked."""
 
 
 class GuardedTools:
@@ -98,6 +107,7 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         runner = runner_for(settings, permissions.pending, policy, permissions.sandbox)
         self._notes = notes
+        self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.results = scope.results
         self.shells = Shells(scope.results.open)
 
@@ -115,7 +125,12 @@ class GuardedTools:
             *builtin_tools(definitions, place, means),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
+            present_plan_tool(definitions["present_plan"], self.plan_mode),
         )
+        gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
+        shell = next(tool for tool in tools if tool.name == "shell")
+        delivery = Delivery(scope.results, scope.fullness, settings.secrets)
+        self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
 
@@ -127,13 +142,14 @@ class GuardedTools:
         shared = Shared(
             Memory(workspace.resolve),
             self.health,
-            Delivery(scope.results, scope.fullness, settings.secrets),
+            delivery,
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
             runner.review.settle,
+            policy.mode_changes.settled,
         )
         judge = within_skill(policy.judge, skills.limits)
-        guard = pipeline(place, judge, policy.remember, shared, hook_guard(hooks))
+        guard = pipeline(place, judge, policy.remember, shared, hook_guards(hooks))
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, process.shell.inherited(), limits.for_seconds())
@@ -144,7 +160,9 @@ class GuardedTools:
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
-        return (*(("read_artifact",) if self.results.begun else ()), *joining(self._notes.skills))
+        reading = ("read_artifact",) if self.results.begun else ()
+        planning = (PLANNING,) if self.plan_mode.presents else ()
+        return (*reading, *planning, *joining(self._notes.skills))
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""
@@ -157,10 +175,10 @@ class GuardedTools:
         await asyncio.to_thread(self.registry.close)
 
 
-def hook_guard(along: HookTurns | None) -> Guard:
-    """The guard that fires the hooks on tools."""
+def hook_guards(along: HookTurns | None) -> HookGuards:
+    """The guards that fire the hooks on tools."""
     if along is None:
-        return unhooked
+        return UNHOOKED
     from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415 - most people have no hooks
 
     return hooking(along.hooks)

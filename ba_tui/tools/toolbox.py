@@ -5,12 +5,12 @@ What a tool does is in its own file; which of them a model is told of is ``visib
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.tool import Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
@@ -28,7 +28,7 @@ from ba_tui.tools.builtin.listing import glob_tool, list_files_tool
 from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.recall import ReadHistory, recall_tool
 from ba_tui.tools.builtin.search import grep_tool
-from ba_tui.tools.builtin.shell import Shell, shell_tool, start_folder
+from ba_tui.tools.builtin.shell import Shell, shell_tool, started_in
 from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
 from ba_tui.tools.builtin.todos import todo_read_tool, todo_write_tool
 from ba_tui.tools.definitions import Definition
@@ -36,9 +36,10 @@ from ba_tui.tools.editing.edits import edit_file_tool
 from ba_tui.tools.editing.patching import apply_patch_tool
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health, breaker
+from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards, unhooked
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.output import NOWHERE, Delivery, output
-from ba_tui.tools.guards.permission import CallJudge, Gate, Remember, Settle, permission, settled
+from ba_tui.tools.guards.permission import CallJudge, Gate, Remember, Settle, never, permission, settled
 from ba_tui.tools.guards.repeats import repeats
 from ba_tui.tools.guards.retry import retry
 from ba_tui.tools.guards.secrets import secrets
@@ -89,6 +90,8 @@ class Shared:
     """Keeps the files before the first change of a turn; None where nothing is kept."""
     settle: Settle = settled
     """Asks about protected files that commands changed, before another one runs unasked."""
+    mode_changed: Callable[[], Awaitable[None]] = never
+    """Returns when the person chose another mode, which may answer a question that waits."""
 
 
 @frozen
@@ -146,23 +149,21 @@ def further_tools(definitions: Mapping[str, Definition], place: SessionPlace, me
     )
 
 
-def unhooked(tool: Tool) -> Tool:
-    """The guard where there are no hooks."""
-    return tool
-
-
 def pipeline(
-    place: SessionPlace, judge: CallJudge, remember: Remember, shared: Shared | None = None, hooks: Guard = unhooked
+    place: SessionPlace,
+    judge: CallJudge,
+    remember: Remember,
+    shared: Shared | None = None,
+    hooks: HookGuards = UNHOOKED,
 ) -> Guard:
     """The guard of every tool of one conversation, also of those that join later."""
     workspace = place.workspace
     kept = shared or Shared(Memory(workspace.resolve), Health())
     writers: set[str] = set()
 
-    def folder(call: Call) -> Path:
-        return start_folder(workspace, call.branch.transcript.cwd)
-
-    consent = permission(Gate(judge, remember, folder, workspace.shown, kept.settle))
+    consent = permission(
+        Gate(judge, remember, partial(started_in, workspace), workspace.shown, kept.settle, kept.mode_changed)
+    )
     again = repeats(writers)
 
     def guard(tool: Tool) -> Tool:
@@ -174,13 +175,15 @@ def pipeline(
 
 
 def guarded(
-    tool: Tool, permission: Guard, repeats: Guard, shared: Shared | None = None, hooks: Guard = unhooked
+    tool: Tool, permission: Guard, repeats: Guard, shared: Shared | None = None, hooks: HookGuards = UNHOOKED
 ) -> Tool:
     """Every call passes these, the outermost first, without exception."""
     kept = shared or Shared(Memory(Path), Health())
     guards: tuple[Guard, ...] = (
         # Nothing leaves a tool, not even a failure or a part of an output, before secrets are taken out.
         secrets(kept.sharing),
+        # What hooks say of a result is not cut with it.
+        hooks.after,
         # What is delivered is shortened once, whichever guard below made the result.
         partial(output, delivery=kept.delivery),
         # A call made in circles is stopped before anybody is bothered with it.
@@ -188,7 +191,7 @@ def guarded(
         # Everybody below gets arguments that fit the schema; those that a hook rewrites are checked again.
         validate,
         # Hooks may deny or rewrite; their "allow" skips no rule, so permission comes after them.
-        hooks,
+        hooks.before,
         permission,
         # Only calls that are allowed are answered from memory, and only those count for the breaker.
         once(kept.memory),

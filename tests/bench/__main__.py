@@ -48,16 +48,16 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "config" / "guide" / "speed.md"
 BEGIN, END = "<!-- the table of tests.bench begins -->", "<!-- the table of tests.bench ends -->"
 
 
 def publish(figures: list[Figure]) -> None:
-    """Put the table into the README, in place of the one before."""
-    before, _, rest = README.read_text("utf-8").partition(BEGIN)
+    """Put the table into the guide, in place of the one before."""
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     table = "\n".join([HEAD, *map(line, figures)])
-    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=FAMILIES, help="measure this family only; repeatable")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and shorter looks")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a Markdown table")
-    parser.add_argument("--readme", action="store_true", help="also put the table into the README")
+    parser.add_argument("--guide", action="store_true", help="also put the table into the guide")
     given = parser.parse_args()
     effort = QUICK if given.quick else Effort()
     figures: list[Figure] = []
@@ -78,7 +78,7 @@ def main() -> int:
                 print(line(figure), flush=True)
     if given.json:
         print(as_json(figures))
-    if given.readme:
+    if given.guide:
         publish(figures)
     return 0 if all(figure.holds for figure in figures) else 1
 

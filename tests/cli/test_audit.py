@@ -100,7 +100,7 @@ def test_damage_is_counted_and_a_line_being_written_is_not(project: Path, capsys
     assert run(["audit", "--json"]) == 0
     shown = capsys.readouterr()
     assert [json.loads(line)["call_id"] for line in shown.out.splitlines()] == ["", "c1"]
-    assert shown.err == "ba: 2 damaged lines were left out; the files are as they were.\n"
+    assert shown.err == "ba: 2 damaged lines were left out; the files were not changed.\n"
 
 
 def test_secrets_and_escapes_stay_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,4 +116,4 @@ def test_secrets_and_escapes_stay_out(project: Path, capsys: pytest.CaptureFixtu
 
 def test_nothing_to_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit"]) == 0
-    assert capsys.readouterr().err == "No decisions. See those of all folders with --all.\n"
+    assert capsys.readouterr().err == "No decisions. Use --all for all folders.\n"

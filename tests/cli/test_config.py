@@ -113,7 +113,7 @@ def test_set_changes_one_key(
     assert (ba_home / "config.yaml").read_text() == "# mine\ntheme: nord\nmax_loops: 7\n"
     monkeypatch.setenv("BA_THEME", "light")
     assert run(["config", "set", "theme", "dark"]) == 0
-    assert "It has no effect here, because BA_THEME" in capsys.readouterr().err
+    assert "no effect here: BA_THEME" in capsys.readouterr().err
     assert run(["config", "set", "thme", "dark"]) == 1
     assert "did you mean theme?" in capsys.readouterr().err
 

@@ -47,8 +47,8 @@ def test_the_model_that_would_be_asked_is_looked_at(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://0:9/v1")
     assert run(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert "there is one for openai, from OPENAI_API_KEY" in out
-    assert "none for anthropic" not in out
+    assert "found for openai, from OPENAI_API_KEY" in out
+    assert "no key for anthropic" not in out
 
 
 def test_model_servers_are_listed_with_what_they_serve(

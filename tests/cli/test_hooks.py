@@ -65,7 +65,7 @@ def test_a_projects_own_hooks_run_once_it_is_trusted(
     trust_folder(project)
     assert run(ask) == 4
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", "ba: A hook did not let the prompt pass: no. Change it and send it again.\n")
+    assert (shown.out, shown.err) == ("", "ba: A hook blocked the prompt: no. Change it and send it again.\n")
     told = (project / "told").read_text()
     assert f"CLAUDE_PROJECT_DIR={project}\n" in told
     assert "sk-not-for-hooks" not in told

@@ -83,7 +83,7 @@ def test_check_counts_on_the_sandbox_as_the_app_does(ba_home: Path, capsys: pyte
         assert checked(capsys, "wc -l src/*.py && git status")["verdict"] == "allow"
         answer = checked(capsys, "curl https://example.org", "--mode", "auto")
         assert answer["verdict"] == "ask"
-        assert answer["reason"].endswith("it may reach further than this folder.")
+        assert answer["reason"].endswith("it may reach outside this folder.")
     assert checked(capsys, "rm -rf src")["verdict"] == "ask"
 
 
@@ -128,9 +128,9 @@ def test_a_line_that_is_no_call_is_told_by_number(
         (["check", "ls", "--tool", "shel"], "Did you mean shell"),
         (["check", "ls", "--mode", "yolo"], "yolo"),
         (["add", "web_fetch(domain:)", "--allow"], "the name of a host"),
-        (["add", "grep", "--allow", "--project", "--user"], "for this project or for all"),
-        (["add", "grep"], "Say what the rule does"),
-        (["add", "grep", "--allow", "--deny"], "Say what the rule does"),
+        (["add", "grep", "--allow", "--project", "--user"], "Choose where the rule applies"),
+        (["add", "grep"], "Choose what the rule does"),
+        (["add", "grep", "--allow", "--deny"], "Choose what the rule does"),
         (["remove", "grep"], "no rule 'grep'"),
     ],
 )
@@ -187,14 +187,14 @@ def test_what_a_trusted_project_allows_waits_for_a_word(project: Path, capsys: p
     capsys.readouterr()
     answer = checked(capsys, "src/a.py", "--tool", "edit_file")
     assert (answer["verdict"], answer["rule"]) == ("ask", "edit_file(src/**)")
-    assert "have not confirmed" in answer["reason"]
+    assert "once you confirm it" in answer["reason"]
     assert run(["permissions", "list"]) == 0
-    assert "waits for you" in capsys.readouterr().out
+    assert "not confirmed yet" in capsys.readouterr().out
     assert run(["permissions", "add", "edit_file(src/**)", "--allow", "--project"]) == 0
     capsys.readouterr()
     assert checked(capsys, "src/a.py", "--tool", "edit_file")["verdict"] == "allow"
     assert run(["permissions", "list"]) == 0
-    assert "waits for you" not in capsys.readouterr().out
+    assert "not confirmed yet" not in capsys.readouterr().out
     assert run(["permissions", "remove", "edit_file(src/**)"]) == 0
     capsys.readouterr()
     assert checked(capsys, "src/a.py", "--tool", "edit_file")["verdict"] == "ask"
@@ -221,7 +221,7 @@ def test_conditions_count_and_can_be_removed(
 def test_bypass_is_no_setting(ba_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (ba_home / "config.yaml").write_text("permission_mode: bypass\n")
     assert run(["config", "validate"]) == 1
-    assert "bypass counts only as a flag" in capsys.readouterr().out
+    assert "bypass works only as a flag" in capsys.readouterr().out
     (ba_home / "config.yaml").write_text("theme: dark\n")
     assert run(["config", "set", "permission_mode", "bypass"]) == 1
     capsys.readouterr()

@@ -91,7 +91,7 @@ def test_json_has_the_steps_and_parameters_come_from_a_file_too(line: Line, tmp_
 def test_what_would_ask_is_denied_and_listed(line: Line):
     code, out, err = line(line.write(COUNT), "--param", "file=a.txt")
     assert (code, out) == (4, "")
-    assert "Denied, because nobody is here to ask: Allow write_file?" in err
+    assert "Denied, because nobody can be asked here: Allow write_file?" in err
     assert "--allow 'write_file(a.txt)'" in err
     assert not (line.folder / "a.txt").exists()
 
@@ -146,7 +146,7 @@ def test_a_wrong_file_exits_1_and_names_the_lines(line: Line):
     [
         ((), "lacks 'file'"),
         (("--param", "fiel=x"), "did you mean 'file'?"),
-        (("--param", "file"), "is no NAME=VALUE"),
+        (("--param", "file"), "is not NAME=VALUE"),
         (("--param", "file=x", "--param", "file=y"), "given twice"),
         (("--param", "file=x", "--param", "times=many"), 'times: expected integer, got string "many"'),
         (("--params-json", "gone.json"), "can't be read as JSON"),
@@ -189,7 +189,7 @@ def test_a_projects_own_workflows_need_trust(line: Line):
     args = ("count", "--param", "file=e.txt", "--allow", "write_file")
     with pytest.raises(UsageError) as caught:
         line(*args)
-    assert "not trusted as they are now: ba trust" in caught.value.hint
+    assert "are not trusted: run ba trust" in caught.value.hint
     trust_folder(line.folder)
     assert line(*args)[0] == 0
     line.write(COUNT + "# changed\n", ".ba/workflows/count.yaml")

@@ -14,10 +14,11 @@ from typer.testing import CliRunner, Result
 
 from ba_tui.cli.main import run
 from ba_tui.cli.sessions import app
-from ba_tui.core.conversation import Start, begin
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Titled, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.core.services import begin
+from ba_tui.core.start import Start
 from ba_tui.resources import folder_slug
 from tests.sessions.shelf import library, stored, turn
 

@@ -68,7 +68,7 @@ def test_a_new_one_is_valid_listed_shown_and_removed(told: Told, ba_home: Path) 
     assert "is there already" in told("new", "sales-report")[2]
     for name in ("Sales", "a--b", "../x", "-a", "a" * 65):
         assert told("new", "--", name)[0] == 1, name
-    assert "nobody to ask" in told("remove", "sales-report")[2]
+    assert "no terminal to ask in" in told("remove", "sales-report")[2]
     assert told("remove", "--yes", "sales-report")[0] == 0
     assert not place.exists()
     assert "There is no skill 'sales-report'" in told("remove", "--yes", "sales-report")[2]
@@ -108,7 +108,7 @@ def test_a_folder_is_installed_with_what_belongs_to_it(told: Told, ba_home: Path
     code, out, _ = told("install", str(source))
     place = ba_home / "skills" / "forms"
     assert code == 0
-    assert out.startswith("forms: 4 files; scripts: fill.py, run.sh\n  Its scripts need pypdf>=4; you are asked before")
+    assert out.startswith("forms: 4 files; scripts: fill.py, run.sh\n  Its scripts need pypdf>=4; ba asks before")
     assert sorted(path.name for path in place.iterdir()) == ["SKILL.md", "requirements.txt", "scripts"]
     assert os.access(place / "scripts" / "fill.py", os.X_OK)
     assert not (place / "scripts" / "run.sh").is_symlink()
@@ -132,7 +132,7 @@ def test_what_is_not_valid_or_reaches_outside_is_not_installed(told: Told, ba_ho
     assert told("install", str(odd), "--force")[0] == 1, "one that can't be used at all is no use"
     away = skill(tmp_path / "away")
     (away / "keys").symlink_to("/etc/passwd")
-    assert "leads out of the skill" in told("install", str(away))[2]
+    assert "points outside the skill" in told("install", str(away))[2]
     os.mkfifo(skill(tmp_path / "pipe") / "p")
     assert "neither a file nor a folder" in told("install", str(tmp_path / "pipe"))[2]
     assert "There is no folder nowhere" in told("install", "nowhere")[2]
@@ -155,7 +155,7 @@ def test_a_repository_is_fetched_and_a_skill_of_it_chosen(
     code, _, err = told("install", f"file://{bare}", "--skill", "tables", "--project")
     assert code == 0
     assert (project / ".ba" / "skills" / "tables" / "SKILL.md").is_file()
-    assert "not trusted as they are now: ba trust" in err
+    assert "have changed: run ba trust" in err
     assert not (ba_home / "skills").exists()
     failed = told("install", "https://me:hush@127.0.0.1:1/x.git")[2]
     assert "can't be fetched" in failed

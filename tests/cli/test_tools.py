@@ -58,11 +58,12 @@ def test_a_new_tool_works_at_once_and_so_does_its_test(project: Path):
     wrote = run("new", "word_count")
     assert wrote.exception is None, wrote.exception
     assert ".ba/tools/word_count.py and its test test_word_count.py" in wrote.stdout
-    done = told("test", "word_count", "--args", '{"text": "ba", "times": 2}')
-    assert (done["ok"], done["text"]) == (True, "ba ba")
-    wrong = told("test", "word_count", "--args", '{"text": "ba", "times": 0}')
+    done = told("test", "word_count", "--args", '{"text": "some words"}')
+    assert (done["ok"], done["text"]) == (True, "word_count read 10 characters")
+    assert told("show", "word_count")["description"].startswith("Word count: not written yet.")
+    wrong = told("test", "word_count", "--args", '{"text": "ba", "limit": 0}')
     assert wrong["error"] == "execution_error"
-    assert "ValueError: times must be 1 or more (line" in wrong["text"]
+    assert "ValueError: limit must be 1 or more (line" in wrong["text"]
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".ba/tools"]
     ran = subprocess.run(pytest_, cwd=project, capture_output=True, text=True, check=False)
     assert "2 passed" in ran.stdout, ran.stdout + ran.stderr
@@ -71,7 +72,7 @@ def test_a_new_tool_works_at_once_and_so_does_its_test(project: Path):
 def test_a_new_tool_for_all_projects(ba_home: Path):
     assert run("new", "word_count", "--user").exception is None
     assert (ba_home / "tools" / "test_word_count.py").is_file()
-    assert told("test", "word_count", "--args", '{"text": "ba"}')["text"] == "ba"
+    assert told("test", "word_count", "--args", '{"text": "ba"}')["text"] == "word_count read 2 characters"
 
 
 @pytest.mark.parametrize("name", ["Word", "word-count", "1st", "", "class", "json", "test_words", "conftest", "ä"])
@@ -89,7 +90,7 @@ def test_a_name_that_is_taken_is_refused(project: Path):
 def test_a_new_tool_does_not_bring_others_trust(project: Path):
     own(project, MINE, "foreign")
     wrote = run("new", "word_count")
-    assert "brings tools that you have not trusted" in wrote.stderr
+    assert "has tools that are new or have changed" in wrote.stderr
     assert "ba trust" in str(refused("test", "word_count"))
 
 
@@ -98,7 +99,7 @@ def test_a_tool_runs_as_it_was_when_it_was_trusted(project: Path):
     trust_folder(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "8"
     file.write_text(file.read_text().replace("2 *", "3 *"))
-    assert "not trusted as they are now: ba trust" in str(refused("test", "mine"))
+    assert "have changed: run ba trust" in str(refused("test", "mine"))
     trust_folder(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "12"
 

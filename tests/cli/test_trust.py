@@ -25,17 +25,17 @@ def test_it_is_shown_granted_and_taken_back(project: Path, capsys: pytest.Captur
         f"{project} is not trusted.", "tools          1  mine.py", ".ba/tools/mine.py  (2 lines)",
     ]  # fmt: skip
     assert run(["trust", "--yes", str(project)]) == 0
-    assert "is trusted with what it holds now" in capsys.readouterr().out
+    assert "is trusted (current contents)" in capsys.readouterr().out
     assert run(["trust"]) == 0, "nothing to ask"
     assert run(["trust", "--revoke"]) == 0
-    assert "is not trusted any more" in capsys.readouterr().out
+    assert "is no longer trusted" in capsys.readouterr().out
     assert run(["trust", "--revoke"]) == 0
     assert "was not trusted" in capsys.readouterr().out
 
 
 def test_nobody_to_ask_is_no_yes(capsys: pytest.CaptureFixture[str]):
     assert run(["trust"]) == 1
-    assert "There is nobody to ask. Look at it, then: ba trust --yes." in capsys.readouterr().err
+    assert "No terminal to ask on. Review the folder with --show, then run: ba trust --yes" in capsys.readouterr().err
     assert run(["trust", "--show"]) == 1
 
 
@@ -45,7 +45,7 @@ def test_a_change_is_shown_as_a_difference(project: Path, capsys: pytest.Capture
     capsys.readouterr()
     assert run(["trust", "--show"]) == 1
     shown = capsys.readouterr().out
-    assert "what it runs has changed since" in shown
+    assert "its contents have changed" in shown
     assert "\n-B = 1\n+B = '\\x1b[2J'\n" in shown
 
 
@@ -53,7 +53,7 @@ def test_a_plain_folder_can_be_trusted(tmp_path: Path, capsys: pytest.CaptureFix
     plain = tmp_path / "plain"
     plain.mkdir()
     assert run(["trust", "--yes", str(plain)]) == 0
-    assert "It brings no tools" in capsys.readouterr().out
+    assert "This folder has no tools, hooks or settings." in capsys.readouterr().out
     assert run(["trust", "--show", str(plain)]) == 0
     assert run(["trust", str(tmp_path / "nowhere")]) == 1
 

@@ -81,7 +81,7 @@ def test_everything_counts_once(tokens: Tokens) -> None:
     messages = Transcript(events=story()).messages
     whole = tokens.text(LOADED.system) + tokens.count_tools(TOOLS) + tokens.count(messages)
     assert sum(part.tokens for part in found.values() if not part.kept_free) == whole
-    assert found["Kept for the answer"].tokens == 8_000
+    assert found["Reserved for reply"].tokens == 8_000
     assert found["Tool results"].tokens > 2_000
     assert 300 < found["Skills"].tokens < 1_000
     assert 50 < found["Memory files"].tokens < 300

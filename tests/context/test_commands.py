@@ -96,7 +96,7 @@ def test_front_matter_as_other_programs_write_it(place: Home):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("---\ndescription: x\nGo.", "c.md:3: 'Go.' is no field of the form name: value"),
+        ("---\ndescription: x\nGo.", "c.md:3: 'Go.' is not a field of the form name: value"),
         ("---\ndescription: x\n", "c.md:1: the front matter is not closed"),
         ("---\ndescription: x\n---\n\n", "c.md: there is no prompt in it"),
         ("", "c.md: there is no prompt in it"),

@@ -147,7 +147,7 @@ async def test_what_has_no_price_counts_by_its_tokens_under_a_cost_limit(folder:
     conversation = talk(folder, server, max_cost=1.0)
     events = await said(conversation, 2)
     (notice,) = [event for event in events if isinstance(event, Notice)]
-    assert "prices of loop/some-model are not known" in notice.text
+    assert "prices of loop/some-model are unknown" in notice.text
     assert "models.yaml" in notice.hint
     end = events[-1]
     assert isinstance(end, TurnEnded)

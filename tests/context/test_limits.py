@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +27,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, Usage, user
-from ba_tui.core.provider import ASSUMED, ModelInfo
+from ba_tui.core.provider import ASSUMED, ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.results import StateChange, ToolResult
 from ba_tui.core.work import Todo
 from tests.context.talk import MODEL, Room, compressions, count, history, told
@@ -124,6 +126,15 @@ async def test_every_fifth_round_goal_and_open_todos_are_said_again() -> None:
     assert not reminders(await collect(talk.say("sixth")), "todo list")
 
 
+async def test_rounds_that_were_taken_back_do_not_count() -> None:
+    script = Script(*(says(f"Answer {number}.") for number in range(4)))
+    talk = conversation(script, journal=Memory(with_todos(Todo("1", "read on"))), interceptors=(Refocus(5),))
+    assert reminders(await collect(talk.say("fifth")), "todo list")
+    await talk.past.rewind(5, "conversation")
+    assert reminders(await collect(talk.say("the fifth again")), "todo list")
+    assert not reminders(await collect(talk.say("sixth")), "todo list")
+
+
 async def test_the_goal_is_said_again_when_only_notes_hold_it() -> None:
     goal = "Port   the ledger:\n\t- keep the order\n"
     events = with_todos(Todo("1", "read part 4", "in_progress"))
@@ -153,13 +164,33 @@ async def test_the_model_hears_once_that_the_window_fills() -> None:
 
 
 async def test_people_who_wait_are_told_how_large_the_prompt_is() -> None:
-    gauge = Gauge(lambda: MODEL, lambda: 1_900, count, size=lambda: 8_000)
-    talk = conversation(Script(told("One.", 6_800), says("Two.")), interceptors=(PromptSize(gauge),))
-    heard = [
-        event for _ in range(2) for event in await collect(talk.say("go on!!!")) if event.type == "prompt_progress"
-    ]
-    assert all(isinstance(event, PromptProgress) and event.done is None for event in heard)
-    assert [event.total for event in heard if isinstance(event, PromptProgress)] == [2_002, 2_005]
+    gauge = Gauge(lambda: MODEL, lambda: 1_900, count)
+    sized, sizes = asyncio.Event(), list[int]()
+
+    async def slow(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        await sized.wait()
+        yield told("One.", 6_800)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, PromptProgress):
+            sizes.append(event.total)
+            sized.set()
+
+    talk = conversation(Script(slow, says("Two.")), interceptors=(PromptSize(gauge, soon=0.0),))
+    for _ in range(2):
+        await collect(talk.say("go on!!!"), hear)
+    assert sizes == [gauge.estimate(talk.transcript.messages[:1]), gauge.used(talk.transcript.messages[:3])]
+
+
+async def test_a_first_prompt_that_is_answered_at_once_is_not_counted() -> None:
+    def never(messages: Sequence[Message]) -> int:
+        raise AssertionError(messages)
+
+    talk = conversation(
+        Script(says("One.")), interceptors=(PromptSize(Gauge(lambda: MODEL, lambda: 1_900, never), soon=60.0),)
+    )
+    events = await collect(talk.say("hello"))
+    assert not [event for event in events if isinstance(event, PromptProgress)]
 
 
 def test_the_room_keeps_an_answer_free_but_never_more_than_half() -> None:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from ba_tui.assembly import connect
 from ba_tui.context.mentions import named
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Image
+from ba_tui.core.services import Services
 from ba_tui.permissions.trust.grants import trust_folder
 from tests.script import collect
 
@@ -131,13 +133,13 @@ async def test_what_a_file_holds_is_not_taken_for_the_persons_words(talk: Conver
     (folder / "odd.csv").write_bytes("zero\u200bwidth\n".encode())
     events = await collect(talk.say("read @odd.txt and @odd.csv, then @nb.ipynb, @other.py"))
     assert "What you wrote" not in notices(events)
-    assert "@nb.ipynb, @other.py name no file, skill, tool or session here, and stay text." in notices(events)
+    assert "@nb.ipynb, @other.py: not found; sent as text." in notices(events)
     assert "\0" not in notes(events)
 
 
 async def test_a_bare_word_that_names_nothing_is_told_once_and_sent_as_typed(talk: Conversation):
     events = await collect(talk.say("ask @calculato for the sum"))
-    assert "@calculato names no file, skill, tool or session here, and stays text." in notices(events)
+    assert "@calculato: not found; sent as text." in notices(events)
     assert [event.hint for event in events if isinstance(event, Notice)] == ["Did you mean @calculator?"]
     assert talk.transcript.messages[0].text.startswith("ask @calculato for the sum")
     assert "@calculato" not in notices(await collect(talk.say("ask @calculato again")))
@@ -157,7 +159,7 @@ async def test_a_secret_file_is_refused_and_secrets_in_others_are_taken_out(talk
     given = notes(events)
     assert TOKEN not in given
     assert "my token is [secret:" in given
-    assert "(not attached: it may hold secrets" in given
+    assert "(not attached: it may contain secrets" in given
     assert notices(events).count("Not attached: ") == 1
     assert given.count("</system-reminder>") == given.count("<system-reminder>")
     assert all(TOKEN not in message.text for message in talk.transcript.messages)
@@ -200,7 +202,7 @@ async def test_what_names_nothing_stays_text_and_code_is_not_asked_about(talk: C
     prompt = "see @missing.py and joe@example.com\n```\n@src/app.py\n@other.py\n```\n@dataclass"
     events = await collect(talk.say(prompt))
     assert notes(events) == ""
-    assert notices(events).startswith("@missing.py names no file")
+    assert notices(events).startswith("@missing.py: not found; sent as text.")
     assert "other.py" not in notices(events)
     assert "dataclass" not in notices(events)
 
@@ -211,6 +213,29 @@ async def test_a_picture_is_shown_to_a_model_that_sees(talk: Conversation, folde
     assert "plot.png: image, " in notes(events)
     (shown,) = [block for block in talk.transcript.messages[0].blocks if isinstance(block, Image)]
     assert shown.media_type == "image/png"
+
+
+@pytest.mark.parametrize("typed", ["'{0}/my plot.png' shows?", "{0}/my\\ plot.png", "see ./my\\ plot.png."])
+async def test_the_path_of_a_picture_attaches_it(talk: Conversation, folder: Path, typed: str):
+    (folder / "my plot.png").write_bytes(PNG)
+    await collect(talk.say(typed.format(folder)))
+    assert [block for block in talk.transcript.messages[0].blocks if isinstance(block, Image)]
+
+
+async def test_the_path_of_a_picture_that_is_not_there_is_nothing_but_words(talk: Conversation, folder: Path):
+    assert notices(await collect(talk.say("draw /tmp/no/such.png and ./out.png"))) == ""
+
+
+async def test_a_picture_from_the_clipboard_is_kept_with_the_session_and_attached(talk: Conversation, folder: Path):
+    mentions = talk.inventory.mentions
+    assert mentions
+    name = await mentions.keep(PNG)
+    assert name == await mentions.keep(PNG)
+    await collect(talk.say(f"what is @{name}"))
+    assert [block for block in talk.transcript.messages[0].blocks if isinstance(block, Image)]
+    for wrong, said in ((b"BM no picture", "not a PNG"), (PNG + bytes(4_000_000), "at most")):
+        with pytest.raises(UsageError, match=said):
+            await mentions.keep(wrong)
 
 
 async def test_too_much_is_not_attached_and_the_person_is_told(talk: Conversation, folder: Path):

@@ -92,7 +92,7 @@ async def test_what_it_runs_is_judged_like_any_call(work: Work):
     talk = work.open(**{"permissions.ask": ["shell"], "sandbox": "off"})
     events = await said(talk, "/look two", once)
     assert asked[0].question.args == {"command": "echo one-two"}
-    assert asked[0].question.reason.endswith(". It stands in .claude/commands/look.md.")
+    assert asked[0].question.reason.endswith(". It is in .claude/commands/look.md.")
     assert "Now: one-two" in sent(events)
     assert [event.text for event in events if isinstance(event, Notice)] == ["/look ran: `echo one-two`"]
     assert [event.agent for event in events if isinstance(event, Judged)] == ["/look"] * 2
@@ -155,7 +155,7 @@ async def test_its_model_answers_this_turn_only(work: Work):
     answers = [message for message in talk.transcript.messages if message.role == "assistant"]
     assert [message.model for message in answers] == [f"scripted:{work.folder}/{name}.yaml" for name in "baa"]
     assert answers[0].text == "From the other."
-    assert "asks for the model nobody/nothing, but the one of the session answers" in notices[0].text
+    assert "asks for the model nobody/nothing; the session's model is used instead" in notices[0].text
     await talk.close()
 
 

@@ -80,6 +80,7 @@ QUESTION = Question(
 SKILL = ActiveSkill("pdf", "1", "abc", "x.pdf", ("read_file",), True, "test/small")
 SAMPLES: tuple[Event, ...] = (
     events.TurnStarted(MESSAGE),
+    events.TurnResumed(("1", "2"), checkpointed=True),
     events.Steered(MESSAGE),
     events.TextDelta("x"),
     events.ThinkingDelta("x"),

@@ -9,6 +9,7 @@ from ba_tui.core.events import (
     Event,
     MessageDone,
     ModelChanged,
+    PromptProgress,
     Rewound,
     SideRequest,
     Steered,
@@ -139,3 +140,14 @@ def test_requests_beside_the_conversation_are_paid_for() -> None:
     found = ledger(TurnStarted(user("go")), SideRequest("hook", "small", Usage(10, 5), 0.25), TurnEnded("done"))
     assert (found.session.cost, found.turn.cost, found.models["small"].requests, found.filled) == (0.25, 0.25, 1, 0)
     assert ledger(SideRequest("hook", "small", Usage(1, 1))).session.cost is None
+
+
+def test_before_the_first_count_the_window_is_as_full_as_was_estimated() -> None:
+    ledger = Ledger()
+    ledger.apply(TurnStarted(user("hello")))
+    assert not ledger.filled
+    ledger.apply(PromptProgress(2_345))
+    assert (ledger.filled, ledger.estimated) == (2_345, True)
+    ledger.apply(MessageDone(Message("assistant", (Text("hi"),), Usage(2_000, 10), origin="assistant")))
+    ledger.apply(PromptProgress(9_999, 500))
+    assert (ledger.filled, ledger.estimated) == (2_010, False)

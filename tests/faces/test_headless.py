@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import AuthFailed, SessionNotFound
-from ba_tui.core.events import Compressed, Notice, Retrying, TextDelta
+from ba_tui.core.events import Compressed, MessageDone, Notice, Retrying, TextDelta
 from ba_tui.core.messages import Message, Text, Thinking, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
-from ba_tui.faces.headless import Printer, denial, speak
+from ba_tui.faces.headless import Printer, RunResult, denial, refusals, speak
 from tests.script import Script, conversation, says
 
 
@@ -98,6 +99,13 @@ async def test_json_has_every_field_of_the_contract():
     assert report["denied"][0]["rule"] == "asks(a b)"
     assert type(report["duration_ms"]) is int
     assert "error" not in report
+
+
+def test_the_number_of_turns_counts_answers_of_the_main_agent_alone():
+    outcome = RunResult()
+    for agent in ("main", "main/explore-1", "main/explore-1", "main"):
+        outcome.apply(MessageDone(says("x"), None, agent=agent))
+    assert outcome.report(0)["num_turns"] == 2
 
 
 async def test_stream_json_is_one_event_a_line_and_ends_with_the_result():
@@ -235,3 +243,15 @@ async def test_a_wait_for_a_rate_limit_is_told_and_no_error(format: Any):
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["type"] for line in lines] == ([] if format == "text" else ["init", "notice"])
     assert ("in the settings. Next request in 20 s." in err.getvalue()) == (format == "text")
+
+
+def test_each_rule_that_would_allow_a_call_is_a_flag_of_its_own():
+    denied = {
+        "tool": "shell",
+        "target": "git add . && git commit",
+        "reason": "",
+        "asked": "it asks",
+        "rule": "a(b:*)\nc",
+    }
+    _, told = refusals([denied])
+    assert told.endswith("To allow it: --allow 'a(b:*)' --allow c")

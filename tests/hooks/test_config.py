@@ -60,7 +60,7 @@ def test_both_shapes_are_read_in_their_order(tmp_path: Path) -> None:
         ("hooks: {stop: [{hooks: [{type: agent, command: a}]}]}", "expected command"),
         ("hooks: {stop: {command: a}}", "expected a list"),
         ("hooks: {stop: [{matcher: a}]}", "expected a command"),
-        ('hooks: {stop: [{matcher: "(", command: a}]}', "expected a regular expression under matcher: '(' is none"),
+        ('hooks: {stop: [{matcher: "(", command: a}]}', "expected a valid regular expression as matcher"),
     ],
 )
 def test_what_is_wrong_in_settings_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:

@@ -67,7 +67,7 @@ async def test_a_prompt_that_is_blocked_leaves_nothing(tmp_path: Path) -> None:
     assert ended.error is not None
     assert (ended.error.kind, ended.error.message) == (
         "prompt_refused",
-        "A hook did not let the prompt pass: not that.",
+        "A hook blocked the prompt: not that.",
     )
     assert (stage.journal.lines, stage.conversation.transcript.messages, stage.model.requests) == ([], (), [])
     assert kinds(await stage.say("hello"))[-1] == "turn_ended"
@@ -101,7 +101,7 @@ async def test_a_hook_may_make_the_agent_go_on_a_few_times(tmp_path: Path) -> No
     events = await stage.say()
     assert kinds(events).count("message_done") == 4
     assert "A hook of the person does not let you stop yet: the tests fail" in stage.read()
-    assert notices(events) == ["A hook wanted the agent to go on for the 4th time; the turn ends here."]
+    assert notices(events) == ["Hooks asked the agent to continue 4 times in a row; the turn ends here."]
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [each["stop_hook_active"] for each in told] == [False, True, True, True]
     assert [each["last_assistant_message"] for each in told] == ["answer 0", "answer 1", "answer 2", "answer 3"]

@@ -1,6 +1,6 @@
-"""The tour tells the truth: its numbers come out of the sample data, its calls fit the tools.
+"""The tour tells the truth: its numbers come out of the sample data, its calls fit the tools, its ways lead on.
 
-How the tour looks in the app is tested with the app.
+How it plays is tested in test_tour_played.
 """
 
 from __future__ import annotations
@@ -10,24 +10,29 @@ import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from ba_tui.cli.demo import read_chapters
+from ba_tui.core.messages import user
+from ba_tui.providers.script_conditions import Talk, When, decided
 from ba_tui.providers.script_files import read_script
 from ba_tui.providers.scripted import ModelScript, Planned
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 
 DEMO = bundled("config") / "demo"
+CHAPTERS = [chapter.name for chapter in read_chapters()]
+OTHERS = {"demo", "summary"}
 AMOUNT = re.compile(r"\d,\d{3}\.\d\d")
+NOTHING = Talk([user("Go")])
 
 
-@pytest.fixture
-def tour() -> ModelScript:
-    return read_script(DEMO / "tour.yaml")
+def chapter(name: str) -> ModelScript:
+    return read_script(DEMO / "scripts" / f"{name}.yaml")
 
 
 @pytest.fixture
@@ -35,17 +40,18 @@ def data(tmp_path: Path) -> Path:
     return Path(shutil.copytree(DEMO / "data", tmp_path / "sales"))
 
 
-def calls(tour: ModelScript, tool: str) -> Iterator[Planned]:
-    return (call for step in tour.steps for call in step.calls if call.tool == tool)
+def calls(script: ModelScript) -> Iterator[Planned]:
+    return (call for step in script.steps for call in step.calls)
 
 
-def correct(tour: ModelScript, data: Path) -> None:
-    """Make the tour's edits; each must fit exactly one place."""
-    for call in calls(tour, "edit_file"):
-        file = data / call.args["path"]
-        text = file.read_text("utf-8")
-        assert text.count(call.args["old_string"]) == 1
-        file.write_text(text.replace(call.args["old_string"], call.args["new_string"]), "utf-8")
+def correct(data: Path) -> None:
+    """Make the edits of the first chapter; each must fit exactly one place."""
+    for call in calls(chapter("first")):
+        if call.tool == "edit_file":
+            file = data / call.args["path"]
+            text = file.read_text("utf-8")
+            assert text.count(call.args["old_string"]) == 1
+            file.write_text(text.replace(call.args["old_string"], call.args["new_string"]), "utf-8")
 
 
 def totals(data: Path) -> dict[str, str]:
@@ -65,20 +71,23 @@ def recomputed(data: Path) -> dict[str, str]:
     return {name: f"{amount:,.2f}" for name, amount in found.items()}
 
 
-def test_the_amounts_it_names_are_those_of_the_data(tour: ModelScript, data: Path) -> None:
+def test_the_amounts_it_names_are_those_of_the_data(data: Path) -> None:
     before = totals(data)
     assert before == recomputed(data)
-    correct(tour, data)
+    correct(data)
     after = totals(data)
     assert after == recomputed(data)
-    said = {amount for step in tour.steps for amount in AMOUNT.findall(step.say)}
-    assert said == {before["South"], after["South"], after["North"]}
+    whole = f"{sum(float(after[month].replace(',', '')) for month in after if month[:2] == '20'):,.2f}"
+    known = {"first": {before["South"], after["South"], after["North"]}}
+    known["analysis"] = known["first"] | {after["West"], whole}
+    for name, amounts in known.items():
+        assert {amount for step in chapter(name).steps for amount in AMOUNT.findall(step.say)} == amounts
     assert float(before["South"].replace(",", "")) > float(before["North"].replace(",", ""))
     assert float(after["North"].replace(",", "")) > float(after["South"].replace(",", ""))
 
 
-def test_the_notes_are_right_once_they_are_corrected(tour: ModelScript, data: Path) -> None:
-    correct(tour, data)
+def test_the_notes_are_right_once_they_are_corrected(data: Path) -> None:
+    correct(data)
     orders = len((data / "sales.csv").read_text("utf-8").splitlines()) - 1
     notes = (data / "notes.md").read_text("utf-8")
     assert f"North, {totals(data)['North']} euros" in notes
@@ -96,18 +105,36 @@ def test_the_flaws_it_names_are_in_the_data(data: Path) -> None:
     assert wrong == ["1052"]
 
 
-def test_its_calls_fit_the_tools(tour: ModelScript, data: Path) -> None:
+def test_every_chapter_has_a_script() -> None:
+    assert {path.stem for path in (DEMO / "scripts").iterdir()} == {*CHAPTERS, *OTHERS}
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_its_calls_fit_the_tools(name: str, data: Path) -> None:
     definitions = load_definitions(bundled("config") / "prompts" / "tools")
-    for step in tour.steps:
-        for call in step.calls:
-            jsonschema.validate(dict(call.args), dict(definitions[call.tool].input_schema))
-            if call.tool in {"read_file", "edit_file", "grep"}:
-                assert (data / call.args["path"]).is_file()
+    flows = {path.stem for path in (DEMO / "home" / "workflows").iterdir()}
+    for call in calls(chapter(name)):
+        if call.tool in flows:
+            continue
+        args: Mapping[str, object] = decided(dict(call.args), NOTHING)
+        jsonschema.validate(args, dict(definitions[call.tool].input_schema))
+        if call.tool in {"read_file", "edit_file", "grep"} and args["path"] != "report.md":
+            assert (data / str(args["path"])).is_file()
 
 
-def test_a_step_for_yes_stands_before_the_one_for_no(tour: ModelScript) -> None:
-    """Else the answer to the step for no would be taken for a yes."""
-    kinds = [step.when.denied if step.when else None for step in tour.steps]
-    places = [index for index, kind in enumerate(kinds) if kind is True]
-    assert places
-    assert all(kinds[index - 1] is False for index in places)
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_answer_leads_on(name: str) -> None:
+    script = chapter(name)
+    ids = {call.id for call in calls(script)}
+    *steps, end = script.steps
+    assert "**Next:**" in end.say or "**Next:**" in script.steps[-2].say
+    for step in steps:
+        assert step.calls or step.next or "**Next:**" in step.say, "a turn that ends says what comes next"
+    for step in script.steps:
+        assert step.behind or not step.before or step.when is None, "one alternative fits always"
+        when: When | None = step.when
+        while when:
+            assert ids.issuperset(when.done)
+            when = when.unless
+    assert script.last
+    assert "Ctrl+D" in script.last.say

@@ -1,25 +1,31 @@
-"""The tour played to its end through the real rooms, with every answer a person may give. Only its pauses are left out.
+"""Every chapter played to its end through the real rooms, with a person's answers. Only the pauses are left out.
 
-Its words and numbers are judged in test_tour.
+The words and numbers are judged in test_tour.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from ba_tui.assembly import connect
+from ba_tui.core import compacting
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Event, MessageDone, ToolFinished, TurnEnded
+from ba_tui.core.events import Asked, Compressed, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded
 from ba_tui.core.questions import Question, Reply
-from ba_tui.resources import bundled
+from tests.house.touring import CHAPTERS, Opened, opened
 
-DEMO = bundled("config") / "demo"
-Answer = Callable[[Question], Reply]
+Answer = Callable[[Question], Reply | None]
+MOST = 12
+"""Prompts that no chapter needs."""
+CHANGES = {
+    "first": {"sales.csv", "notes.md"},
+    "skill": {"charts/sales-by-region.svg"},
+    "workflow": {"report.md"},
+}
 
 
 def as_told(question: Question) -> Reply:
@@ -37,80 +43,134 @@ def no(question: Question) -> Reply:
     return Reply("deny", "not today")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(DEMO / "data", tmp_path / "sales"))
+def interrupt(question: Question) -> None:
+    return None
 
 
-@pytest.fixture
-def talk(folder: Path, tmp_path: Path) -> Conversation:
-    script = tmp_path / "tour.yaml"
-    text = (DEMO / "tour.yaml").read_text("utf-8")
-    script.write_text(re.sub(r"delay: [0-9.]+", "delay: 0", text), "utf-8")
-    return connect({"model": f"scripted:{script}"}, folder, ours=True).library.create()
+@dataclass
+class Player:
+    """A person who sends what is suggested."""
 
+    chapter: Opened
+    talk: Conversation
+    answer: Answer
+    events: list[Event] = field(default_factory=list[Event])
 
-async def play(talk: Conversation, prompt: str, answer: Answer) -> list[Event]:
-    turn, events = talk.say(prompt), list[Event]()
-    async for event in turn:
-        events.append(event)
-        if isinstance(event, Asked):
-            turn.answer(event.ask_id, answer(event.question))
-    return events
+    async def play(self) -> None:
+        prompt, sent = self.chapter.start.prompt, 0
+        while prompt:
+            sent += 1
+            assert sent < MOST, self.said
+            prompt = await self.send(prompt)
 
-
-def said(events: list[Event]) -> str:
-    return "\n".join(event.message.text for event in events if isinstance(event, MessageDone))
-
-
-async def test_answered_as_told_the_notes_come_out_right(talk: Conversation, folder: Path) -> None:
-    events = await play(talk, "Show me.", as_told)
-    assert isinstance(events[-1], TurnEnded)
-    assert events[-1].reason == "done"
-    failed = [event.result.text for event in events if isinstance(event, ToolFinished) and event.result.is_error]
-    assert len(failed) == 1
-    assert "keep them for the audit" in failed[0]
-    assert (folder / "notes-2025.md").exists()
-    assert "Best region: North, 1,655.00 euros.\nOrders: 84." in (folder / "notes.md").read_text("utf-8")
-    assert "your words went back to me" in said(events)
-    output = next(
-        event.result.text for event in events if isinstance(event, ToolFinished) and "By region" in str(event)
-    )
-    assert "1655.00" in output
-    assert "1432.40" in output
-    assert "slowly" in said(await play(talk, "tell me more", as_told))
-    assert "ba -c" in said(await play(talk, "go on", as_told))
-    assert "nothing more" in said(await play(talk, "and now?", as_told))
-    await talk.close()
-
-
-@pytest.mark.parametrize("answer", [yes, no])
-async def test_every_way_leads_to_the_end(talk: Conversation, folder: Path, answer: Answer) -> None:
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    events = await play(talk, "Show me.", answer)
-    assert isinstance(events[-1], TurnEnded)
-    assert events[-1].reason == "done"
-    assert "how to stop me" in said(events)
-    assert ("You allowed it" in said(events)) == (answer is yes)
-    assert (folder / "notes-2025.md").exists() == (answer is no)
-    if answer is no:
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    await talk.close()
-
-
-async def test_a_question_left_with_esc_counts_as_no_and_the_tour_goes_on(talk: Conversation, folder: Path) -> None:
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    heard = ""
-    for prompt in ("Show me.", "go on", "go on", "go on", "go on"):
-        turn = talk.say(prompt)
+    async def send(self, prompt: str) -> str:
+        """The next prompt; empty at the end."""
+        if prompt == "/rewind":
+            await self.talk.past.rewind(1, "both")
+            return "go on"
+        turn = compacting.compact(self.talk) if prompt == "/compact" else self.talk.say(prompt)
+        words = ""
         async for event in turn:
+            self.events.append(event)
             if isinstance(event, Asked):
+                reply = self.answer(event.question)
+                turn.answer(event.ask_id, reply) if reply else turn.cancel()
+            elif isinstance(event, ToolStarted) and "sleep" in str(event.call.input):
                 turn.cancel()
             elif isinstance(event, MessageDone):
-                heard += event.message.text
-    assert heard.count("You stopped me, so") == 3
-    assert "You allowed it" not in heard
-    assert "Both changes are saved" not in heard
-    assert "how to stop me" in heard
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+                words = event.message.text
+        ended = self.events[-1]
+        assert isinstance(ended, TurnEnded)
+        assert ended.reason in {"done", "cancelled"}, ended
+        return self.chapter.start.suggestions.get(words, "") if words and ended.reason == "done" else "go on"
+
+    @property
+    def said(self) -> str:
+        return "\n".join(event.message.text for event in self.events if isinstance(event, MessageDone))
+
+    @property
+    def failed(self) -> Sequence[str]:
+        results = (event.result for event in self.events if isinstance(event, ToolFinished))
+        return [result.text for result in results if result.is_error]
+
+
+async def played(chapter: Opened, answer: Answer) -> Player:
+    talk = connect({"model": chapter.model}, chapter.folder).library.create()
+    player = Player(chapter, talk, answer)
+    await player.play()
     await talk.close()
+    return player
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+async def test_answered_as_told_a_chapter_does_what_it_says(name: str) -> None:
+    with opened(name) as chapter:
+        before = files(chapter.folder)
+        player = await played(chapter, as_told)
+        after = files(chapter.folder)
+    assert "**Next:**" in player.said
+    assert {path for path in after if before.get(path) != after[path]} == CHANGES.get(name, set())
+    wanted = {"first": ["keep them for the audit"], "stop": ["interrupted"]}.get(name, [])
+    assert len(player.failed) == len(wanted), player.failed
+    assert all(words in text for words, text in zip(wanted, player.failed, strict=True))
+    if name == "first":
+        assert b"Best region: North, 1,655.00 euros.\nOrders: 84." in after["notes.md"]
+        assert {todo.status for todo in player.talk.transcript.todos} == {"completed"}
+    if name == "analysis":
+        output = "".join(event.result.text for event in player.events if isinstance(event, ToolFinished))
+        assert all(amount in output for amount in ("84 orders", "1655.00", "1432.40", "1119.80", "128.00", "4335.20"))
+        assert "1 rows repeat an earlier row" in output
+    if name == "compact":
+        assert any(isinstance(event, Compressed) for event in player.events)
+    if name == "rewind":
+        assert "as they were before" in player.said
+
+
+@pytest.mark.parametrize("answer", [no, interrupt])
+@pytest.mark.parametrize("name", ["first", "analysis", "skill", "workflow", "rewind"])
+async def test_without_a_yes_nothing_changes_and_the_chapter_goes_on(name: str, answer: Answer) -> None:
+    with opened(name) as chapter:
+        before = files(chapter.folder)
+        player = await played(chapter, answer)
+        assert files(chapter.folder) == before
+    assert "**Next:**" in player.said
+    assert any(
+        words in player.said for words in ("has not run", "have not run", "was refused", "as it was", "as they were")
+    )
+    assert "completed" not in {todo.status for todo in player.talk.transcript.todos}
+
+
+async def test_what_is_allowed_against_the_advice_is_done_and_said() -> None:
+    with opened("first") as chapter:
+        player = await played(chapter, yes)
+        assert not (chapter.folder / "notes-2025.md").exists()
+    assert "You allowed it" in player.said
+
+
+async def test_a_skill_that_the_person_does_not_start_is_started_by_the_model() -> None:
+    with opened("skill") as chapter:
+        talk = connect({"model": chapter.model}, chapter.folder).library.create()
+        player = Player(chapter, talk, as_told)
+        await player.send(chapter.start.prompt)
+        assert await player.send("draw something") == ""
+        await talk.close()
+        assert (chapter.folder / "charts" / "sales-by-region.svg").is_file()
+    assert not player.failed
+
+
+@pytest.mark.parametrize("name", ["mention", "compact"])
+async def test_a_chapter_that_needs_something_asks_for_it_once_more(name: str) -> None:
+    with opened(name) as chapter:
+        talk = connect({"model": chapter.model}, chapter.folder).library.create()
+        player = Player(chapter, talk, as_told)
+        suggested = await player.send(chapter.start.prompt)
+        assert await player.send("what is the weather?") == suggested
+        assert await player.send("and now?") == suggested
+        while suggested:
+            suggested = await player.send(suggested)
+        await talk.close()
+    assert "**Next:**" in player.said

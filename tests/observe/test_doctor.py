@@ -75,13 +75,14 @@ def serving(address: str) -> str:
 @pytest.mark.parametrize(
     ("standing", "state", "text"),
     [
-        (TrustState(Path("/p"), "trusted"), "ok", "/p is trusted with nothing of its own"),
+        (TrustState(Path("/p"), "trusted"), "ok", "/p is trusted; it brings nothing that runs"),
         (
             TrustState(Path("/p"), "unknown", holds=(TrustedItems("hooks", ("a",)),)),
-            "ok",
-            "/p is not trusted yet; off: hooks",
+            "warn",
+            "/p is not trusted, so these are off: hooks",
         ),
-        (TrustState(Path("/p"), "changed"), "warn", "/p was trusted; what it runs has changed"),
+        (TrustState(Path("/p"), "unknown"), "ok", "/p brings nothing that runs, so nothing is off"),
+        (TrustState(Path("/p"), "changed"), "warn", "what /p runs has changed since you trusted it"),
         (TrustState(Path("/p"), "unknown", trouble="It holds too much."), "warn", "It holds too much."),
     ],
 )
@@ -94,7 +95,7 @@ def test_all_is_well(tmp_path: Path, ba_home: Path, endpoint: str) -> None:
     found = findings(tmp_path, ba_home, serving(endpoint), {"MINE_KEY": "sk-very-secret"})
     assert {found[name].state for name in ("python", "files", "settings", "key", "endpoint", "sessions")} == {"ok"}
     assert found["endpoint"].text == "127.0.0.1 answers (for mine/x)"
-    assert found["key"].text == "there is one for mine, from MINE_KEY"
+    assert found["key"].text == "found for mine, from MINE_KEY"
     assert not [each for each in found.values() if "very-secret" in f"{each}"]
     assert not (ba_home / "sessions").exists()
 
@@ -103,7 +104,7 @@ def test_offline_is_a_warning_that_says_what_it_means(tmp_path: Path, ba_home: P
     found = findings(tmp_path, ba_home, serving(nowhere.replace("127.0.0.1", ELSEWHERE)))
     assert found["endpoint"].state == "warn"
     assert "can't ask the model" in found["endpoint"].fix
-    assert (found["key"].state, found["key"].text) == ("warn", "none for mine")
+    assert (found["key"].state, found["key"].text) == ("warn", "no key for mine")
     assert "MINE_KEY" in found["key"].fix
 
 

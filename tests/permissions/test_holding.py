@@ -250,5 +250,5 @@ def test_nothing_is_held_beside_what_a_rule_allows(root: Path) -> None:
     assert [(step.text, step.profile.name) for step in judged.steps] == [("make", "working"), ("git status", "reading")]
     judged = rules.judge(JudgedCall(SHELL, {"command": "make | git log"}, root))
     assert isinstance(judged, Ask)
-    assert judged.reason == "`git` runs unasked only in a sandbox, and not beside what a rule allows."
+    assert judged.reason == "`git` runs unasked only in a sandbox, and not together with a command that a rule allows."
     assert judge(rules, SHELL, "make || (pwd && ls)") == "ask"

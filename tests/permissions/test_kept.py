@@ -34,7 +34,7 @@ def test_commands_that_go_through_a_kept_file_ask(root: Path, rule: str) -> None
         judged = rules.judge(JudgedCall(SHELL, {"command": command}, root))
         # A word that a pattern fits may name such a file itself, and that is denied.
         assert isinstance(judged, Ask | Deny), command
-        assert isinstance(judged, Deny) or "config/prod.yaml, about which there is the rule" in judged.reason
+        assert isinstance(judged, Deny) or "config/prod.yaml, which is covered by the rule" in judged.reason
     for command in ("grep -r x src", "rg -g '*.py' x", "find . -name '*.py' | xargs cat", "ls -R"):
         assert judge(rules, SHELL, command) == "allow", command
 

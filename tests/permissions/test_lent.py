@@ -37,7 +37,7 @@ def test_it_is_read_without_asking_and_never_written(workspace: Workspace) -> No
     assert policy.judge(JudgedCall(READ, {"path": "data/abc"}, workspace.root)) == Allow()
     refused = policy.judge(JudgedCall(EDIT, {"path": "data/abc"}, workspace.root))
     assert isinstance(refused, Deny)
-    assert "data/abc is read only" in refused.reason
+    assert "data/abc can only be read" in refused.reason
 
 
 @pytest.mark.parametrize("text", ["data/../../other", "data/abc/../../../etc/passwd"])

@@ -67,7 +67,7 @@ def test_bypass_only_stops_at_denials(root: Path) -> None:
 def test_bypass_is_there_only_when_it_was_asked_for(root: Path) -> None:
     plain = policy(root)
     assert list(plain.modes()) == ["default", "accept-edits", "plan", "auto"]
-    with pytest.raises(UsageError, match="can't be chosen later"):
+    with pytest.raises(UsageError, match="only be chosen at the start"):
         plain.set_mode("bypass")
     with pytest.raises(UsageError):
         policy(root, mode="bypass")

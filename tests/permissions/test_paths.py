@@ -141,7 +141,7 @@ def test_what_is_no_path_is_refused_shortly(root: Path, text: str) -> None:
 
 def test_a_link_to_itself_is_refused(root: Path) -> None:
     (root / "loop").symlink_to("loop")
-    with pytest.raises(PathRefused, match="leads to itself"):
+    with pytest.raises(PathRefused, match="symbolic link to itself"):
         Workspace(root).resolve("loop")
 
 

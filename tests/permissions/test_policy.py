@@ -202,11 +202,12 @@ def test_what_would_be_remembered_is_the_narrowest_rule(root: Path) -> None:
         assert isinstance(judged, Ask)
         return judged.rule
 
-    assert suggested(SHELL, "make all") == "shell(make all)"
+    assert suggested(SHELL, "make all") == "shell(make all:*)"
     assert suggested(EDIT, "src/../src/a.py") == "edit_file(src/a.py)"
     assert suggested(EDIT, "src/a[1]*.py") == "edit_file(src/a[[]1][*].py)"
     assert suggested(FETCH, "https://x.org/a?b") == "web_fetch(domain:x.org)"
-    for command in ("a\nb", "x" * 201, "make *.py", "make \x1b[2J", "make \u202e", ""):
+    assert suggested(SHELL, "a\nb") == "shell(a)\nshell(b)"
+    for command in ("x" * 201, "make *.py", "make \x1b[2J", "make \u202e", ""):
         assert suggested(SHELL, command) is None, command
 
 
@@ -255,7 +256,9 @@ def test_a_given_allow_rule_outranks_the_mode_but_no_ask_rule(root: Path) -> Non
     assert judge(rules, EDIT, ".git/config") == "ask"
 
 
-@pytest.mark.parametrize("rule", ["shell(g*t:*)", "python", "shell(git * x)", "edit_file(", "x y", "a\nb", ""])
+@pytest.mark.parametrize(
+    "rule", ["shell(g*t:*)", "python", "shell(git * x)", "edit_file(", "x y", "shell(make all)\n", ""]
+)
 def test_an_answer_that_is_no_rule_is_refused(root: Path, rule: str) -> None:
     rules = policy(root)
     with pytest.raises(UsageError):

@@ -40,7 +40,7 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
         ("shell(g*t:*)", "allow", "only stand at the end"),
         ("shell(git * --stat)", "allow", "only stand at the end"),
         ("python(print:*)", "deny", "patterns for code"),
-        ("edit_file(src:*)", "deny", "are for commands"),
+        ("edit_file(src:*)", "deny", "are only for commands"),
         ("python", "allow", "would allow all code"),
         ("@execute", "allow", "would allow all code"),
         ("x(", "ask", "a pattern between"),

@@ -244,8 +244,8 @@ def test_the_state_is_told_without_a_look(root: Path) -> None:
     [
         ("curl: (6) Could not resolve host: example.org", 6, "network"),
         ("fatal: unable to access: Failed to connect: Connection refused", 128, "network"),
-        ("touch: cannot touch '/etc/x': Read-only file system", 1, "only be read"),
-        ("error: could not write config file .git/config: Device or resource busy", 4, "only be read"),
+        ("touch: cannot touch '/etc/x': Read-only file system", 1, "read-only there"),
+        ("error: could not write config file .git/config: Device or resource busy", 4, "read-only there"),
         ("sudo: The \"no new privileges\" flag is set", 1, "rights"),
         ("cat: /home/ada/.npmrc: No such file or directory", 1, "home"),
         ("cat: missing.txt: No such file or directory", 1, ""),

@@ -10,7 +10,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.permissions.trust.copies import MOST_OF_FILE
-from ba_tui.permissions.trust.files import MOST_FILES, PARTS
+from ba_tui.permissions.trust.files import MOST_FILES, PARTS, UNSUPPORTED
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
@@ -106,8 +106,9 @@ def test_a_file_that_a_command_of_the_folder_names_counts_too(trust: Trust, root
     assert any(file in held.names for held in seen.holds)
 
 
-def test_a_file_that_a_server_or_the_settings_start_counts_too(trust: Trust, root: Path):
-    write(root, ".mcp.json", json.dumps({"mcpServers": {"a": {"command": "node", "args": ["./server.js", "../x"]}}}))
+def test_a_file_that_hooks_or_settings_start_counts_too(trust: Trust, root: Path):
+    stop = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "node ./server.js ../x"}]}]}}
+    write(root, ".claude/settings.json", json.dumps(stop))
     write(root, ".ba/config.yaml", "hooks:\n  turn_end:\n  - command: sh ../project/own.sh\n")
     write(root, "server.js", "1\n")
     write(root, "own.sh", "true\n")
@@ -268,15 +269,38 @@ def test_of_settings_only_counts_what_could_do_something(
 def test_what_it_brings_is_told_by_kind_and_name(trust: Trust, root: Path):
     write(root, ".ba/skills/report/SKILL.md", "---\nname: report\n---\n")
     write(root, ".mcp.json", '{"mcpServers": {"files": {"command": "npx"}, "web": {"url": "http://x"}}}')
+    write(root, ".claude/agents/reviewer.md", "Reviews.\n")
     write(root, ".ba/config.yaml", "theme: dark\npermissions: {allow: [shell(make), edit_file]}\n")
-    told = {part.kind: part.names for part in trust.look(root).holds}
-    assert told == {
+    seen = trust.look(root)
+    assert {part.kind: part.names for part in seen.holds} == {
         "tools": ("a.py",),
         "workflows": ("flow.yaml",),
         "skills": ("report",),
-        "MCP servers": ("files", "web"),
         "settings": ("permissions.allow: shell(make), edit_file",),
     }
+    assert {part.kind: part.names for part in seen.unsupported} == {
+        "MCP servers": ("files", "web"),
+        "agents": ("reviewer.md",),
+    }
+
+
+def test_trust_does_not_cover_what_nothing_loads_yet(trust: Trust, root: Path):
+    grant(trust, root)
+    for parts in UNSUPPORTED.values():
+        for part in parts:
+            write(root, part if "." in Path(part).name[1:] else f"{part}/a.md", "{}")
+    assert trust.trusted(root)
+    seen = trust.look(root)
+    assert [part.kind for part in seen.unsupported] == list(UNSUPPORTED)
+    assert not seen.files
+
+
+def test_a_file_of_an_unsupported_kind_may_be_of_any_shape(trust: Trust, root: Path):
+    (root / ".mcp.json").symlink_to("/dev/zero")
+    assert trust.look(root).unsupported == ()
+    (root / ".mcp.json").unlink()
+    write(root, ".mcp.json", "[")
+    assert [part.names for part in trust.look(root).unsupported] == [(".mcp.json",)]
 
 
 def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Places):
@@ -288,13 +312,13 @@ def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Plac
     )
     trust.grant(seen)
     write(root, ".ba/tools/a.py", "A = 2\n")
-    write(root, ".ba/agents/new.md", "New.\n")
+    write(root, ".ba/commands/new.md", "New.\n")
     (root / ".ba" / "tools" / "b.py").unlink()
     seen = Trust(where).look(root)
     assert (seen.state, seen.gone) == ("changed", (".ba/tools/b.py",))
     assert [(file.path, file.before, file.after) for file in seen.files] == [
         (".ba/tools/a.py", "A = 1\n", "A = 2\n"),
-        (".ba/agents/new.md", None, "New.\n"),
+        (".ba/commands/new.md", None, "New.\n"),
         (".ba/tools/b.py", "B = 1\n", ""),
     ]
 

@@ -72,7 +72,7 @@ async def test_what_is_in_order_says_nothing(stage: Stage):
             "- {tool: now, save_as: y, needs: []}\n- {tool: now, save_as: y, needs: []}",
             "the step in line 8 may save 'y' at the same time",
         ),
-        ("- {flow: one}", "this workflow comes back to itself: one → one"),
+        ("- {flow: one}", "this workflow calls itself: one → one"),
     ],
 )
 async def test_what_is_wrong_is_told_with_its_line(stage: Stage, steps: str, said: str):
@@ -84,12 +84,12 @@ async def test_what_is_wrong_is_told_with_its_line(stage: Stage, steps: str, sai
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("{type: object, properties: {a: {type: strnig}}}", "parameters.properties.a.type: is no JSON Schema"),
+        ("{type: object, properties: {a: {type: strnig}}}", "parameters.properties.a.type: is not a valid JSON Schema"),
         ("{type: object, properties: {a-b: {type: string}}}", "'a-b' can't be used in templates"),
         ("{type: object, properties: {a: {type: string, default: 3}}}", "a.default: expected string, got integer 3"),
-        ("{type: object, properties: [a]}", "parameters.properties: is no JSON Schema: expected object"),
+        ("{type: object, properties: [a]}", "parameters.properties: is not a valid JSON Schema: expected object"),
         ("{type: array, properties: {}}", "parameters.type: expected object"),
-        ("{type: object, required: a}", "parameters.required: is no JSON Schema"),
+        ("{type: object, required: a}", "parameters.required: is not a valid JSON Schema"),
     ],
 )
 async def test_a_schema_that_is_none_is_told(stage: Stage, schema: str, said: str):
@@ -106,7 +106,7 @@ async def test_nesting_has_a_limit(stage: Stage):
     stage.flow("steps: [{approval: x}]", "f6")
     for number in range(5, 1, -1):
         stage.flow(f"steps: [{{flow: f{number + 1}}}]", f"f{number}")
-    assert "go deeper than 5: one → f2 → f3 → f4 → f5 → f6" in stage.wrong("steps: [{flow: f2}]")[0]
+    assert "are nested deeper than 5: one → f2 → f3 → f4 → f5 → f6" in stage.wrong("steps: [{flow: f2}]")[0]
     assert stage.wrong("steps: [{flow: f3}]") == []
 
 

@@ -92,7 +92,7 @@ def test_a_whole_file_is_read():
         ("needs: []", "needs: [3]", "needs: expected a list of step ids, got 3"),
         ("args: {path: a}", "args: [a]", "args: expected a mapping of names to values, got a list"),
         ("  - if:", "  - id: find\n    if:", "the step in line 10 has the id 'find' already"),
-        ("name: tidy", "name: tidy\nname: tidy", "x.yaml:2: name: stands here again"),
+        ("name: tidy", "name: tidy\nname: tidy", "x.yaml:2: name: is set again"),
         ("args: {path: a}", "args: {path: !!binary aGk=}", "expected text, a number, yes or no"),
         ("  - id: find", "  - id: [find", "x.yaml:"),
         ("  - id: find", " \t- id: find", "x.yaml:"),

@@ -132,7 +132,7 @@ async def test_a_long_result_is_handed_on_whole_or_not_at_all(stage: Stage, tmp_
     stage.tools["give"] = replace(stage.tools["give"], run=long)
     text = "steps: [{tool: give, args: {value: 1}, save_as: it}]\noutput: '{{ it | map(\"length\") | sum }}'"
     result = await stage.run(text)
-    assert "It ran, but its whole result can't be handed on: it is longer than a call gives" in result.text
+    assert "It ran, but its whole result can't be passed on: it is too long for one result" in result.text
     stage.results = artifacts
     assert (await stage.run(text)).meta["flow"]["output"] == 2_000_000
 
@@ -337,7 +337,7 @@ async def test_a_ring_that_was_not_known_before_is_refused_when_it_runs(stage: S
 
     stage.tools["around"] = Tool("around", "", {"type": "object"}, around)
     result = await stage.perform(flow)
-    assert "The workflow one comes back to itself: one → one." in result.text
+    assert "The workflow one calls itself: one → one." in result.text
 
 
 async def test_an_output_must_fit_its_schema(stage: Stage):
@@ -345,7 +345,7 @@ async def test_an_output_must_fit_its_schema(stage: Stage):
         "steps: [{tool: say, args: {text: a}, save_as: it}]\noutput: '{{ it }}'\noutput_schema: {type: integer}"
     )
     assert result.error
-    assert 'its output is not what it should be: it: expected integer, got string "a"' in result.error.message
+    assert 'its output does not fit its schema: it: expected integer, got string "a"' in result.error.message
 
 
 @pytest.mark.parametrize(

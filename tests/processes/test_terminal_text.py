@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.processes.terminal_text import Capture, coloured, open_sequence, plain, shortened, unescaped
+from ba_tui.processes.terminal_text import GAP, Capture, coloured, lines_cut, open_sequence, plain, shortened, unescaped
 
 PIECES = st.lists(
     st.sampled_from(
@@ -58,6 +58,17 @@ def test_shortening_keeps_both_ends(text: str, limit: int) -> None:
     head, tail = short.split(" left out …]\n")
     assert text.startswith(head[: head.rindex("[…")].rstrip("\n"))
     assert text.endswith(tail)
+
+
+def test_what_is_cut_twice_is_counted_once_and_whole() -> None:
+    capture = Capture()
+    for number in range(100_000):
+        capture.feed(f"line {number}\n".encode())
+    once = capture.text()
+    twice = shortened(once, 20_000)
+    for text in (once, twice):
+        assert text.count("line ") + lines_cut(text) == 100_000, "no line is counted twice or forgotten"
+    assert len(GAP.findall(twice)) == 1
 
 
 @given(st.lists(st.binary(max_size=200), max_size=30))

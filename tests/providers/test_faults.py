@@ -104,7 +104,7 @@ def make(vendor: str, key: str, url: str) -> AnthropicProvider | OpenAIProvider:
 
 @pytest.mark.parametrize("url", ["localhost:1234", "ftp://x", "http://", "http://[bad", "http://h:99999", "nonsense"])
 async def test_an_address_that_is_none_is_named(vendor: str, url: str) -> None:
-    with pytest.raises(UsageError, match="is no web address"):
+    with pytest.raises(UsageError, match="is not a web address"):
         make(vendor, "k", url)
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from ba_tui.core.errors import ErrorInfo, Overloaded, ProviderError, UsageError
 from ba_tui.core.events import MessageDone, TextDelta, ThinkingDelta, ToolFinished, TurnStarted
 from ba_tui.core.messages import Usage, user
-from ba_tui.core.provider import ModelRequest
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.transcript import Transcript
+from ba_tui.providers.script_conditions import When
 from ba_tui.providers.script_files import read_script
-from ba_tui.providers.scripted import Failure, ModelScript, Planned, ScriptedProvider, Step, When
+from ba_tui.providers.scripted import Failure, ModelScript, Planned, ScriptedProvider, Step
 from tests.providers.conftest import collect, until_error
 
 ASK = ModelRequest("", [user("Hello")], ())
@@ -79,6 +83,84 @@ async def test_a_talk_taken_up_again_goes_on_where_it_stood() -> None:
         await answer(ScriptedProvider(steps), transcript)
 
 
+ALTERNATIVES = """
+steps:
+  - say: May I?
+    calls:
+      - {tool: shell, id: one, args: {command: ls}}
+      - {tool: todo, args: {items: [{is: {if: {done: [one]}, then: completed, else: pending}}]}}
+  - - when: {done: [one], result: "a file"}
+      say: It is done.
+    - when: {done: [one]}
+      say: It printed something else.
+    - say: It is not done.
+  - - when: {not: {said: "@notes"}}
+      say: Mention it.
+      stays: true
+    - say: Thank you.
+  - - when: {compacted: true}
+      say: Shorter.
+    - say: As long as before.
+"""
+
+
+@pytest.fixture
+def alternatives(tmp_path: Path) -> ModelScript:
+    path = tmp_path / "script.yaml"
+    path.write_text(ALTERNATIVES)
+    return read_script(path)
+
+
+@pytest.mark.parametrize(
+    ("result", "then", "status"),
+    [
+        (ToolResult("a file"), "It is done.", "completed"),
+        (ToolResult("nothing"), "It printed something else.", "completed"),
+        (DENIED, "It is not done.", "pending"),
+    ],
+)
+async def test_the_first_alternative_that_fits_is_given_and_the_others_are_passed_over(
+    alternatives: ModelScript, result: ToolResult, then: str, status: str
+) -> None:
+    script = replace(alternatives, steps=(*alternatives.steps, alternatives.steps[0]))
+    provider, transcript = ScriptedProvider(script), Transcript(events=[TurnStarted(user("Go"))])
+    assert await answer(provider, transcript, result) == "May I?"
+    assert transcript.messages[-2].calls[1].input == {"items": [{"is": "pending"}]}, "nothing was done before"
+    assert await answer(provider, transcript) == then
+    transcript.apply(TurnStarted(user("Well?")))
+    assert await answer(provider, transcript) == "Mention it."
+    transcript.apply(TurnStarted(user("Hm?")))
+    assert await answer(ScriptedProvider(script), transcript) == "Mention it.", (
+        "the step stays, also when taken up again"
+    )
+    transcript.apply(TurnStarted(user("See @notes.md")))
+    assert await answer(provider, transcript) == "Thank you."
+    transcript.apply(TurnStarted(user("More")))
+    assert await answer(provider, transcript) == "As long as before."
+    transcript.apply(TurnStarted(user("Again")))
+    assert await answer(provider, transcript, ToolResult("yes")) == "May I?"
+    assert transcript.messages[-2].calls[1].input == {"items": [{"is": status}]}
+
+
+async def test_a_compressed_conversation_is_known(alternatives: ModelScript) -> None:
+    script = replace(alternatives, steps=alternatives.steps[-2:])
+    summary = user("What was said so far.", origin="compaction")
+    request = ModelRequest("", [summary, user("Go on")], ())
+    assert (await collect(ScriptedProvider(script).stream(request)))[-1].text == "Shorter."
+
+
+@pytest.mark.parametrize(("again", "then"), [(True, "one two"), (False, "three")])
+async def test_an_answer_that_was_stopped_is_given_again_unless_the_script_says_otherwise(
+    again: bool, then: str
+) -> None:
+    provider = ScriptedProvider([Step(say="one two", again=again), Step(say="three"), Step(say="four")])
+    stopped = cast("AsyncGenerator[ReplyChunk]", provider.stream(ASK))
+    async for _ in stopped:
+        break
+    await stopped.aclose()
+    assert (await collect(provider.stream(ASK)))[-1].text == then
+
+
 async def test_the_pace_is_a_delay_before_each_piece() -> None:
     slept: list[float] = []
 
@@ -127,6 +209,7 @@ steps:
       - tool: now
         id: mine
     usage: {input: 900, output: 40, cache_read: 5}
+    next: And then?
   - when: {denied: true}
     say: Then not.
     stop: refusal
@@ -148,6 +231,7 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
         think="I should look.",
         calls=(Planned("read_file", {"path": "sales.csv", "lines": [1, 2]}), Planned("now", {}, "mine")),
         usage=Usage(900, 40, 5),
+        next="And then?",
     )
     assert script.steps[1] == Step(say="Then not.", stop="refusal", when=When(denied=True), delay=0.5)
     planned = Failure("rate_limited", "Slow down.", 2, 3)
@@ -171,6 +255,8 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
         ("steps:\n  - say: a\n    stop: whenever\n", 3, "end_turn"),
         ("steps:\n  - say: a\n    delay: -1\n", 3, "0 or more"),
         ("steps:\n  - say: a\n    when: {denied: perhaps}\n", 3, "true or false"),
+        ("steps:\n  - say: a\n    when: {done: one}\n", 3, "a list"),
+        ("steps:\n  - - say: a\n    - say: b\n      when: {sad: true}\n", 4, "unknown key steps[1][2].when.sad"),
         ("steps:\n  - say: a\n    usage: {input: 1.5}\n", 3, "a whole number"),
         ("steps:\n  - error: {kind: sadness}\n", 2, "overloaded"),
         ("steps:\n  - error: {message: oh}\n", 2, "kind"),

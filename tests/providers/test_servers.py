@@ -14,6 +14,7 @@ from ba_tui.core.errors import AuthFailed, ProviderError, UsageError
 from ba_tui.core.provider import Prices
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.http import http_client
 from ba_tui.providers.servers import typed_address
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import bundled, places
@@ -69,6 +70,20 @@ async def test_a_proxy_of_the_environment_hides_no_server_on_this_machine(
     assert found.models
 
 
+async def test_a_proxy_of_the_environment_does_not_get_a_conversation_with_this_machine(
+    model_server: START, nobody: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{nobody}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server = model_server([], pages=listing({"id": "m"}))
+    client = http_client(5, server.openai_url)
+    response = await client.get(f"{server.openai_url}/models")
+    await client.aclose()
+    assert response.is_success
+
+
 async def test_nobody_on_the_usual_ports_is_no_trouble(setup: Callable[..., ProviderSetup]) -> None:
     assert await setup().servers() == []
 
@@ -106,7 +121,7 @@ BAD: Mapping[str, tuple[Mapping[str, Raw], str]] = {
     ),
     "10,000 models": (listing(*({"id": f"m{number}"} for number in range(10_000))), "lists 10,000 models"),
     "a key is wanted": ({"/v1/models": REFUSED}, "wants an API key: type its address in /setup"),
-    "no list": ({"/v1/models": Raw(b'{"data": "none"}', content_type=JSON)}, "something else than a list of models"),
+    "no list": ({"/v1/models": Raw(b'{"data": "none"}', content_type=JSON)}, "did not answer with a list of models"),
     "depth": ({"/v1/models": Raw(b"[" * 100_000, content_type=JSON)}, "instead of a list of models"),
 }
 

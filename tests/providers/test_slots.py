@@ -102,7 +102,7 @@ def test_a_slot_that_names_no_model_is_told_with_its_place(tmp_path: Path):
         ("providers:\n  a: {requests_per_minute: 0}\n", "config.yaml:2: providers.a.requests_per_minute: expected"),
         (
             "providers:\n  a: {base_url: 'http://x/v1'}\n  a: {base_url: 'http://y/v1'}\n",
-            "config.yaml:3: providers.a: stands here again (first in line 2)",
+            "config.yaml:3: providers.a: is set again (first in line 2)",
         ),
     ],
 )

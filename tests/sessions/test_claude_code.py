@@ -86,6 +86,14 @@ def test_a_reminder_within_a_prompt_is_hidden() -> None:
     assert len(events_of(records, Steered)) == 2
 
 
+def test_a_reminder_within_the_words_of_a_prompt_is_parted_from_them() -> None:
+    words = "fix the login\n<system-reminder>\na.py changed\n</system-reminder>\nand the tests"
+    records = [entry(1, "user", words, parent=None)]
+    assert [prompt.prompt.text for prompt in events_of(records, TurnStarted)] == ["fix the login\nand the tests"]
+    (note,) = events_of(records, Steered)
+    assert (note.message.hidden, "a.py changed" in note.message.text) == (True, True)
+
+
 def test_words_of_the_program_are_no_answer() -> None:
     synthetic = entry(2, "assistant", text("API Error: 529"), message={"model": "<synthetic>"}, isApiErrorMessage=True)
     story = read_story([PROMPT, synthetic, entry(3, "assistant", text("so"))])

@@ -145,4 +145,4 @@ def test_compressions_and_rewinds_are_told_and_the_originals_stay(format: str) -
 
 def test_a_long_output_is_cut_and_says_so() -> None:
     seen = page(TurnStarted(user("x")), ToolFinished("c", ToolResult("y" * 50_000)))
-    assert "… 30,000 more characters" in seen.words
+    assert "[… 30,000 characters left out here …]" in seen.words

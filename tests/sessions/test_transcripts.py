@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Image, Message, Text, ToolUse, Usage, reminder, user
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.results import Diff, ToolResult, failure
+from ba_tui.core.results import CommandText, Diff, ToolResult, failure
 from ba_tui.sessions.exports.transcripts import exporter
 from ba_tui.sessions.foreign import redacted
 from tests.sessions.shelf import turn
@@ -68,6 +69,39 @@ def test_markdown_shows_prompts_answers_calls_and_diffs() -> None:
     assert "**Done.**\n\n*Stopped by the person.*\n" in text
     assert "noon" not in text
     assert "Nothing" not in text
+
+
+def call(result: ToolResult, name: str = "shell") -> list[Event]:
+    return [TurnStarted(user("go")), ToolStarted(ToolUse("s", name, {}), "make"), ToolFinished("s", result)]
+
+
+def test_markdown_keeps_what_tools_gave() -> None:
+    printed = "\x1b[31mFAILED\x1b[0m test_a\n```\n1 failed\n"
+    text = export(
+        "md", call(ToolResult("for the model", CommandText("make", output=printed, exit_code=1), summary="exit 1"))
+    )
+    assert "- **shell** `make`: exit 1\n\n````\nFAILED test_a\n```\n1 failed\n````\n" in text
+    assert "for the model" not in text
+    text = export("md", call(ToolResult("currency,rate\nEUR,1.5", summary="2 lines"), "rates"))
+    assert "- **rates** `make`: 2 lines\n\n```\ncurrency,rate\nEUR,1.5\n```\n" in text
+    late = failure("timeout", "It took too long.", display=CommandText("make", output="half\n"))
+    assert "It took too long.\n\n```\nhalf\n```\n" in export("md", call(late))
+
+
+def test_markdown_says_how_many_lines_of_a_long_output_are_missing() -> None:
+    whole = "".join(f"line {at}\n" for at in range(10_000))
+    text = export("md", call(ToolResult("x", CommandText("make", output=whole, exit_code=0))))
+    (gap,) = re.findall(r"\[… ([\d,]+) lines left out here …\]", text)
+    assert len(re.findall(r"^line \d+$", text, re.M)) + int(gap.replace(",", "")) == 10_000
+    assert "line 0\n" in text
+    assert "line 9999\n```" in text
+
+
+def test_a_secret_at_the_cut_of_a_long_output_is_left_out() -> None:
+    key = "sk-ant-api03-" + "a1B2" * 20
+    for shift in range(0, 100, 10):
+        text = export("md", call(ToolResult("x" * (9_990 - shift) + f" {key} " + "y" * 30_000)))
+        assert "a1B2a1B2" not in text
 
 
 def test_a_diff_with_fences_in_it_stays_one_block() -> None:

@@ -61,8 +61,8 @@ def test_open_rights_are_told(ba_home: Path) -> None:
         ("two words", "contains a space"),
         ("line\nbreak", "contains a line break"),
         ("line\r\nbreak", "contains a line break"),
-        ("schlüssel", "contains a character that no key has"),
-        ("esc\x1b[31m", "contains a character that no key has"),
+        ("schlüssel", "contains a character that is not allowed in a key"),
+        ("esc\x1b[31m", "contains a character that is not allowed in a key"),
     ],
 )
 def test_what_is_no_key_is_refused_and_not_shown(ba_home: Path, key: str, wrong: str) -> None:

@@ -131,8 +131,8 @@ def test_empty_variables_and_keys_without_value_are_not_set(ba_home: Path, proje
         ("thme: x\n", 1, "thme: unknown setting; did you mean theme?"),
         ("permissions: {alow: [x]}\n", 1, "permissions.alow: unknown setting; did you mean allow?"),
         ("zzzz: 1\n", 1, "zzzz: unknown setting"),
-        ("anthropic_api_key: abc\n", 1, "API keys stand in the environment or the keyring"),
-        ("theme: a\ntheme: b\n", 2, "stands here again (first in line 1)"),
+        ("anthropic_api_key: abc\n", 1, "API keys belong in the environment or the keyring"),
+        ("theme: a\ntheme: b\n", 2, "is set again (first in line 1)"),
         ("? [a, b]\n: c\n", 1, "unknown setting"),
     ],
 )
@@ -260,7 +260,7 @@ def test_a_trusted_project_may_set_all_but_what_is_the_persons_own(ba_home: Path
     assert [(problem.key, problem.line) for problem in found.warnings] == [
         ("permission_mode", 2), ("secrets", 4), ("providers.corp.api_key_env", 8), ("web_search.api_key_env", 10),
     ]  # fmt: skip
-    assert all("only your own settings may say this" in str(problem) for problem in found.warnings)
+    assert all("allowed only in your own settings" in str(problem) for problem in found.warnings)
 
 
 def test_what_a_project_file_says_cannot_act_on_the_terminal(project: Path) -> None:

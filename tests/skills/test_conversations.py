@@ -38,7 +38,7 @@ async def test_a_model_starts_reads_and_ends_a_skill(world: World) -> None:
     assert "- skills/greet/reference.md (12 bytes)" in started
     assert str(world.home) not in started
     assert "A reference." in read
-    assert "read only" in written
+    assert "can only be read" in written
     assert ended.startswith("Ended: greet.")
     assert active(conversation) == []
     await conversation.close()
@@ -133,7 +133,7 @@ async def test_the_person_starts_one_with_parameters_and_ends_it(world: World) -
     assert isinstance(note, Steered)
     assert note.message.hidden
     assert "Greet Ann." in note.message.text
-    assert any(isinstance(event, Notice) and "greet is active" in event.text for event in events)
+    assert any(isinstance(event, Notice) and "greet started" in event.text for event in events)
     skills.activate("greet", "Eve")
     await said(conversation, "again")
     assert [skill.parameters for skill in conversation.transcript.skills] == ["Eve"]
@@ -260,7 +260,7 @@ async def test_another_model_answers_while_a_skill_wants_it(world: World) -> Non
     assert "I am the other." in told(conversation)
     skills_of(conversation).end("greet")
     events = await said(conversation, "on")
-    assert any(isinstance(event, Notice) and "but yours answers" in event.text for event in events)
+    assert any(isinstance(event, Notice) and "your model is used instead" in event.text for event in events)
     await conversation.close()
 
 

@@ -50,11 +50,11 @@ def test_the_key_is_of_the_content(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (b"\xff\xfe\x00s", "it is no text"),
-        ("a\0b", "no list of requirements"),
-        ("-r ../outside.txt", "leads out of the skill's folder"),
+        ("a\0b", "not a list of requirements"),
+        ("-r ../outside.txt", "points outside the skill's folder"),
         ("-r requirements.txt", "include each other too deeply"),
         ("-c missing.txt", "missing.txt can't be read: No such file"),
-        pytest.param("x\n" * 200_000, "no list of requirements", id="large"),
+        pytest.param("x\n" * 200_000, "not a list of requirements", id="large"),
     ],
 )
 def test_what_is_no_list_is_refused(tmp_path: Path, text: str | bytes, said: str) -> None:

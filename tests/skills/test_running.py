@@ -11,7 +11,7 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Asked, ToolFinished
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Source
+from ba_tui.core.results import ScriptCall
 from ba_tui.permissions.trust.grants import trust_folder
 
 STEPS = """\
@@ -64,7 +64,7 @@ async def test_it_is_asked_for_once_and_again_when_it_changed(house: House) -> N
     asked, result = await house.run(Reply("always"))
     (question,) = asked
     assert (question.text, question.rule) == ("Allow run_skill_script?", "run_skill_script(forms/fill.py)")
-    assert question.preview == Source("skills/forms/scripts/fill.py", CODE)
+    assert question.preview == ScriptCall("forms", "fill.py", {"a": 1}, CODE)
     assert result == '{"a": 1} .'
     assert await house.run() == ([], result)
     house.script.write_text(f"{CODE}print('more')\n")

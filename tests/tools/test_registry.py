@@ -184,7 +184,7 @@ def test_subagents_have_what_is_meant_for_them(tmp_path: Path):
         ("optional:\n  aa: {enabled: true}", "2: there is no tool 'aa'; did you mean 'a'?"),
         ("core: [a", "1: is not valid YAML"),
         ("- a", "1: expected lines of `name: value`, got a list"),
-        ("core: [a]\ncore: [a]", "2: core: stands here again (first in line 1)"),
+        ("core: [a]\ncore: [a]", "2: core: is set again (first in line 1)"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_the_rest_counts(tmp_path: Path, text: str, said: str):

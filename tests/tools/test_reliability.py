@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.events import ToolFinished
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.tools.failed import failed_result, from_os
 from ba_tui.tools.guards.breaker import FAILURES, Health, breaker
 from ba_tui.tools.guards.once import Memory, once
 from ba_tui.tools.guards.retry import Patience, retry
@@ -120,7 +122,7 @@ async def test_an_open_breaker_answers_without_running_and_names_others():
     health = Health([probe, replace(probe, name="other")])
     found = await results(breaker(health)(probe), *({"n": n} for n in range(FAILURES + 2)))
     assert run.runs == FAILURES
-    assert "switched off" in found[-1].text
+    assert "is paused" in found[-1].text
     assert "other" in found[-1].text
     assert health.condition("probe").state == "opened"
 
@@ -218,3 +220,9 @@ async def test_failures_and_calls_without_the_promise_are_not_remembered(file: P
     live = Tries(0)
     await results(once(Memory(Path))(tool(live)), {}, {})
     assert live.runs == 2
+
+
+def test_a_failure_has_the_code_of_the_system() -> None:
+    error = OSError(ENOSPC, "No space left on device")
+    result = identified(failed_result(from_os(error, "a.txt")), "call-1")
+    assert "Error Type: resource_error\nError Code: ENOSPC\nError Message: a.txt: No space" in result.text

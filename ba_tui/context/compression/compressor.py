@@ -142,7 +142,7 @@ class Compressor:
         # It is not tried again for every message that joins.
         self._left[branch.name] = used + used // 50
         if reason := await self._means.veto("auto", ""):
-            text = f"The conversation is long, and a hook does not let it be compressed: {reason}"
+            text = f"The conversation is long, and a hook blocks compression: {reason}"
             branch.emit(Notice(text, "warning", "/compact tries again."))
             return
         if done := await self._compress(branch.name, branch.transcript, "auto"):
@@ -151,12 +151,10 @@ class Compressor:
     async def now(self, branch: Branch, focus: str = "") -> None:
         """The person wants it. Raises UsageError when a hook is against it or nothing can be made smaller."""
         if reason := await self._means.veto("manual", focus):
-            raise UsageError(f"A hook does not let the conversation be compressed: {reason}")
+            raise UsageError(f"A hook blocks compression: {reason}")
         done = await self._compress(branch.name, branch.transcript, "manual", focus)
         if done is None:
-            raise UsageError(
-                "There is nothing to compress: the conversation is short.", "/context shows what fills it."
-            )
+            raise UsageError("Nothing to compress yet: the conversation is short.", "/context shows what fills it.")
         branch.emit(done)
 
     async def undo(self, branch: Branch) -> None:
@@ -164,12 +162,12 @@ class Compressor:
         events = await self._means.events()
         back = await asyncio.to_thread(_strategies().undone, events, branch.transcript)
         if back is None:
-            raise UsageError("There is no compression to take back.", "/compact compresses.")
+            raise UsageError("There is no compression to undo.", "/compact compresses.")
         messages, start = uncounted(back[0]), back[1]
         self._drop(branch.name)
         gauge = self._means.gauge
         before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
-        kept = "what stood before it, and what came since"
+        kept = "everything before it and since"
         cost, used = self._billed(NOTHING)
         branch.emit(Compressed(messages, "undo", before, after, cost, kept, start, used))
 
@@ -260,7 +258,7 @@ class Compressor:
         """Its price counts against the hour from the start."""
         summarizer, budget = self._means.summarizer, self._means.budget
         if summarizer is None:
-            raise ProviderError("Nobody is there to write it.")
+            raise ProviderError("No model is configured to write the summary.")
         expected = await asyncio.to_thread(summarizer.expected, source) or 0.0
         budget.spend(expected)
         summary = await summarizer.summarize(source, focus)

@@ -23,8 +23,6 @@ MANY = 50
 """Messages that are not counted on the event loop: a long conversation was opened."""
 FEW = 8
 """Messages of a conversation that has just begun."""
-BYTES = 4
-"""About so many of a prompt make a token."""
 BRANCHES = 8
 _WINDOW = regex(
     r"(?:>|max(?:imum)?(?: model| context| prompt| input| allowed)*(?: length| size| tokens| limit| window)*"
@@ -81,13 +79,6 @@ class Gauge:
                     told = ours
                 return told + self._counted(tuple(messages[place + 1 :]))
         return self.estimate(messages)
-
-    def about(self, messages: Sequence[Message]) -> int:
-        """About how many tokens a request with ``messages`` takes, for people: a conversation that has just begun is
-        not counted."""
-        if self._size is None or not _plain(messages):
-            return self.used(messages)
-        return (self._size() + _bytes(messages)) // BYTES
 
     async def ready(self, messages: Sequence[Message]) -> None:
         """So that ``used`` takes no time afterwards."""

@@ -17,6 +17,7 @@ from ba_tui.core.ports.skills import Skills
 from ba_tui.core.ports.tools import Tools
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Checkpoints
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
 from ba_tui.core.values import frozen
@@ -35,6 +36,8 @@ class Inventory:
     checkpoints: Checkpoints | None = None
     mentions: Mentions | None = None
     commands: OwnCommands | None = None
+    own_shell: Tool | None = None
+    """Runs commands of the person's own; within guards of its own."""
 
 
 @frozen

@@ -39,6 +39,11 @@ class Mentions(Protocol):
         """What could be meant by ``query``, the best first."""
         ...
 
+    async def keep(self, picture: bytes) -> str:
+        """Keep a picture with the session; what to write after the ``@`` to attach it. Raises UsageError when models
+        can't be shown it, StorageError when it can't be kept."""
+        ...
+
     async def weigh(self, text: str) -> Sequence[Weight]:
         """What would be attached to a prompt. Nothing is attached, copied or asked by it."""
         ...

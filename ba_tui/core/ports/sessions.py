@@ -29,6 +29,10 @@ class SessionInfo:
     """Who writes it now (``pid 123``); empty when nobody does."""
     found: str = ""
     """What stands around the words that were searched for."""
+    unattended: bool = False
+    """Only ``ba -p`` wrote it: lists for people leave it out unless they ask."""
+    left_open: bool = False
+    """The ba that wrote it last ended without closing it: a crash, a kill, a power cut."""
 
 
 @frozen

@@ -22,7 +22,8 @@ class TrustState:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
     it was trusted, and what it runs is not what it was.
 
-    ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
+    ``unsupported``: what it holds and ba does not load yet; trusting does not vouch for it. ``links`` with their
+    targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
     """
 
     root: Path
@@ -34,6 +35,7 @@ class TrustState:
     warning: str = ""
     trouble: str = ""
     links: tuple[str, ...] = ()
+    unsupported: tuple[TrustedItems, ...] = ()
 
 
 class Trusting(Protocol):

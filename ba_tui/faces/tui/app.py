@@ -7,40 +7,33 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import os
-import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.text import Text
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
-from textual.driver import Driver
-from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from ba_tui.faces.tui.colourless import Colourless
 from ba_tui.faces.tui.screens.opening import OpeningScreen
-from ba_tui.faces.tui.terminal import GroundKnown, TerminalGone, TerminalInput, call_for
-from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
+from ba_tui.faces.tui.terminal import TerminalInput, call_for
+from ba_tui.faces.tui.themed import ThemedApp
+from ba_tui.faces.tui.themes import read_themes
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
-    from ba_tui.core.conversation import Connect
+    from ba_tui.core.services import Connect
     from ba_tui.core.start import Start
     from ba_tui.faces.tui.clipboard import CopyToClipboard
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
-
-log = logging.getLogger(__name__)
+    from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
 
 
 def _palette() -> type[Provider]:
@@ -77,7 +70,7 @@ async def _hand_over(opening: OpeningScreen, chat: ChatScreen) -> None:
         chat.early = None
 
 
-class BaApp(App[None]):
+class BaApp(ThemedApp[None]):
     """``connect`` is called in a thread, after the first paint."""
 
     TITLE = "ba"
@@ -90,44 +83,18 @@ class BaApp(App[None]):
     ]
 
     def __init__(self, connect: Connect, start: Start) -> None:
-        if not start.color:
-            # Textual reads the variable when it is made; an environment without colour needs all of its children.
-            os.environ["NO_COLOR"] = "1"
-        super().__init__()
-        if self.no_color:
-            # In place of greys; Textual has no public way to choose them.
-            self._filters[:] = [Colourless(lambda: self.current_theme.background)]
+        super().__init__(start.theme, color=start.color)
         self.chat: ChatScreen | None = None
         """Comes right after the first paint."""
         self._connect = connect
         self._start = start
-        self._wanted = "" if start.theme == "auto" else start.theme
         self._themes_loaded = False
         self._next: tuple[str, ...] = ()
-        self.theme_names: list[str] = []
-        for values in (DARK, LIGHT):
-            self.register_theme(theme_of(values))
-            self.theme_names.append(str(values["name"]))
-        self.ansi_theme_dark, self.ansi_theme_light = PRINTED_DARK, PRINTED_LIGHT
-        self.theme = self._first_theme()
-
-    def _first_theme(self) -> str:
-        if self._wanted in self.theme_names:
-            return self._wanted
-        return "light" if "light" in self._wanted or (not self._wanted and looks_light()) else "dark"
-
-    def get_driver_class(self) -> type[Driver]:
-        chosen = super().get_driver_class()
-        return TerminalInput if chosen is LinuxDriver else chosen
 
     def get_default_screen(self) -> Screen[Any]:
         return OpeningScreen()
 
     def on_mount(self) -> None:
-        if not self.is_headless:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self._leave_now)
         self.call_after_refresh(self._first_painted)
 
     def _first_painted(self) -> None:
@@ -145,18 +112,13 @@ class BaApp(App[None]):
         if self._wanted and self._wanted not in self.theme_names:
             await self._use_wanted()
 
-    def _leave_now(self) -> None:
-        self.run_worker(self.action_quit, exit_on_error=False)
-
-    def _on_terminal_gone(self, _event: TerminalGone) -> None:
-        self._leave_now()
-
     # Keys
 
     async def on_event(self, event: Event) -> None:
         """As Textual's; but what somebody writes goes to the input wherever the focus is."""
         chat = self.chat
         if isinstance(event, Key | Paste) and not event.is_forwarded and chat and self.screen is chat:
+            chat.notices.key_pressed()
             from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
 
             if chat.early is None and lead_to_input(chat, chat, event):
@@ -189,17 +151,13 @@ class BaApp(App[None]):
         if self.chat:
             self.chat.warn(text, hint)
 
-    def _on_ground_known(self, event: GroundKnown) -> None:
-        """Follow the terminal unless a theme was chosen."""
-        if not self._wanted and self.theme in {"dark", "light"}:
-            self.theme = "light" if event.light else "dark"
-
     # Attention
 
     def on_window_title(self, event: WindowTitle) -> None:
         if event.alert and self.app_focus:
             return
-        how = (event.alert and self.chat and self.chat.session.notify) or "off"
+        services = self.chat.session.services if self.chat else None
+        how = services.notify if event.alert and services else "off"
         if how == "bell":
             self.bell()
         self._to_terminal(f"\x1b]2;{event.words}\x07{call_for(event.words, how) if how != 'bell' else ''}")
@@ -245,6 +203,18 @@ class BaApp(App[None]):
         else:
             super().action_command_palette()
 
+    def _on_prompt_input_paste_wanted(self) -> None:
+        from ba_tui.faces.tui.acts.pasting import paste  # noqa: PLC0415 - not before the first paint
+
+        if self.chat:
+            chat, text = self.chat, str(self.clipboard)
+            self.run_worker(partial(paste, chat, text, self._ask_clipboard), group="paste", exit_on_error=False)
+
+    async def _ask_clipboard(self) -> Sequence[ClipboardPart]:
+        """What the terminal sends of its clipboard."""
+        driver = self._driver
+        return await driver.clipboard() if isinstance(driver, TerminalInput) else ()
+
     def _on_copy_to_clipboard(self, event: CopyToClipboard) -> None:
         event.stop()
         self._copy(event.text, event.note)
@@ -285,17 +255,12 @@ class BaApp(App[None]):
         result = super().run(*args, **kwargs)
         if self._next:
             os.execv(self._next[0], self._next)  # noqa: S606 - our own program
-        if not self.is_headless and self.chat and (hint := self.chat.resume_hint()):
+        if not self.is_headless and (hint := self.way_back()):
             with suppress(OSError):
                 sys.stdout.write(f"{hint}\n")
                 sys.stdout.flush()
         return result
 
-    def _fatal_error(self) -> None:
-        """An error of ours: one line for the person, the traceback for the log. Local values could hold secrets."""
-        error = self._exception
-        log.critical("the app failed", exc_info=error)
-        words = f"ba stopped because of an error of its own: {type(error).__name__}: {error}"
-        hint = self.chat.resume_hint() if self.chat else ""
-        self._exit_renderables.append(Text(f"{words}\nNothing that was said is lost. {hint}".rstrip()))
-        self._close_messages_no_wait()
+    def way_back(self) -> str:
+        """How to come back to the session; empty when there is nothing to come back to."""
+        return self.chat.resume_hint() if self.chat else ""

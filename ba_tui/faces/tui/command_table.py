@@ -146,4 +146,4 @@ async def _start(id: str, chat: Actions, argument: str) -> None:
         _submit(chat, f"/{id} {argument}")
         return
     await asyncio.to_thread(skills.activate, id)
-    chat.activity.hint(f"The skill {id} starts with your next prompt.")
+    chat.activity.hint(f"The skill {id} applies from your next message.")

@@ -5,7 +5,7 @@ Rows are values: ``rooms`` says what each of ba's own does, ``own_commands`` whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ba_tui.core.values import frozen
@@ -20,7 +20,8 @@ PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 @frozen
 class SlashCommand:
     """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
-    ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings."""
+    ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings.
+    ``choices``: words that may be typed behind the name, each with a line about it."""
 
     name: str
     summary: str
@@ -29,6 +30,7 @@ class SlashCommand:
     keys: str = ""
     slash: bool = True
     origin: str = ""
+    choices: Callable[[], Sequence[tuple[str, str]]] | None = None
 
     @property
     def title(self) -> str:
@@ -49,13 +51,19 @@ def find(name: str, rows: Iterable[SlashCommand]) -> SlashCommand | None:
 def parse(text: str, cwd: Path, rows: Iterable[SlashCommand]) -> tuple[str, str] | None:
     """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
     stripped = text.strip()
+    if text.startswith("!"):
+        return "shell", text[1:].strip()
+    if text.startswith("# ") and "\n" not in stripped:
+        return "remember", text
     if stripped in PLAIN_EXITS:
         return "exit", ""
     if not stripped.startswith("/") or stripped.startswith("//"):
         return None
     name, argument = (*stripped[1:].split(None, 1), "", "")[:2]
     command = find(name, rows)
-    if "/" in name or not name or (command is None and _is_path(cwd, name)):
+    # With a space before it, what is no command is sent as it is.
+    unknown = command is None and (not text.startswith("/") or _is_path(cwd, name))
+    if "/" in name or not name or unknown:
         return None
     if "\n" in stripped[: len(name) + 2] and not (command and command.origin):
         # What ba's own commands take is one line; this is a prompt that begins with a slash.
@@ -79,6 +87,8 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
     """Commands for the popup: the one of this name, those that start with ``query``, by name before alias, then those
     that hold it or its letters in order."""
     query = query.casefold()
+    if " " in query:
+        return _choices(query, rows)
     ranked: list[tuple[tuple[int, int], int, Candidate]] = []
     for index, command in enumerate(command for command in rows if command.slash):
         words = ((command.name.casefold(), 0), *((alias, 1) for alias in command.aliases))
@@ -89,6 +99,17 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
             candidate = Candidate(insert, command.title, command.summary, sure=best[0] <= PREFIX)
             ranked.append((best, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
+
+
+def _choices(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
+    """The words that may follow a command, those that begin with what was typed first."""
+    name, _, typed = query.partition(" ")
+    command, typed = find(name, rows), typed.lstrip()
+    if command is None or command.choices is None:
+        return ()
+    ranked = [(rank, word, line) for word, line in command.choices() if (rank := _rank(typed, word)) is not None]
+    ranked.sort(key=lambda each: each[0])
+    return [Candidate(word, word, line, sure=bool(typed) and rank <= PREFIX) for rank, word, line in ranked]
 
 
 def _rank(query: str, word: str) -> int | None:

@@ -15,6 +15,7 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    unread,
 )
 
 
@@ -23,6 +24,8 @@ def inspected(record: Record, stored: Reader | None = None) -> Inspected:
     match record:
         case ToolRow():
             return _call(record, stored)
+        case ProseRecord(table=results.Table() as table):
+            return Inspected("Table", display=table)
         case ProseRecord(text=text):
             return Inspected("Answer", display=results.Prose(text, markdown=True))
         case Thought(text=text):
@@ -40,11 +43,11 @@ def inspected(record: Record, stored: Reader | None = None) -> Inspected:
 
 
 def _compaction(record: Compaction) -> Inspected:
-    title = "Compression taken back" if record.strategy == "undo" else "Compression"
+    title = "Compression undone" if record.strategy == "undo" else "Compression"
     cost = "not known" if record.cost is None else f"${record.cost:.4f}" if record.cost else "none"
     facts = {"tokens before": record.before, "tokens after": record.after, "strategy": record.strategy, "cost": cost}
     head = f"Kept: {record.kept}." if record.kept else ""
-    notes = f"What the model has in place of the earlier conversation:\n\n{record.notes}" if record.notes else ""
+    notes = f"What the model reads instead of the earlier conversation:\n\n{record.notes}" if record.notes else ""
     return Inspected(title, facts, results.Prose("\n\n".join(part for part in (head, notes) if part), markdown=True))
 
 
@@ -54,4 +57,14 @@ def _call(row: ToolRow, stored: Reader | None) -> Inspected:
     if result is None:
         return Inspected(title, row.args or {}, text=row.tail, state=row.state)
     whole = Whole(stored, result.artifact) if stored and result.artifact else None
-    return Inspected(title, row.args or {}, result.display, result.text, row.state, row.duration, result.summary, whole)
+    return Inspected(
+        title,
+        row.args or {},
+        result.display,
+        result.text,
+        row.state,
+        row.duration,
+        result.summary,
+        whole,
+        unread(result),
+    )

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ba_tui.faces.tui import panes
-from ba_tui.faces.tui.acts import compacting, editor, inventory, rewind, sessions, settings, trust, view
+from ba_tui.faces.tui import panes, suggesting
+from ba_tui.faces.tui.acts import (
+    compacting,
+    editor,
+    guide,
+    inventory,
+    own_shell,
+    rewind,
+    sessions,
+    settings,
+    trust,
+    view,
+)
 from ba_tui.faces.tui.acts.port import Act, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
 ROOMS: Sequence[Room] = (
     view.HELP,
+    guide.GUIDE,
     panes.QUESTIONS,
+    suggesting.SUGGESTIONS,
     sessions.SESSIONS,
     rewind.REWINDING,
     sessions.RECORD,
@@ -23,6 +36,7 @@ ROOMS: Sequence[Room] = (
     inventory.TOOLS,
     inventory.SKILLS,
     inventory.SHELLS,
+    own_shell.SHELL,
     settings.THEMES,
     settings.SETUP,
     view.PANELS,

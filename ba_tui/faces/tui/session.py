@@ -11,19 +11,20 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.conversation import Connect, Conversation, Services, begin
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.services import Connect, Services, begin, open_or_view
 from ba_tui.core.start import Start
 from ba_tui.core.turn import Turn
 
 MEANING: dict[Mode, str] = {
-    "default": "Asks before it writes or runs anything.",
+    "default": "Asks before edits and commands.",
     "accept-edits": "Edits files in this folder without asking; commands still ask.",
-    "plan": "Reads only; nothing is changed or run.",
-    "auto": "Asks where a rule says so, and for commands outside the sandbox.",
-    "bypass": "Nothing asks: everything runs that no rule denies.",
+    "plan": "Only reads. The model ends with a plan that you approve.",
+    "auto": "Runs sandboxed commands without asking.",
+    "bypass": "Never asks; deny rules still apply.",
 }
 
 
@@ -36,7 +37,9 @@ class OpenSession:
         self.services: Services | None = None
         self.conversation: Conversation | None = None
         self.started = False
-        """True once the session holds a turn."""
+        """True once the session holds a turn, or a command of the person's own."""
+        self.ran = False
+        """Whether it holds such a command."""
         self.refused: set[Path] = set()
         """Folders that the person would not trust in this run."""
         self.reads_only = False
@@ -55,14 +58,15 @@ class OpenSession:
         return self.conversation.permissions.mode if self.conversation else "default"
 
     @property
-    def notify(self) -> str:
-        """How a person who looks elsewhere is called."""
-        return self.services.notify if self.services else "bell"
+    def read_only(self) -> str:
+        """Who else writes the session, so that it can only be read here."""
+        return self.conversation.read_only if self.conversation else ""
 
     @property
-    def modes(self) -> Sequence[Mode]:
-        """Those that can be chosen, in the order of the key."""
-        return self.live[1].permissions.modes()
+    def marks(self) -> Sequence[str]:
+        """What is unusual about it, in a word each."""
+        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only)}
+        return [word for word, holds in unusual.items() if holds]
 
     @property
     def live(self) -> tuple[Services, Conversation]:
@@ -73,13 +77,13 @@ class OpenSession:
 
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""
-        if self.conversation is None or not self.started:
+        if self.conversation is None or not self.started or not self.start.kept:
             return ""
-        hint = f"Go on with this session: ba -r {self.conversation.id}"
+        hint = f"Resume with: ba -r {self.conversation.id}"
         with suppress(OSError):
-            # ba -c looks at the folder of the shell, and that may be another one: --cwd, the tour.
+            # ba -c looks at the folder of the shell, and that may be another one: --cwd.
             if self.conversation.cwd.samefile("."):
-                return f"{hint}  (the newest here: ba -c)"
+                return f"{hint}  (or ba -c: the newest session in this folder)"
         return hint
 
     def assemble(self) -> list[Notice]:
@@ -101,7 +105,7 @@ class OpenSession:
     def _first(self, services: Services) -> tuple[Conversation, bool]:
         if self.start.resume in {None, "pick"}:
             return services.library.create(), False
-        return begin(services.library, self.start), True
+        return begin(services.library, self.start, view=True), True
 
     async def change(self, id: str | None) -> None:
         """Open another session, or a new one, and close this one. A new one keeps the mode and the model.
@@ -112,11 +116,11 @@ class OpenSession:
         services, old = self.live
         if id is not None and id == old.id:
             return
-        work = partial(services.library.open, id) if id is not None else services.library.create
+        work = services.library.create if id is None else partial(open_or_view, services.library, id)
         mode, model = self.mode, old.model
         new = await asyncio.to_thread(work)
         await old.close()
-        self.conversation, self.started = new, id is not None
+        self.conversation, self.started, self.ran = new, id is not None, False
         self._mode = self._model = None
         if id is None:
             new.permissions.set_mode(mode)
@@ -135,7 +139,7 @@ class OpenSession:
         notices = list(services.notices)
         await old.close()
         try:
-            work = partial(services.library.open, old.id) if self.started else services.library.create
+            work = partial(open_or_view, services.library, old.id) if self.started else services.library.create
             new = await asyncio.to_thread(work)
         except BaError as error:
             notices.append(Notice(str(error), "warning", f"A new session is open instead. {error.hint}".strip()))
@@ -171,17 +175,27 @@ class OpenSession:
 
     def say(self, prompt: str) -> Turn:
         """Raises UsageError, or StorageError when the choices before it can't be written."""
+        turn = self._chosen().say(prompt)
+        self.started = True
+        return turn
+
+    def run(self, command: str, *, private: bool) -> Turn:
+        """A command of the person's own. Raises as ``say`` does."""
+        turn = self._chosen().shell.run(command, private=private)
+        self.started = self.ran = True
+        return turn
+
+    def _chosen(self) -> Conversation:
+        """The conversation, with what the person chose before its first prompt."""
         _, conversation = self.live
         if self._model:
             conversation.use_model(self._model)
         if self._mode:
             conversation.set_mode(self._mode)
         self._mode = self._model = None
-        turn = conversation.say(prompt)
-        self.started = True
-        return turn
+        return conversation
 
     def taken_back(self) -> None:
         """The prompt was refused: a session that would have begun with it has not."""
         if self.conversation:
-            self.started = bool(self.conversation.transcript.messages)
+            self.started = self.ran or bool(self.conversation.transcript.messages)

@@ -5,6 +5,7 @@ Keys and the mouse stay Textual's. Its parser looks at every character of a past
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import os
 import selectors
@@ -20,12 +21,15 @@ from textual.events import Paste
 from textual.message import Message
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.faces.tui.terminal_clipboard import ClipboardPart, part_of, request
 
 CHUNK = 65_536
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 ASK = "\x1b]11;?\x1b\\"
 _HEX = "([0-9a-fA-F]{1,4})"
 _REPLY = regex(rf"\x1b\]11;rgba?:{_HEX}/{_HEX}/{_HEX}[^\x07\x1b]*(?:\x07|\x1b\\)")
+_PART = regex(r"\x1b\]5522;([^;\x07\x1b]*)(?:;([^\x07\x1b]*))?(?:\x07|\x1b\\)")
+_PART_BEGUN = regex(r"\x1b(?:\](?:5(?:5(?:2(?:2(?:;[^\x07\x1b]*\x1b?)?)?)?)?)?)?\Z")
 _BEGUN = regex(r"\x1b\]11;[^\x07\x1b]{0,40}\x1b?\Z")
 
 # Alt+Enter as most terminals send it, and Enter with a modifier as xterm's modifyOtherKeys spells it: Textual's parser
@@ -93,8 +97,10 @@ class TerminalEvents:
     def __init__(self) -> None:
         self._pasted: list[str] | None = None
         self._held = ""
+        self.clipboard = False
+        """Whether the terminal was asked for its clipboard, and has not answered to the end."""
 
-    def feed(self, data: str) -> Iterator[str | Paste | GroundKnown]:
+    def feed(self, data: str) -> Iterator[str | Paste | GroundKnown | ClipboardPart]:
         data, self._held = self._held + data, ""
         while data:
             if self._pasted is None:
@@ -112,7 +118,21 @@ class TerminalEvents:
             whole, self._pasted, data = "".join((*self._pasted, inside)), None, rest
             yield Paste(whole.replace("\0", ""))
 
-    def _around(self, text: str, *, last: bool) -> Iterator[str | GroundKnown]:
+    def _around(self, text: str, *, last: bool) -> Iterator[str | GroundKnown | ClipboardPart]:
+        while found := _PART.search(text) if self.clipboard else None:
+            yield from self._plain(text[: found.start()], last=False)
+            part = part_of(found[1], found[2] or "")
+            self.clipboard = not part.last
+            yield part
+            text = text[found.end() :]
+        if self.clipboard and last and (begun := _PART_BEGUN.search(text)):
+            # An answer comes in many pieces; each may be cut anywhere.
+            yield from self._plain(text[: begun.start()], last=False)
+            self._held = text[begun.start() :]
+            return
+        yield from self._plain(text, last=last)
+
+    def _plain(self, text: str, *, last: bool) -> Iterator[str | GroundKnown]:
         while reply := _REPLY.search(text):
             if reply.start():
                 yield text[: reply.start()]
@@ -137,6 +157,9 @@ class TerminalInput(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType] - App is generic
         self._away = False
+        self._incoming = TerminalEvents()
+        self._parts: list[ClipboardPart] = []
+        self._answered: asyncio.Future[list[ClipboardPart]] | None = None
         self._file = cast("IO[str]", Outgoing(self._file))
 
     def suspend_application_mode(self) -> None:
@@ -164,10 +187,28 @@ class TerminalInput(LinuxDriver):
         self.write(f"\x1b]2;\x07{GIVE_TITLE_BACK}")
         super().stop_application_mode()
 
+    async def clipboard(self) -> list[ClipboardPart]:
+        """What the terminal sends when it is asked for the picture in its clipboard."""
+        self._answered, self._parts = asyncio.get_running_loop().create_future(), []
+        self._incoming.clipboard = True
+        self.write(request())
+        self.flush()
+        try:
+            return await self._answered
+        finally:
+            self._incoming.clipboard = False
+
+    def _clipboard_part(self, part: ClipboardPart) -> None:
+        """Called by the reading thread."""
+        self._parts.append(part)
+        answered = self._answered
+        if part.last and answered:
+            with suppress(RuntimeError):
+                answered.get_loop().call_soon_threadsafe(_settle, answered, self._parts)
+
     def run_input_thread(self) -> None:
         """Read until the app stops. Bytes that are no UTF-8 become replacement characters instead of an end."""
         parser = XTermParser(self._debug)
-        incoming = TerminalEvents()
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -177,7 +218,7 @@ class TerminalInput(LinuxDriver):
                     if not data:
                         self.send_message(TerminalGone())
                         return
-                    self._take(incoming, parser, decoder.decode(data))
+                    self._take(self._incoming, parser, decoder.decode(data))
                 for event in parser.tick():
                     self.process_message(event)
         try:
@@ -199,5 +240,12 @@ class TerminalInput(LinuxDriver):
                     self.process_message(event)
             elif isinstance(part, GroundKnown):
                 self.send_message(part)
+            elif isinstance(part, ClipboardPart):
+                self._clipboard_part(part)
             else:
                 self.process_message(part)
+
+
+def _settle(answered: asyncio.Future[list[ClipboardPart]], parts: list[ClipboardPart]) -> None:
+    if not answered.done():
+        answered.set_result(parts)

@@ -29,6 +29,21 @@ async def paced(turn: Turn) -> AsyncIterator[Event]:
             await asyncio.sleep(REST)
 
 
+class RunningTurns:
+    """The turn, and commands of the person's own beside it, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._turns: list[Turn] = []
+
+    def add(self, turn: Turn) -> None:
+        self._turns = [each for each in self._turns if not each.ended]
+        self._turns.append(turn)
+
+    @property
+    def newest(self) -> Turn | None:
+        return next((each for each in reversed(self._turns) if not each.ended), None)
+
+
 class Turns:
     """``follow`` is called with each new turn, ``refused`` with a prompt that could not be sent, and why."""
 
@@ -42,10 +57,11 @@ class Turns:
         self._follow = follow
         self._refused = refused
         self.current: Turn | None = None
+        self.running = RunningTurns()
         self.waiting: deque[str] = deque()
         self.paused = False
-        self.ready = False
-        """False until the session is there; what is sent before waits."""
+        self.opened = asyncio.Event()
+        """Set once the session is there; what is sent before waits."""
         self._restored = False
         """Whether prompts of an earlier run wait for the person to send something."""
         self._sent = ""
@@ -55,18 +71,27 @@ class Turns:
         """Whether a prompt needs a turn of its own, and so can't steer another."""
 
     @property
+    def ready(self) -> bool:
+        """Whether the session is there."""
+        return self.opened.is_set()
+
+    @property
     def busy(self) -> bool:
         return self.current is not None and not self.current.ended
 
     @property
     def unsent(self) -> list[str]:
         """All prompts that are in no session yet: the one that is being sent, words that join, and those that wait."""
-        turn = self.current
-        sent = [self._sent] if turn and self._sent and not turn.opened else []
-        return [*sent, *self._joining(), *self.waiting]
+        opening, joining = self.sent
+        return [*opening, *joining, *self.waiting]
 
-    def _joining(self) -> list[str]:
-        return [word.text for word in self.current.inbox if word.origin == "steer"] if self.current else []
+    @property
+    def sent(self) -> tuple[list[str], list[str]]:
+        """The prompt that has opened no turn yet, and the messages to the running turn that the model has not read."""
+        if self.current is None:
+            return [], []
+        opening = [self._sent] if self._sent and not self.current.opened else []
+        return opening, [word.text for word in self.current.inbox if word.origin == "steer"]
 
     def restore(self, prompts: Sequence[str]) -> None:
         """Queue ``prompts`` of an earlier run; they are held until the person sends something."""
@@ -115,19 +140,29 @@ class Turns:
             self._refused(text, error)
             return
         self._sent = text
+        self.running.add(self.current)
         self._follow(self.current)
+
+    def go_on(self) -> bool:
+        """Continue a turn that an earlier run of ba left at a question; False when there is none."""
+        conversation = self._session.conversation
+        turn = conversation.go_on() if conversation else None
+        if turn:
+            self.watch(turn)
+        return turn is not None
 
     def watch(self, turn: Turn) -> None:
         """Follow work beside the turns; what is sent meanwhile waits for its end."""
         self._sent = ""
         self.current = turn
+        self.running.add(turn)
         self._follow(turn)
 
     def over(self, event: TurnEnded) -> None:
         """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
         opened = bool(self.current and self.current.opened)
         # Words that joined too late to be heard are still to be sent.
-        self.waiting.extendleft(reversed(self._joining()))
+        self.waiting.extendleft(reversed(self.sent[1]))
         self.current = None
         if self._sent and event.error and not opened:
             self._session.taken_back()
@@ -137,11 +172,11 @@ class Turns:
         self.send_next()
 
     def cancel(self) -> bool:
-        """Interrupt the turn; False when none runs."""
-        if self.busy and self.current:
-            self.current.cancel()
-            return True
-        return False
+        """Interrupt what began last: the turn, or a command of the person's own. False when nothing runs."""
+        newest = self.running.newest
+        if newest:
+            newest.cancel()
+        return newest is not None
 
 
 class Presses:

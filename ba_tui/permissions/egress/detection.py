@@ -114,11 +114,11 @@ class Egress:
             return ""
         login = f"{parts.username or ''} {parts.password or ''}".strip()
         if what := self._carries(address, host, (parts.path, f"{login} {parts.query}#{parts.fragment}".strip())):
-            return f"the address carries {what} to {host}, which you have not named"
+            return f"the address sends {what} to {host}, a host that you have not named"
         if self._secret:
-            return f"it reaches {host}, which you have not named, and a secret was read here before ({self._secret})"
+            return f"it contacts {host}, a host that you have not named, after a secret was read ({self._secret})"
         if self._read > LARGE:
-            return f"it reaches {host}, which you have not named, and {self._read:,} characters were read here before"
+            return f"it contacts {host}, a host that you have not named, after {self._read:,} characters were read"
         return ""
 
     def _carries(self, address: str, host: str, payload: tuple[str, str]) -> str:
@@ -141,7 +141,7 @@ class Egress:
             *((form, _PATH) for form in _forms(path)),
             *((_tight(text), _LEAST) for text in _decoded(f"{path} {query} {''.join(names)}")),
         ]
-        return "what was read here before" if any(_stands(piece, run, seen) for piece, run in pieces) else ""
+        return "data that was read in this session" if any(_stands(piece, run, seen) for piece, run in pieces) else ""
 
     def _sent_to(self, host: str) -> Iterator[str]:
         """What earlier calls carried to a host, in their order: a text may go out in pieces."""
@@ -233,8 +233,8 @@ def _stands(piece: str, run: int, seen: Sequence[str]) -> bool:
 def _carried_words(query: str) -> str:
     """Words that go to the search engine, which the person chose."""
     if secrets := find(query):
-        return f"the search carries {kinds_of(secrets)}"
-    return "the search carries something encoded" if any(map(_encoded, _BLOB.findall(query))) else ""
+        return f"the search text holds {kinds_of(secrets)}"
+    return "the search text holds encoded data" if any(map(_encoded, _BLOB.findall(query))) else ""
 
 
 def _encoded(blob: str) -> bool:

@@ -96,9 +96,9 @@ class PersonRules:
             from ba_tui.settings import remove_item  # noqa: PLC0415 - seldom done
 
             if not remove_item(self._own, f"permissions.{line.verdict}", _entry(line.rule, line.terms)) and not mine:
-                raise UsageError(f"{line.rule} is not in {self._own.settings}.", f"It stands in {line.source}.")
+                raise UsageError(f"{line.rule} is not in {self._own.settings}.", f"It is in {line.source}.")
         elif not mine:
-            raise UsageError(f"{line.rule} is no rule of yours.", f"It stands in {line.source or 'another place'}.")
+            raise UsageError(f"{line.rule} is not one of your rules.", f"It is in {line.source or 'another place'}.")
         with self._changing:
             self._approvals = tuple(approval for approval in self._approvals if approval not in mine)
 

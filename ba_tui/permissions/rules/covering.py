@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.rule_words import joined_rules
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import names_all, permits
@@ -19,6 +20,8 @@ from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememb
 from ba_tui.permissions.shell.programs.known_commands import known
 from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedCommand
 
+MOST_OFFERED = 3
+"""Rules that one answer may give; the whole command is offered where more would be needed."""
 _SYSTEM = regex(
     r"/(?:usr|lib|lib32|lib64|bin|sbin|sys/fs/cgroup|sys/devices/system)(?:/.*)?"
     r"|/etc/(?:os-release|lsb-release|debian_version|alpine-release|redhat-release|fedora-release|issue|hostname|timezone"
@@ -27,6 +30,10 @@ _SYSTEM = regex(
     re.DOTALL,
 )
 """Files that tell what a machine is and which programs it has."""
+_DELETING = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "trash"})
+_CREATING = frozenset({"mkdir", "mkfifo", "mknod"})
+_TARGET_LAST = frozenset({"cp", "mv", "ln", "install", "ginstall"})
+_RIGHTS = frozenset({"chmod", "chown", "chgrp", "chattr", "setfacl"})
 _QUOTED = regex(r"`[^`]*`")
 _WRITING = regex(
     r"\b(?:writes?|deletes|renames|makes a folder|may change something"
@@ -86,7 +93,7 @@ def cover(subject: Subject, allows: Sequence[Rule], files: FileCover) -> Covered
     by = {rule.text: rule for command, rule in ruled if rule and not (command.harmless and rule.pattern is None)}
     lacks = [lack for command, rule in ruled if (lack := _lack(command, rule, files, alone=not by))]
     if not subject.commands and not subject.trouble and not (subject.command or "").strip():
-        lacks.append(Lack(None, "it runs nothing", words=False))
+        lacks.append(Lack(None, "it holds no command", words=False))
     return Covered(tuple(by.values()), tuple(lacks))
 
 
@@ -106,12 +113,14 @@ def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, alone: 
     if rule is None and not command.harmless and not (command.writes and changing is not None and command.known):
         return Lack(command, command.why)
     if changing is not None:
-        return Lack(
-            command, f"`{_program(command)}` writes {files.shown(changing)}, and that asks in this mode", words=False
-        )
+        return Lack(command, _changes(command, changing, files), words=False)
     if rule is None and not command.harmless:
         return Lack(command, command.why)
-    if rule is None and command.loose and (why := files.unheld() if alone else "not beside what a rule allows"):
+    if (
+        rule is None
+        and command.loose
+        and (why := files.unheld() if alone else "not together with a command that a rule allows")
+    ):
         return Lack(command, f"{command.loose}, and {why}")
     return _reached(command, files, system=rule is None and alone)
 
@@ -124,7 +133,7 @@ def _reached(command: ResolvedCommand, files: FileCover, system: bool) -> Lack |
     )
     if away is not None:
         return Lack(
-            command, f"`{_program(command)}` reaches {files.shown(away)}, which is outside the workspace", words=False
+            command, f"`{_program(command)}` accesses {files.shown(away)}, which is outside the workspace", words=False
         )
     why = next((why for below in command.below if (why := files.kept(below))), "")
     if not why and command.below and files.unheld():
@@ -132,12 +141,26 @@ def _reached(command: ResolvedCommand, files: FileCover, system: bool) -> Lack |
     return Lack(command, f"`{_program(command)}` would read {why}", words=False) if why else None
 
 
+def _changes(command: ResolvedCommand, changing: TouchedPath, files: FileCover) -> str:
+    """What ``command`` does to a file that it may not write."""
+    program = _program(command)
+    if program in _RIGHTS:
+        return command.why
+    others = [seen for seen in command.writes if not files.writable(seen)]
+    # The last operand is where these put the others.
+    path = files.shown(others[-1] if program in _TARGET_LAST else changing)
+    more = f" and {len(others) - 1} more" if program in _DELETING and len(others) > 1 else ""
+    verb = "deletes" if program in _DELETING else "creates" if program in _CREATING else "writes"
+    return f"`{program}` {verb} {path}{more}"
+
+
 def _program(command: ResolvedCommand) -> str:
     return (command.plain or command.words or ("it",))[0] or "it"
 
 
 def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
-    """The narrowest rule that makes sense for what is lacking; None where nothing should be remembered."""
+    """Return the narrowest rules that make sense for what is lacking, one a line; None where nothing should be
+    remembered."""
     written = subject.command or ""
     if subject.trouble or any(
         lack.command is None or lack.command.stops or None in lack.command.words for lack in lacks
@@ -148,10 +171,9 @@ def offered(subject: Subject, lacks: Sequence[Lack]) -> str | None:
     if any("destructive" in command.effects for command in subject.commands):
         return None
     whole = f"{subject.tool}({written})" if rememberable(written) else None
-    if len(lacks) != 1 or not lacks[0].words or lacks[0].command is None:
-        return whole
-    text = _rule_text(lacks[0].command)
-    return f"{subject.tool}({text})" if text else whole
+    texts = [_rule_text(lack.command) if lack.words and lack.command else "" for lack in lacks]
+    rules = tuple(dict.fromkeys(f"{subject.tool}({text})" for text in texts if text))
+    return joined_rules(rules) if rules and all(texts) and len(rules) <= MOST_OFFERED else whole
 
 
 def _rule_text(command: ResolvedCommand) -> str:
@@ -176,19 +198,16 @@ def _prefix(command: ResolvedCommand) -> str:
 
 
 def _fits(head: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    plain = all(word.replace("-", "").replace(":", "").replace("_", "").isalnum() and word[0] != "-" for word in head)
-    return (
-        len(head) == len(pattern)
-        and plain
-        and all(
-            word == want or (want == "*" and not _runs_code(word)) for word, want in zip(head, pattern, strict=True)
-        )
+    return len(head) == len(pattern) and all(
+        word == want or (want == "*" and _names_target(word)) for word, want in zip(head, pattern, strict=True)
     )
 
 
-def _runs_code(word: str) -> bool:
-    """Whether a script of that name may be the program, which then runs whatever follows it."""
-    return word in known().scripts or word in known().wrappers
+def _names_target(word: str) -> bool:
+    """Whether ``word`` can only be the name of a script or target: neither an option nor a path, nor a program that
+    would run whatever follows it."""
+    plain = word.replace("-", "").replace(":", "").replace("_", "").isalnum() and word[0] != "-"
+    return plain and word not in known().scripts and word not in known().wrappers
 
 
 def risks(subject: Subject) -> tuple[Risk, ...]:

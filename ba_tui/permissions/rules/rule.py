@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLayer, RuleLine
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.rule_words import SANDBOXED
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
 from ba_tui.permissions.egress import domains as hosts
@@ -37,6 +38,8 @@ SHELL_TOOLS = ("shell",)
 OUTER = "outside"
 """What rules call running a command outside the sandbox; calls have an argument of that name for it."""
 CLASSES = ("@secret", "@guarded", "@outside")
+BROAD = ("**", SANDBOXED)
+"""Patterns that are too broad to be the answer to an ask rule."""
 KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
     "read": frozenset({"unknown"}),
     "write": frozenset({"ddl", "unknown"}),
@@ -77,6 +80,8 @@ class Subject:
     lack: str = ""
     """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
     offer: str | None = None
+    stays: bool = False
+    """Whether it is code that a sandbox without network holds, and whose text names nothing that is risky there."""
 
     @property
     def outside(self) -> bool:
@@ -146,6 +151,8 @@ class Rule:
         return fnmatchcase(subject.tool, _plain_tool(self.tool))
 
     def _permits(self, subject: Subject) -> bool:
+        if self.pattern == SANDBOXED:
+            return subject.stays
         if subject.command is not None:
             if self.pattern == subject.command and not subject.outside:
                 return True
@@ -236,14 +243,16 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
     pattern = rest[:-1] if bracket else None
     if name not in EFFECTS and not _TOOL.fullmatch(name):
         raise refuse(f"expected the name of a tool before (, or one of {', '.join(EFFECTS)}")
-    if pattern and pattern.startswith("@") and pattern not in CLASSES:
+    if pattern == SANDBOXED and not (name in CODE_TOOLS and verdict == "allow"):
+        raise refuse(f"{SANDBOXED} is for allow rules about {', '.join(CODE_TOOLS)}")
+    if pattern and pattern.startswith("@") and pattern not in {*CLASSES, SANDBOXED}:
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
     if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
-        raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers what is below it too.")
+        raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers its subdomains too.")
     if name in EVENTS:
         raise refuse(f"{name} is not available yet: rules ask about tool calls only", "Remove the rule.")
     if problem := _command_problem(name, pattern, verdict):
-        hint = f"Such a rule is one whole command, word for word: {name}(print(1))."
+        hint = f"Name one text word for word, {name}(print(1)), or {name}({SANDBOXED})."
         raise refuse(problem, hint if name in CODE_TOOLS else f"Such as {name}(git status) or {name}(git diff:*).")
     try:
         said = read_terms(terms)
@@ -267,13 +276,13 @@ def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
     if name == OUTER and verdict == "allow" and (pattern is None or pattern in ANY):
         return "it would let every command leave the sandbox"
     if name not in (*COMMAND_TOOLS, OUTER, "@execute"):
-        return "prefixes of commands (:*) are for commands" if pattern and pattern.endswith(":*") else ""
+        return "prefixes (:*) are only for commands" if pattern and pattern.endswith(":*") else ""
     if name in SHELL_TOOLS or name == OUTER:
         return pattern_problem(pattern, verdict) if pattern else ""
     if pattern and "*" in pattern:
         return "patterns for code are not supported"
     if pattern is None and verdict == "allow":
-        return "it would allow all code; each call asks unless it was allowed word for word"
+        return "it would allow all code"
     return ""
 
 
@@ -281,7 +290,7 @@ def read_line(line: RuleLine) -> Rule:
     """The rule of one line. Raises UsageError as ``read_rule`` does."""
     rule = read_rule(line.rule, line.verdict, line.source, line.terms)
     if line.layer == "project" and rule.terms.on_timeout == "allow":
-        why = "on_timeout: a project can't say that no answer means yes"
+        why = "on_timeout: a rule of a project can't allow on timeout"
         raise UsageError(f"{line.source}: permission rule {line.rule!r}: {why}.", "Use deny or escalate.")
     return replace(rule, layer=line.layer)
 

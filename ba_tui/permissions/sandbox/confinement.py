@@ -42,7 +42,7 @@ NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
 """Without a network, programs would try for minutes."""
 SHOWN = 200
 TAIL = 6_000
-CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off."
+CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off. See ba guide sandbox."
 
 # Texts, and compiled when something was refused: `re` keeps them then.
 NETWORK = (
@@ -187,6 +187,11 @@ class Sandbox:
         mechanism = self.found.mechanism if self.mode != "off" else None
         return mechanism is not None and mechanism.hides
 
+    def walled(self) -> bool:
+        """Whether commands have no network there but hosts that are allowed one by one. Blocks at the first time."""
+        mechanism = self.found.mechanism
+        return self.holds() and mechanism is not None and mechanism.walled and not self.reach.network
+
     def unheld(self) -> str:
         """Why the profile *reading* can't be held here, in words that follow "because"; empty when it can. Blocks."""
         if self.mode == "off":
@@ -246,21 +251,21 @@ class Sandbox:
         mechanism = self._found.mechanism if self._found else None
         text = output[-TAIL:]
         if _says(LOGINS, text):
-            return "your logins, settings in the home folder and local services can't be reached there"
+            return "your logins, settings in the home folder and local services are not available there"
         if not self.reach.network and _says(NETWORK, text):
             return "the network is off there"
         if _says(READ_ONLY, text):
-            return "what it wanted to write may only be read there"
+            return "it tried to write something that is read-only there"
         if _says(RIGHTS, text):
-            return "it wanted rights that it does not have there"
+            return "it needs rights that it does not have there"
         # 126: a file that is no program. Where name spaces confine, such a refusal is the system's own, except for
         # root, whom it would refuse nothing outside.
         plain = mechanism is not None and mechanism.separate and os.geteuid() != 0
         if code != 126 and not plain and _says(DENIED, text):
-            return "it was refused something there"
+            return "the sandbox refused it something"
         home = str(self.reach.home) if self.reach.home else ""
         if home and any(home in line and _says(MISSING, line) for line in text.splitlines()):
-            return "most of the home folder can't be seen there"
+            return "most of the home folder is hidden there"
         return ""
 
     def refused_write(self, output: str) -> str:

@@ -122,8 +122,8 @@ def exposed(commands: Sequence[ResolvedCommand], folder: Path) -> str:
     if not found and not all(map(_is_current, printing)):
         found = past_secrets(top)
     if found is None:
-        return "this may print what git keeps of files with secrets, for which ba has not searched all commits yet"
-    return f"git keeps {found[0]}, which holds secrets, and this may print it" if found else ""
+        return "this may print secrets from git's history, which ba has not searched completely yet"
+    return f"git's history has {found[0]}, which holds secrets, and this may print it" if found else ""
 
 
 def stored_secrets(commands: Sequence[ResolvedCommand], folder: Path) -> tuple[Path, ...]:

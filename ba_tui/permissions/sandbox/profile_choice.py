@@ -30,7 +30,7 @@ INSTALLING = {
 }
 """By package manager, how calls begin that change ``.venv`` or ``node_modules``."""
 SYSTEM = ("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/var", "/sys", "/proc", "/dev", "/run", "/opt")
-ALONE = "git changes its own files only when it runs alone; put the other commands into calls of their own"
+ALONE = "git may write its own files only when it runs alone; run the other commands in calls of their own"
 
 
 @frozen
@@ -92,7 +92,9 @@ def _mixed(commands: Sequence[ResolvedCommand], ruled: Sequence[bool]) -> str:
     """What of a command nothing would hold to reading, since a rule lets the rest of it write."""
     pairs = zip(commands, ruled, strict=True)
     loose = next((command for command, by_rule in pairs if command.harmless and command.loose and not by_rule), None)
-    return f"`{program(loose)}` would run where the rest of the command may write" if loose else ""
+    return (
+        f"`{program(loose)}` would not be kept from writing, because the rest of the command may write" if loose else ""
+    )
 
 
 def _together(commands: Sequence[ResolvedCommand], gits: Sequence[ResolvedCommand]) -> str:
@@ -103,7 +105,11 @@ def _together(commands: Sequence[ResolvedCommand], gits: Sequence[ResolvedComman
 
 def seen_by_git(stored: Sequence[Path]) -> str:
     """Why a git call asks whose files with secrets can't be hidden from it; empty for none."""
-    return f"git stores {stored[0].name}, which holds secrets, so it is not hidden from this command" if stored else ""
+    return (
+        f"git tracks {stored[0].name}, which holds secrets, so the file is not hidden from this command"
+        if stored
+        else ""
+    )
 
 
 def alone(subject: Subject) -> str:
@@ -112,7 +118,7 @@ def alone(subject: Subject) -> str:
     if why := _together(subject.commands, gits):
         return why
     installer = next((program(command) for command in subject.commands if _installs(command)), "")
-    return f"`{installer}` changes programs that run outside the sandbox later" if installer else ""
+    return f"`{installer}` changes programs that later run outside the sandbox" if installer else ""
 
 
 def program(command: ResolvedCommand) -> str:

@@ -35,12 +35,12 @@ def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[FolderRead]
     def kept(below: FolderRead) -> str:
         for count, path in enumerate(_files(below)) if strict else ():
             if count > MOST_LOOKED_AT:
-                return "more files than can be looked through"
+                return "more files than ba can check"
             places = workspace.places(path)
             seen = TouchedPath(path, workspace.relative(path), places, bool(places), secret=False, guarded=False)
             subject = Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
             if rule := next((rule for rule in strict if rule.covers(subject)), None):
-                return f"{workspace.shown(path)}, about which there is the rule {rule.text}"
+                return f"{workspace.shown(path)}, which is covered by the rule {rule.text}"
         return ""
 
     return kept

@@ -92,13 +92,13 @@ class PromptSecrets:
             words = message.own_text
             if hidden := hidden_in(words):
                 codes = ", ".join(f"U+{ord(letter):04X}" for letter in hidden[:4])
-                text = (
-                    f"What you wrote holds characters that can't be seen ({codes}); the model reads them all the same."
+                text = f"Your message holds invisible characters ({codes}); the model reads them."
+                branch.emit(
+                    Notice(text, "warning", "They often come with copied text and may hold hidden instructions.")
                 )
-                branch.emit(Notice(text, "warning", "They come along with what is copied, and may say something."))
             if self._sharing.secrecy != "allow" and (secrets := await looked(words)):
-                text = f"What you wrote holds {kinds_of(secrets)}; the model is sent it as it is."
-                branch.emit(Notice(text, "warning", "If it was not meant to be shared, stop now and replace it."))
+                text = f"Your message holds {kinds_of(secrets)}; it is sent to the model unchanged."
+                branch.emit(Notice(text, "warning", "If you did not mean to share it, stop now and change the secret."))
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Answers are the model's own words."""

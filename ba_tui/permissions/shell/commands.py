@@ -87,7 +87,7 @@ class SimpleReader(Lexer):
 
     def only_bash(self, what: str) -> None:
         if self.posix:
-            raise UnreadableCommand(f"not every shell reads {what!r} alike")
+            raise UnreadableCommand(f"shells disagree about {what!r}")
 
     def words(self, lines: bool = False) -> list[Token]:
         """All words from here; ``lines``: over ends of lines too."""

@@ -108,8 +108,8 @@ def secrets_in(see: See) -> Callable[[FolderRead], str]:
     def found(below: FolderRead) -> str:
         path = secrets_below(below, partial(_seems, see))
         if path in {"", "?"}:
-            return "more files than can be looked through for secrets" if path else ""
-        return f"{os.path.relpath(path, below.folder)}, which holds secrets or leads elsewhere"
+            return "more files than ba can search for secrets" if path else ""
+        return f"{os.path.relpath(path, below.folder)}, which holds secrets or links elsewhere"
 
     return found
 
@@ -129,7 +129,7 @@ def _beside(script: ExpandedScript, about: KnownCommands) -> str:
             return f"setting `{name}` may change what commands do"
     taken = script.taken - about.variables - OPEN_VARIABLES
     secret = next((name for name in sorted(taken) if name not in script.own or _CALLED_SECRET.search(name)), "")
-    return f"what is in `{secret}` may be a secret" if secret else ""
+    return f"the value of `{secret}` may be a secret" if secret else ""
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ class _Resolution:
             for beyond in reading.beyond:
                 self._note(beyond, len(opaque))
         if opaque:
-            why = f"`{opaque[0]}` changes who or where a command runs, or gives it words"
+            why = f"`{opaque[0]}` runs the command as another user, elsewhere or with other arguments"
             self.surplus += [Surplus(at, why, binding=True) for at in range(len(opaque) + 1)]
         self._redirects()
         words = tuple(word.text for word in simple.argv)
@@ -236,7 +236,7 @@ class _Resolution:
             return None
         first = argv[0]
         if first.text is None or first.glob or not first.text:
-            self.stops.append(unresolved(ShellWord(None, first.raw)) if first.raw else "it has no program")
+            self.stops.append(unresolved(ShellWord(None, first.raw)) if first.raw else "it names no program")
             return None
         if first.text in _EXPORTS and self._exports(argv[1:]):
             return CallReading((first.text,), known=True)
@@ -262,12 +262,12 @@ class _Resolution:
             return
         for call, files in self.ground.about.loads.get(reading.path[0], ()):
             if reading.path[: len(call)] == call and (found := lying(files, folder, self.ground.root)):
-                reading.beyond.append(Beyond(0, f"`{call[0]}` would run what {found} says", binding=False))
+                reading.beyond.append(Beyond(0, f"`{call[0]}` would run code that {found} names", binding=False))
 
     def _paths(self, reading: CallReading) -> None:
         folder = self._place(reading)
         if folder is None:
-            self.stops.append("where it runs becomes known only when it runs")
+            self.stops.append("its folder is known only when it runs")
             return
         # Words of a program that is known well are files as they stand; to others a piece of them may be one.
         known_well = reading.path[0] in self.ground.about.plain
@@ -350,7 +350,7 @@ class _Resolution:
             elif target.text.startswith(("/dev/tcp/", "/dev/udp/")):
                 self.stops.append("it connects to another machine")
             elif (folder := self.folder) is None:
-                self.stops.append("where it runs becomes known only when it runs")
+                self.stops.append("its folder is known only when it runs")
             else:
                 self.redirected = True
                 self._see(path_of(target, target.text), self.writes if write else self.reads, folder)
@@ -362,7 +362,7 @@ class _Resolution:
             place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
             self.below.append(FolderRead(place, listing.names))
             if found := odd_below(place, listing, partial(_seems, self.ground.see)):
-                self.stops.append(f"among the files that it is given {found}")
+                self.stops.append(f"of the files that it gets, {found}")
 
     def _repository(self, folder: Path) -> None:
         """Another repository may bring settings that run programs."""
@@ -379,7 +379,7 @@ class _Resolution:
         if reading and reading.loose:
             return reading.loose
         twin = next((seen for seen in self.reads if has_names(seen.path)), None)
-        return f"{twin.shown} is a file with other names, which may be those of secrets" if twin else ""
+        return f"{twin.shown} has hard links, which may be files with secrets" if twin else ""
 
 
 def _each_once(files: list[TouchedPath]) -> tuple[TouchedPath, ...]:

@@ -129,7 +129,7 @@ class Lexer:
 
     def _process(self, token: Token) -> None:
         if self.posix:
-            raise UnreadableCommand("not every shell reads <( ) alike")
+            raise UnreadableCommand("shells disagree about <( )")
         sink = self.text[self.at] == ">"
         self.at += 2
         run = self.program(")")
@@ -240,7 +240,7 @@ class Lexer:
 
     def _ansi(self, token: Token) -> None:
         if self.posix:
-            raise UnreadableCommand("not every shell reads $'' alike")
+            raise UnreadableCommand("shells disagree about $''")
         self.at += 2
         found: list[str] = []
         while not self.text.startswith("'", self.at):

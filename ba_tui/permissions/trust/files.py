@@ -31,20 +31,25 @@ PARTS: Mapping[str, Sequence[str]] = {
         *(".ba/hooks", ".ba/hooks.yaml", ".ba/hooks.json"),
         *(".claude/settings.json", ".claude/settings.local.json"),
     ),
-    "MCP servers": (".mcp.json",),
     "tools": (".ba/tools", ".ba/tools.yaml"),
     "workflows": (".ba/workflows",),
     "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
-    "agents": (".ba/agents", ".claude/agents"),
-    "metrics": (".ba/metrics",),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
-_NAMING = ("hooks", "MCP servers", "settings")
+UNSUPPORTED: Mapping[str, Sequence[str]] = {
+    "MCP servers": (".mcp.json",),
+    "agents": (".ba/agents", ".claude/agents"),
+}
+"""The same for kinds that nothing loads yet. Trust does not cover them: once one is loaded, it belongs into PARTS, and
+people are asked about what they have of it."""
+_NAMING = ("hooks", "settings")
 """Kinds whose files hold commands."""
 MOST_FILES = 2_000
 MOST_BYTES = 50_000_000
+MOST_SHOWN = 1_000_000
+"""Bytes of a file that are read for the names in it alone."""
 SHOWN = 60
 
 
@@ -127,6 +132,28 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
 
 
+def unsupported_in(root: Path) -> tuple[TrustedItems, ...]:
+    """What of ``root`` is of a kind that nothing loads yet, under the names that people know it by."""
+    found: list[TrustedItems] = []
+    for kind, parts in UNSUPPORTED.items():
+        files = [
+            FoundFiles(kind, part, path.relative_to(root).as_posix(), path)
+            for part in parts
+            for path in _files(root / part)
+        ]
+        names = dict.fromkeys(name for file in files[:MOST_FILES] for name in _names(file, _beginning(file.path)))
+        found += [TrustedItems(kind, tuple(names))] if names else []
+    return tuple(found)
+
+
+def _beginning(path: Path) -> bytes:
+    """Empty for what can't be read."""
+    try:
+        return read_regular(path, MOST_SHOWN)
+    except OSError:
+        return b""
+
+
 def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> FoundFiles:
     """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
     root, real = where
@@ -138,7 +165,7 @@ def _check(root: Path, count: int, size: int) -> None:
     if count > MOST_FILES or size > MOST_BYTES:
         raise UsageError(
             f"{root} holds more than {MOST_FILES} files or {MOST_BYTES // 1_000_000} MB of tools, skills and the like.",
-            "Keep data elsewhere; trust is for what a person can look at.",
+            "Move data out of these folders, so that you can review what you trust.",
         )
 
 

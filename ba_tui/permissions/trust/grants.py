@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
-from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
+from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links, unsupported_in
 from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
@@ -84,11 +85,14 @@ class Trust:
         self._remember(root, stamp, fingerprint)
         told = tuple(self._instructions(root))
         holds = (*([TrustedItems("context", told)] if told else []), *held(files, contents))
+        whole = TrustState(
+            root, state, fingerprint, holds, warning=warning, links=links(files, root), unsupported=unsupported_in(root)
+        )
         if granted == fingerprint:
-            return TrustState(root, "trusted", fingerprint, holds, warning=warning, links=links(files, root))
+            return replace(whole, state="trusted")
         counted = {name: content for name, content in contents.items() if content}
         changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
-        return TrustState(root, state, fingerprint, holds, changed, gone, warning, links=links(files, root))
+        return replace(whole, files=changed, gone=gone)
 
     def grant(self, seen: TrustState) -> None:
         """Trust a folder with what was seen of it: what changed since then is not trusted.
@@ -220,7 +224,11 @@ def _wide(root: Path) -> str:
     """What to say of a folder that holds far more than one project."""
     home = user_home()
     if root == home:
-        return "This is your home folder, not a project: ba could work in all of it. Better start it in a project."
+        return (
+            "This is your home folder, not a project: ba could work in all of it. Start ba in a project folder instead."
+        )
     if root == Path(root.anchor) or (home is not None and root in home.parents):
-        return f"{root} holds far more than one project: ba could work in all of it. Better start it in a project."
+        return (
+            f"{root} holds far more than one project: ba could work in all of it. Start ba in a project folder instead."
+        )
     return ""

@@ -21,4 +21,4 @@ def untrusted_notices(seen: TrustState, *, attended: bool) -> list[Notice]:
     if not brought:
         return []
     text = f"This folder is not trusted, so what it brings is off: {brought}.{files}"
-    return [Notice(text, "info", "Review it, then run `ba trust`, or start with --trust.")]
+    return [Notice(text, "info", "Review it, then run `ba trust`, or start with --trust. See ba guide trust.")]

@@ -18,6 +18,7 @@ from ba_tui.providers.faults import ModelService
 if TYPE_CHECKING:
     from ba_tui.providers.credentials import Endpoint
 
+SEE = "See ba guide clouds."
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
@@ -80,14 +81,15 @@ def lacking(kind: str, url: str | None, key: str | None, env: Mapping[str, str] 
     cloud = CLOUDS[kind]
     if cloud.package and not _installed(cloud.package):
         package = cloud.package.replace(".", "-")
-        return UsageError(f"{cloud.name} needs the package {package}.", f"Install it: pip install 'ba-tui[{kind}]'")
+        return UsageError(f"{cloud.name} needs the package {package}.", f"Run pip install 'ba-tui[{kind}]'. {SEE}")
     for names in cloud.needs:
         if not any(env.get(name) for name in names) and not (names is _REGION and _has_profiles(env)):
-            return UsageError(f"{cloud.name} needs {names[0]}, which is not set.", f"Set it: export {names[0]}=…")
+            return UsageError(f"{cloud.name} needs {names[0]}, which is not set.", f"Set it: export {names[0]}=… {SEE}")
     if cloud.address and not url and not any(env.get(name) for name in cloud.address):
-        return UsageError(f"{cloud.name} has no address yet.", f"Set {cloud.address[0]}, or base_url in the settings.")
+        cure = f"Set {cloud.address[0]}, or base_url in the settings. {SEE}"
+        return UsageError(f"{cloud.name} has no address yet.", cure)
     if cloud.keys and not key and not any(env.get(name) for name in cloud.keys):
-        return AuthFailed(f"There is no API key for {cloud.name} yet.", f"Set {cloud.variable}.")
+        return AuthFailed(f"There is no API key for {cloud.name} yet.", f"Set {cloud.variable}. {SEE}")
     return None
 
 

@@ -26,7 +26,7 @@ MB = 2**20
 LARGEST = 8 * MB
 """Bytes of one answer, decompressed. The longest list known has 2 MB."""
 NOT_FOUND = 404
-CURE = "Check base_url: it must lead to the API, and not to a page for people."
+CURE = "Check base_url: it must be the address of the API, not of a web page."
 
 
 async def ask_models(server: ModelServer, timeout: float = TIMEOUT) -> Listed:

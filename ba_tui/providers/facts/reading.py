@@ -24,13 +24,13 @@ def model_list(answer: object, host: str, name: str = "") -> Listed:
     """
     found = _entries(answer)
     if found is None:
-        return Listed(problems=(f"{host} answered with something else than a list of models.",))
+        return Listed(problems=(f"{host} did not answer with a list of models.",))
     doubts, named = Doubts(), [(_name(each), each) for each in found]
     wanted = [(id, each) for id, each in named if id and (not name or id in {name, f"{name}:latest"})]
     facts = tuple(_listed(id, fields(each), doubts) for id, each in wanted[:MOST])
     problems = [f"{host}: {line}" for line in doubts.lines()]
     if nameless := sum(not id for id, _ in named):
-        problems.append(f"{host} lists {nameless:,} models without a usable name. ba leaves them out.")
+        problems.append(f"{host} lists {nameless:,} models without a usable name. ba ignores them.")
     if len(wanted) > MOST:
         problems.append(
             f"{host} lists {len(wanted):,} models; ba shows the first {MOST:,}. Any other can be typed: /model NAME."

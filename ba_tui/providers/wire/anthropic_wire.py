@@ -272,7 +272,7 @@ class AnthropicReply:
     def _delta(self, index: int, delta: dict[str, Any]) -> Iterable[ReplyChunk]:
         if index not in self._at:
             if text_of(delta.get("type")) not in {"text_delta", "thinking_delta"}:
-                what = "The answer is broken: the model server sent a part of nothing."
+                what = "The answer is broken: the model server sent a part of an unknown block."
                 raise ConnectionLost(what, "Send the request again.")
             block = {"type": delta["type"].removesuffix("_delta")}
             self._load.kept(block)

@@ -297,7 +297,7 @@ def _apply(
             if name == "error":
                 yield from assembly.feed(name, {"error": text})
             log.warning("malformed event %r of %d characters", name, len(text))
-            broken = "The answer is broken: the model server sent a line that is no JSON."
+            broken = "The answer is broken: the model server sent a line that is not JSON."
             what = "The answer was cut off before its end." if torn else broken
             raise ConnectionLost(what, "Send the request again.") from error
         if isinstance(data, dict):

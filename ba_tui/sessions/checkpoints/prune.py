@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -39,8 +40,9 @@ async def keep_pruned(folder: Path, sessions: Path) -> None:
         await asyncio.sleep(EVERY)
 
 
-def prune(folder: Path, sessions: Path) -> int:
-    """Take away what no session needs; how many checkpoints went."""
+def prune(folder: Path, sessions: Path, stop: threading.Event | None = None) -> int:
+    """Take away what no session needs; how many checkpoints went. With ``stop``, which ends it, nothing is packed: that
+    may take minutes."""
     gone = 0
     try:
         known = _sessions(sessions)
@@ -51,9 +53,12 @@ def prune(folder: Path, sessions: Path) -> int:
     for path in _folders(folder) if folder.is_dir() else ():
         # No file of the project is looked at, so any folder will do for one.
         store = Store(path, path)
+        if stop and stop.is_set():
+            break
         try:
             gone += _pruned(store, known)
-            _pack(store)
+            if stop is None:
+                _pack(store)
         except (StorageError, OSError) as error:
             log.info("checkpoints in %s were not pruned: %s", path.name, error)
     return gone

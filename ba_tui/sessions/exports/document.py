@@ -5,7 +5,7 @@ Pure: events in, parts out. How a part looks is the business of markdown and htm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -23,7 +23,8 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.results import Diff, Diffs
+from ba_tui.core.results import CommandText, Diff, Diffs
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.sessions.exports.outline import Survey, time_of
@@ -32,6 +33,8 @@ from ba_tui.sessions.records import MAIN
 from ba_tui.sessions.timeline import current_events
 
 _DIFF_LINES = 20_000
+OUTPUT = 20_000
+"""Characters of a tool's output that stand in a document."""
 _ENDINGS = {
     "cancelled": "Stopped by the person.",
     "limit": "Stopped at a limit.",
@@ -74,6 +77,15 @@ class ToolCallPart:
         result = self.end.result
         return result.error.message if result.error else result.summary
 
+    def output(self, hide: Callable[[str], str]) -> str:
+        """What it gave, its middle left out where that is long; empty where ``outcome`` or ``changes`` say it all."""
+        result = self.end.result
+        shown = result.display
+        text = shown.output if isinstance(shown, CommandText) else "" if result.error else result.text
+        lines = shown.lines if isinstance(shown, CommandText) else 0
+        # Secrets first: half of one is not recognised.
+        return _without_middle(paintable(hide(text)), lines) if text.strip() and not self.changes else ""
+
     @property
     def agent(self) -> str:
         """Empty for the main one."""
@@ -88,6 +100,18 @@ class Remark:
 
 
 DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPart | Remark
+
+
+def _without_middle(text: str, lines: int) -> str:
+    """``text`` up to OUTPUT characters, cut at line ends; ``lines``: how many there were, if some are gone."""
+    if len(text) <= OUTPUT:
+        return text
+    half = OUTPUT // 2
+    upto = text.rfind("\n", 0, half) + 1 or half
+    start = text.find("\n", len(text) - half) + 1 or len(text) - half
+    left = max(lines, text.count("\n")) - text.count("\n", 0, upto) - text.count("\n", start)
+    what = count(left, "line") if left else count(start - upto, "character")
+    return f"{text[:upto].rstrip()}\n[… {what} left out here …]\n{text[start:]}"
 
 
 def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart]:

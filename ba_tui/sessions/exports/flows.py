@@ -78,7 +78,7 @@ def _turns(events: Iterable[Event]) -> list[_Turn]:
             continue
         match event:
             case TurnStarted(prompt=message):
-                turns.append(_Turn(len(turns) + 1, message.text, [], []))
+                turns.append(_Turn(len(turns) + 1, message.said, [], []))
             case ToolStarted(call=call):
                 started[call.id] = event
             case ToolFinished(call_id=call_id, result=result) if turns and call_id in started:

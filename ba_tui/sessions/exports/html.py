@@ -15,7 +15,6 @@ from markdown_it import MarkdownIt
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Block, Document, Image, Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.results import CommandText
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
@@ -31,7 +30,6 @@ from ba_tui.sessions.exports.document import (
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
 
-_SHOWN = 20_000
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _BASE64 = regex(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _SITE = regex(r"https?://", re.IGNORECASE)
@@ -95,7 +93,7 @@ class HtmlPage:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
 
     def _said(self, message: Message) -> str:
-        words = self._safe(message.text.strip())
+        words = self._safe(message.said.strip())
         others = "".join(self._block(block) for block in message.blocks if not isinstance(block, Text))
         return f'<div class="said">{words}{others}</div>'
 
@@ -126,10 +124,8 @@ class HtmlPage:
             return "".join(
                 self._lines(self._plain("\n".join(changed_lines(change))).split("\n")) for change in call.changes
             )
-        result = call.end.result
-        shown = result.display.output if isinstance(result.display, CommandText) else result.text
-        cut = f"\n… {len(shown) - _SHOWN:,} more characters" if len(shown) > _SHOWN else ""
-        return f"<pre>{self._safe(shown[:_SHOWN])}{cut}</pre>" if shown.strip() else ""
+        output = call.output(self._hide)
+        return f"<pre>{escape(output)}</pre>" if output else ""
 
     def _lines(self, rows: Sequence[str]) -> str:
         kinds = {"+": "plus", "-": "minus"}

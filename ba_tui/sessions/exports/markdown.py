@@ -1,4 +1,4 @@
-"""A session as Markdown: prompts as quotes, answers as they are, one line a tool call, changes of files as diffs.
+"""A session as Markdown: prompts as quotes, answers as they are, tool calls with their output or their diff.
 
 Pure: events in, pieces of text out. What its parts are stands in document.
 """
@@ -55,7 +55,7 @@ class Markdown:
 
     def _quote(self, message: Message) -> list[str]:
         others = [f"[{block.type}]" for block in message.blocks if not isinstance(block, Text)]
-        text = self._safe(message.text).strip()
+        text = self._safe(message.said).strip()
         return [f"> {line}".rstrip() for line in [*text.split("\n"), *others]]
 
     def _call(self, call: ToolCallPart) -> list[str]:
@@ -66,6 +66,8 @@ class Markdown:
         line = f"- **{name}**{agent}{target}{': failed' if call.end.result.is_error else ''}"
         if outcome := self._safe(call.outcome):
             line += f": {one_line(outcome)}"
+        if output := call.output(self._hide).strip("\n"):
+            return [line, "", *_fenced(output.split("\n"), "")]
         if not call.changes:
             return [line]
         return [line, "", *_fenced([row for change in call.changes for row in self._diff(change)], "diff")]

@@ -10,7 +10,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ba_tui.core.events import Compressed, Event, MessageDone, SideRequest, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    SideRequest,
+    ToolStarted,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import Outline, TurnLine
 from ba_tui.sessions.foreign import one_line
@@ -29,6 +38,8 @@ class Survey:
         self._cost: float | None = None
         self._priced = True
         self._turns: dict[int, TurnLine] = {}
+        self._asked_again: set[str] = set()
+        """Calls that start once more, as their question was open when ba ended."""
         for event in follow(events, self.timeline):
             self._add(event)
 
@@ -59,10 +70,12 @@ class Survey:
                 self._pay(price or None, known=event.priced)
                 self.compressions.append(replace(event, messages=()))
             case TurnStarted(prompt=message, agent="main", at=at):
-                self._turns[turn] = TurnLine(turn, at, one_line(message.text))
-            case ToolStarted() if turn in self._turns:
+                self._turns[turn] = TurnLine(turn, at, one_line(message.said))
+            case ToolStarted(call=call) if turn in self._turns and call.id not in self._asked_again:
                 line = self._turns[turn]
                 self._turns[turn] = replace(line, calls=line.calls + 1)
+            case TurnResumed(calls=calls):
+                self._asked_again.update(calls)
             case TurnEnded(agent="main", reason=reason) if turn in self._turns:
                 self._turns[turn] = replace(self._turns[turn], ended=reason)
             case _:

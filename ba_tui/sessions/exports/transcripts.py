@@ -13,6 +13,7 @@ from typing import Any
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import (
+    PERSON,
     Compressed,
     Event,
     MessageDone,
@@ -39,6 +40,16 @@ Hide = Callable[[str], str]
 FORMATS = ("md", "html", "json", "jsonl", "workflow")
 _SHORT = 64
 _REMEMBERED = 4_096
+
+
+class SaidToModels:
+    """``events`` without commands of the person's own, of which some are private. Can be gone through again."""
+
+    def __init__(self, events: Iterable[Any]) -> None:
+        self._events = events
+
+    def __iter__(self) -> Iterator[Any]:
+        return (event for event in self._events if getattr(event, "agent", "") != PERSON)
 
 
 def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> Writer:

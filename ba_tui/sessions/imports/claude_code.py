@@ -61,6 +61,7 @@ _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query",
 _COMMAND = regex(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
 _PRINTED = regex(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
 _REMINDER = regex(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+_REMINDER_IN_TEXT = regex(r"^[ \t]*<system-reminder>.*?</system-reminder>[ \t]*\n?", re.DOTALL | re.MULTILINE)
 _NOT_THEIRS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 _SYNTHETIC = "<synthetic>"
 PLACE = "place"
@@ -192,16 +193,17 @@ class _Telling:
         content = self._read(block for block in blocks if block.get("type") not in _NOT_THEIRS)
         if not content:
             return
+        content = tuple([piece for block in content for piece in _parted(block)])
         reminders = [block for block in content if isinstance(block, Text) and _REMINDER.fullmatch(block.text)]
         if record.get("isMeta") or results or len(reminders) == len(content):
             yield from self._note(Message("user", content, origin="reminder", hidden=True, at=self._time()))
             return
-        if record.get("isQueued"):
-            yield from self._note(Message("user", content, origin="steer", at=self._time()))
-            return
         if reminders:
             self._notes.append(Message("user", tuple(reminders), origin="reminder", hidden=True, at=self._time()))
         content = tuple(block for block in content if block not in reminders)
+        if record.get("isQueued"):
+            yield from self._note(Message("user", content, origin="steer", at=self._time()))
+            return
         yield from self._prompt(record, content)
 
     def _prompt(self, record: Record, content: tuple[Block, ...]) -> Iterator[Event]:
@@ -316,3 +318,11 @@ class _Telling:
 
 def _target(call: ToolUse) -> str:
     return next((one_line(value) for key in _TARGETS if isinstance(value := call.input.get(key), str) and value), "")
+
+
+def _parted(block: Block) -> Iterator[Block]:
+    """``block``; of a text with reminders of that program in it, the person's words and each reminder apart."""
+    found = _REMINDER_IN_TEXT.findall(block.text) if isinstance(block, Text) else []
+    words = _REMINDER_IN_TEXT.sub("", block.text) if isinstance(block, Text) and found else ""
+    yield from (Text(words),) if words.strip() else () if found else (block,)
+    yield from map(Text, found)

@@ -155,7 +155,7 @@ def journal_entries(taken: ImportedTranscript, results: Artifacts) -> Iterator[J
         yield event
         if not titled and isinstance(event, TurnStarted) and event.agent == MAIN:
             titled = True
-            yield Titled(title_of(event.prompt.text), at=event.at)
+            yield Titled(title_of(event.prompt.said), at=event.at)
     yield Notice(f"Imported from {one_line(taken.source)}.", hint=" ".join(taken.remarks), at=at)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.messages import is_note
 from ba_tui.core.ports.sessions import title_of
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
@@ -47,6 +48,7 @@ class Digest:
     unpriced: bool = False
     model: str = ""
     preview: str = ""
+    unattended: bool = False
     search_text: str = ""
     """Title and prompts, case folded, for searching."""
     timeline: str = ""
@@ -98,6 +100,7 @@ def _opened(path: Path, header: Header | None) -> Digest:
         header.created,
         model=header.model,
         preview=preview,
+        unattended=header.unattended,
     )
 
 
@@ -106,7 +109,8 @@ def _with(known: Digest, line: bytes, schema: Schema) -> Digest:
     if record is None:
         return known
     if record.get("type") == HEADER:
-        return replace(known, schema=version_of(record, known.schema))
+        unattended = bool(record.get("unattended"))
+        return replace(known, schema=version_of(record, known.schema), unattended=unattended)
     return _fold(known, schema.migrate(record, known.schema))
 
 
@@ -170,5 +174,6 @@ def _last_prompt(messages: object) -> str:
 
 
 def _text(blocks: list[Any]) -> str:
+    """The words of the person; notes of ba's own may stand beside them."""
     texts = (cast("Record", block).get("text") for block in blocks if isinstance(block, dict))
-    return paintable("\n".join(text for text in texts if isinstance(text, str)))
+    return paintable("\n".join(text for text in texts if isinstance(text, str) and not is_note(text)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from ba_tui.core.messages import is_note
 from ba_tui.core.values import frozen
 from ba_tui.sessions.migrations import Record
 
@@ -58,7 +59,7 @@ def _words(blocks: list[Any]) -> str:
 def _texts(blocks: list[Any]) -> Iterator[str]:
     for block in blocks:
         match block:
-            case {"type": "text", "text": str(text)}:
+            case {"type": "text", "text": str(text)} if not is_note(text):
                 yield text
             case {"type": "tool_use", "name": str(name), "input": given}:
                 yield f"{name} {' '.join(_strings(given))[:CALLED]}"

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _COLUMNS = tuple(field.name for field in fields(Digest))
 _LISTED = tuple(name for name in _COLUMNS if name != "search_text")
 _LAYOUT = CacheLayout(
-    3, ("sessions",), (f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {', '.join(_COLUMNS)})",)
+    4, ("sessions",), (f"CREATE TABLE sessions (key TEXT PRIMARY KEY, size, changed, {', '.join(_COLUMNS)})",)
 )
 
 Stamp = tuple[int, int]
@@ -101,5 +101,5 @@ class Index:
 
 def _digest(names: Sequence[str], row: Sequence[object]) -> Digest:
     values = dict(zip(names, row, strict=True))
-    values["unpriced"] = bool(values["unpriced"])
+    values |= {name: bool(values[name]) for name in ("unpriced", "unattended")}
     return Digest(**values)  # pyright: ignore[reportArgumentType] - the columns are the fields

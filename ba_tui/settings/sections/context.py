@@ -18,24 +18,25 @@ Strategy = Literal["auto", "truncate", "extract", "summarize"]
 class CompressionSettings(SettingsGroup):
     """How a conversation that fills the window is shortened. Nothing is lost: `/compact undo` brings it back."""
 
-    enabled: bool = field(default=True, metadata=about("Whether it happens by itself; /compact works in any case."))
+    enabled: bool = field(default=True, metadata=about("Compress automatically; /compact always works."))
     strategy: Strategy = field(
         default="auto",
         metadata=about("How: extract (rules), summarize (a model writes notes), truncate (the oldest goes) or auto."),
     )
-    trigger: Share = field(default=0.8, metadata=about("How full the window may get, less what an answer needs."))
-    target: Share = field(default=0.5, metadata=about("How full it is at most afterwards."))
+    trigger: Share = field(
+        default=0.8,
+        metadata=about("Share of the context window, without the reserve for the answer, at which compression starts."),
+    )
+    target: Share = field(default=0.5, metadata=about("Largest share of the window in use after a compression."))
     keep_rounds: Rounds = field(
-        default=5, metadata=about("The last rounds that stay word for word, beside the running one.")
+        default=5, metadata=about("Most recent rounds kept word for word, besides the current one.")
     )
-    extract_below: Count = field(
-        default=30, metadata=about("With auto: fewer messages than this are never summarized.")
-    )
+    extract_below: Count = field(default=30, metadata=about("With auto: never summarize fewer messages than this."))
     summarize_from: Count = field(
-        default=50, metadata=about("With auto: from so many messages on they are, when the hourly budget allows.")
+        default=50, metadata=about("With auto: summarize from this many messages on, within the hourly budget.")
     )
     enable_llm_summarization: bool = field(
-        default=True, metadata=about("With auto: whether a model may be asked at all.")
+        default=True, metadata=about("With auto: whether a model may write summaries.")
     )
     hourly_budget: Amount = field(
         default=0.10,
@@ -44,11 +45,13 @@ class CompressionSettings(SettingsGroup):
     summary_tokens: Annotated[Whole, Ge(200), Le(20_000)] = field(
         default=2_000, metadata=about("The longest summary, in tokens.")
     )
-    summary_timeout: Seconds = field(default=60, metadata=about("Seconds to wait for one."))
-    cache_size: Annotated[Whole, Ge(0), Le(100_000)] = field(default=1_000, metadata=about("Summaries that are kept."))
-    cache_hours: Amount = field(default=24, metadata=about("Hours that they are kept."))
+    summary_timeout: Seconds = field(default=60, metadata=about("Timeout for a summary, in seconds."))
+    cache_size: Annotated[Whole, Ge(0), Le(100_000)] = field(
+        default=1_000, metadata=about("Number of summaries kept in the cache.")
+    )
+    cache_hours: Amount = field(default=24, metadata=about("Hours for which summaries are cached."))
     refocus_rounds: Rounds = field(
-        default=5, metadata=about("Say goal and open todos again after so many rounds; 0 for never.")
+        default=5, metadata=about("Remind the model of the goal and open todos every N rounds; 0 for never.")
     )
 
     def __post_init__(self) -> None:

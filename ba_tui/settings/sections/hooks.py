@@ -49,7 +49,7 @@ class HookSetting(SettingsGroup):
     prompt: str = field(
         default="", metadata=about("A condition that the small model checks; $ARGUMENTS stands for the JSON.")
     )
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
+    timeout: Seconds = field(default=60, metadata=about("Timeout in seconds."))
 
     def __post_init__(self) -> None:
         if not getattr(self, self.type).strip():
@@ -63,11 +63,11 @@ class HookGroup(SettingsGroup):
     """Commands for the tools that `matcher` names; for one command, `command` may stand here itself."""
 
     matcher: str = field(
-        default="", metadata=about("Tools: names with | between, or a regular expression; all if empty.")
+        default="", metadata=about("Tools it applies to: names separated by |, or a regular expression; empty for all.")
     )
     hooks: tuple[HookSetting, ...] = field(default=(), metadata=about("The commands."))
-    command: str = field(default="", metadata=about("The one command."))
-    timeout: Seconds = field(default=60, metadata=about("Seconds after which it is ended."))
+    command: str = field(default="", metadata=about("The command to run."))
+    timeout: Seconds = field(default=60, metadata=about("Timeout in seconds."))
 
     def __post_init__(self) -> None:
         if not self.command.strip() and not self.hooks:
@@ -75,4 +75,4 @@ class HookGroup(SettingsGroup):
         try:
             re.compile("" if self.matcher == "*" else self.matcher)
         except (re.error, RecursionError, OverflowError):
-            raise ValueError(f"expected a regular expression under matcher: {self.matcher[:40]!r} is none") from None
+            raise ValueError("expected a valid regular expression as matcher") from None

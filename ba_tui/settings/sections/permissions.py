@@ -50,11 +50,16 @@ class CommandSettings(SettingsGroup):
 
     network: bool = field(default=False, metadata=about("Whether the sandbox lets commands use the network."))
     domains: tuple[str, ...] = field(
-        default=(), metadata=about("Hosts and *.domains that commands may reach although their network is off.")
+        default=(), metadata=about("Hosts and *.domains that commands may reach while their network is off.")
     )
-    write: tuple[Path, ...] = field(default=(), metadata=about("Further files and folders that may be written in it."))
+    write: tuple[Path, ...] = field(
+        default=(), metadata=about("More files and folders that commands may write in the sandbox.")
+    )
     read: tuple[Path, ...] = field(
-        default=(), metadata=about("Further ones that may be read in it, also files with secrets that are named here.")
+        default=(),
+        metadata=about(
+            "More files and folders that commands may read in the sandbox, also files with secrets that you list here."
+        ),
     )
     git_hooks: bool = field(
         default=False, metadata=about("Whether git commands of the model run a repository's hooks.")
@@ -67,9 +72,12 @@ class CommandSettings(SettingsGroup):
         default=1024, metadata=about("Processes and threads that may run at a time; 0 for no limit.")
     )
     output_mb: Annotated[Amount, Gt(0)] = field(
-        default=64, metadata=about("The largest result that is stored whole, in MB; of a larger one, head and tail.")
+        default=64,
+        metadata=about(
+            "The largest result stored in full, in MB; of larger results ba keeps the beginning and the end."
+        ),
     )
-    skill_timeout: Seconds = field(default=30, metadata=about("Seconds that a script of a skill gets."))
+    skill_timeout: Seconds = field(default=30, metadata=about("Timeout for scripts of skills, in seconds."))
 
 
 @frozen
@@ -78,5 +86,7 @@ class ChildEnvironment(SettingsGroup):
 
     keep: tuple[str, ...] = field(
         default=(),
-        metadata=about("Variables to hand on although their names look like secrets, such as GITHUB_TOKEN or CI_*."),
+        metadata=about(
+            "Variables to pass to commands although their names look like secrets, such as GITHUB_TOKEN or CI_*."
+        ),
     )

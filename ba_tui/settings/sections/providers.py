@@ -47,10 +47,10 @@ class ModelProfile(SettingsGroup):
         metadata=about("The environment variable that holds the API key; not set for servers that need none."),
     )
     requests_per_minute: PerMinute | None = field(
-        default=None, metadata=about("Requests that are sent within a minute at most; further ones wait.")
+        default=None, metadata=about("Requests per minute; more requests wait.")
     )
     tokens_per_minute: PerMinute | None = field(
-        default=None, metadata=about("Tokens, in and out, within a minute; once they are used up, requests wait.")
+        default=None, metadata=about("Tokens per minute, in and out; above it, requests wait.")
     )
 
     @property
@@ -65,11 +65,11 @@ class ModelSlot(SettingsGroup):
 
     model: str = field(default="", metadata=about("The model, as PROVIDER/MODEL."))
     temperature: Temperature | None = field(
-        default=None, metadata=about("How freely it answers, from 0 to 2; by default the model's own.")
+        default=None, metadata=about("Sampling temperature, from 0 to 2; by default the model's own.")
     )
     max_tokens: Annotated[Whole, Ge(1)] | None = field(
         default=None, metadata=about("The longest answer to ask it for, in tokens; by default what fits the work.")
     )
     effort: Effort | None = field(
-        default=None, metadata=about("How hard it should think; by default the vendor's own setting.")
+        default=None, metadata=about("How much effort it spends; by default the vendor's setting.")
     )

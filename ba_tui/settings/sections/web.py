@@ -24,7 +24,7 @@ class WebSearch(SettingsGroup):
     """Searching the web."""
 
     backend: Literal["", "anthropic", "brave", "duckduckgo", "searxng", "tavily"] = field(
-        default="", metadata=about("Who is asked: anthropic, brave, duckduckgo, searxng or tavily; none when empty.")
+        default="", metadata=about("Search service: anthropic, brave, duckduckgo, searxng or tavily; empty for none.")
     )
     url: str = field(default="", metadata=about("The address of your own server, for searxng."))
     api_key_env: str = field(

@@ -10,9 +10,9 @@ from ba_tui.tools.failed import Failed
 
 _LOOK = "Look at it with a program that reads it."
 _UNPACK = "List or unpack it with a shell command, then read what is in it."
-_DATA = "It is data, not text: query it with code or SQL, as far as a tool or program for that is there."
-_OFFICE = "Convert it to text with a program that reads it, as far as one is installed."
-_SOUND = "Audio and video are out of scope: no tool here plays or transcribes them."
+_DATA = "It is data, not text: query it with code or SQL, if a suitable tool is available."
+_OFFICE = "Convert it to text with a program that reads it, if one is installed."
+_SOUND = "Audio and video are not supported: no tool here plays or transcribes them."
 _PICTURE = "Only PNG, JPEG, GIF and WebP can be shown: convert it with a program."
 _PROGRAM = "Its source tells more; strings or a disassembler are for the shell."
 

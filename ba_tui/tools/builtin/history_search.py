@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ba_tui.core.events import (
+    PERSON,
     Answered,
     Asked,
     Event,
@@ -73,6 +74,9 @@ def rounds(events: Iterable[Event], *, leaving_out: str = "") -> list[HistoryRou
     names: dict[str, str] = {}
     waiting: dict[str, None] = {}
     for event in events:
+        if event.agent == PERSON:
+            # What is shared of their commands is in messages; the rest is private.
+            continue
         if isinstance(event, TurnStarted) and event.agent == "main":
             if found:
                 _never_came(found[-1], names, waiting)

@@ -6,7 +6,10 @@ Nothing is decoded or scaled here.
 from __future__ import annotations
 
 import base64
+import hashlib
+from pathlib import Path
 
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.messages import Image
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.wording import byte_size
@@ -14,6 +17,7 @@ from ba_tui.core.values import frozen
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.modalities import ATTACHED, Modalities
 
+SMALLER = "Make a smaller copy, for example: magick IN.png -resize 2000x2000 OUT.png."
 LONGEST_SIDE = 8_000
 """Pixels; providers refuse what is larger."""
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
@@ -43,22 +47,51 @@ def read_picture(data: bytes, shown: str, modalities: Modalities) -> ToolResult:
     picture = measured(data)
     if picture is None:
         message = f"{shown} begins like a picture, but its header is broken ({byte_size(len(data))})."
-        raise Failed("validation_error", message, "Make it anew, or look at it with another program.")
+        raise Failed("validation_error", message, "Create it again, or open it with another program.")
     what = f"{shown} is {picture.shown}, {byte_size(len(data))}"
     if not modalities.pictures():
         raise Failed(
             "validation_error",
             f"{what}. The model in use can't see pictures.",
-            "Ask the person what it shows, or for a model that sees.",
+            "Say what it shows in words, or choose a model that sees pictures: /model.",
         )
-    if len(data) > ATTACHED or max(picture.width, picture.height) > LONGEST_SIDE:
-        message = f"{what}; at most {byte_size(ATTACHED)} and {LONGEST_SIDE} pixels a side can be shown."
-        raise Failed("resource_error", message, "Make a smaller copy with a program and read that.")
+    if why := _too_large(picture, len(data)):
+        raise Failed("resource_error", f"{what}; {why}.", SMALLER)
     return ToolResult(
         f"{what}. It is attached.",
         summary=f"{picture.width}×{picture.height}",
         attachments=(attached(picture, data),),
     )
+
+
+def kept_picture(folder: Path, data: bytes) -> str:
+    """Write a picture into ``folder`` of the session; its name there, as it is mentioned.
+
+    Raises:
+        UsageError: no model can be shown it. StorageError: it can't be written.
+    """
+    picture = measured(data)
+    if picture is None:
+        raise UsageError("This picture is not a PNG, JPEG, GIF or WebP file.", "Convert it to PNG.")
+    if why := _too_large(picture, len(data)):
+        raise UsageError(f"The picture has {byte_size(len(data))}; {why}.", SMALLER)
+    name = f"image-{hashlib.sha256(data).hexdigest()[:8]}.{picture.media_type.removeprefix('image/')}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o600)
+    except OSError as error:
+        raise StorageError(
+            f"The picture can't be kept: {error.strerror or error}.", "Make room on the disk."
+        ) from error
+    return f"{folder.name}/{name}"
+
+
+def _too_large(picture: Picture, size: int) -> str:
+    """Why models can't be shown it; empty when they can."""
+    if size <= ATTACHED and max(picture.width, picture.height) <= LONGEST_SIDE:
+        return ""
+    return f"models can be shown at most {byte_size(ATTACHED)} and {LONGEST_SIDE} pixels a side"
 
 
 def attached(picture: Picture, data: bytes) -> Image:

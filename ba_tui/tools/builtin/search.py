@@ -158,6 +158,12 @@ class MatchedLine:
     text: str = ""
 
     @property
+    def matches(self) -> bool:
+        """Whether it fits the pattern itself; a line that only stands beside one has a dash behind its number."""
+        found = _NUMBERED.match(self.rest)
+        return found is not None and self.rest[found.end(1)] == ":"
+
+    @property
     def number(self) -> int:
         """Its line in the file; 0 where none is told."""
         found = _NUMBERED.match(self.rest)
@@ -319,6 +325,19 @@ def _searched(path: Path) -> _Searched:
     return _Searched(text.split("\n"), keys=has_long_secrets(text))
 
 
+def _tally(found: SearchResult, search: FileSearch) -> str:
+    """How many lines match, in how many files; those around a match do not count."""
+    more = "+" if found.cut else ""
+    files = len({line.path for line in found.lines if line.path})
+    if search.mode == "files":
+        return f"{files:,}{more} file{'' if files == 1 else 's'}"
+    if search.mode == "count":
+        matches = sum(int(line.rest) for line in found.lines if line.rest.isdecimal())
+    else:
+        matches = sum(line.matches for line in found.lines)
+    return f"{matches:,}{more} match{'' if matches == 1 else 'es'} in {files:,} file{'' if files == 1 else 's'}"
+
+
 def _result(found: SearchResult, lines: list[str], search: FileSearch, meta: dict[str, Any]) -> ToolResult:
     cut = found.cut
     unread = "\n[some files or folders could not be read]" if found.unread else ""
@@ -328,7 +347,7 @@ def _result(found: SearchResult, lines: list[str], search: FileSearch, meta: dic
         where = " in files that fit " + search.glob if search.glob else ""
         return ToolResult(f"No match for {search.pattern!r}{where}.{unread}", summary="no match")
     unit = "file" if search.mode != "content" else "line"
-    summary = f"{len(lines)}{'+' if cut else ''} {unit}{'' if len(lines) == 1 else 's'}"
+    summary = _tally(found, search)
     if cut:
         lines = [*lines, f"[only the first {len(lines)} {unit}s; search a smaller folder, or use mode files or count]"]
     text = "\n".join(lines) + unread

@@ -16,14 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.results import CommandText, Display, StateChange, ToolResult, failure
+from ba_tui.core.events import PERSON
+from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.supervised import Program
-from ba_tui.processes.terminal_text import Capture, plain, shortened
+from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -34,6 +35,8 @@ MAX_COMMAND_BYTES = 100_000
 """Bytes of a command; beyond, systems refuse to start a program."""
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
+OWN_SECONDS = 7 * 86_400.0
+"""How long a command of the person's own may run: they see it and can stop it."""
 OUTPUT_CHARS = 29_000
 
 _KEYS = regex(
@@ -108,7 +111,8 @@ def shell_tool(
         script: str = args["command"]
         check(script, "command")
         folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
-        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
+        own = call.branch.name == PERSON
+        seconds = OWN_SECONDS if own else min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
         try:
             if args.get("background"):
                 make = partial(shell.program, folder=folder)
@@ -149,6 +153,11 @@ def start_folder(workspace: Workspace, kept: str | None) -> Path:
         if kept and _enterable(folder := workspace.named(kept)) and workspace.contains(folder.resolve()):
             return folder
     return workspace.root
+
+
+def started_in(workspace: Workspace, call: Call) -> Path:
+    """The folder that a command of ``call`` starts in."""
+    return start_folder(workspace, call.branch.transcript.cwd)
 
 
 def check(text: str, what: str) -> None:
@@ -197,10 +206,11 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
     if note := job.process.memory.note:
         notes = [*notes, note]
     printed, output, code = job.process.output, job.process.output.text(), job.exit_code
-    display = CommandText(job.command, shown, output, code)
+    display = CommandText(job.command, shown, output, code, printed.lines if printed.total > Capture.HEAD else 0)
     text = plain(output).rstrip("\n")
     if printed.total > Capture.HEAD:
         text = shortened(text, OUTPUT_CHARS)
+    unread = lines_cut(text) if printed.total > Capture.HEAD else 0
     stored = _stored(job)
     if outcome.moved:
         job.seen = printed.total
@@ -220,7 +230,8 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
     if notes:
         text += f"\n[{'; '.join(notes)}]"
     cut = f", {printed.trouble}" if printed.trouble else ""
-    return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref)
+    meta = {UNREAD: unread} if unread else {}
+    return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref, meta=meta)
 
 
 def _stored(job: Work) -> list[str]:

@@ -66,7 +66,9 @@ class Installer:
         if ready := await asyncio.to_thread(known.python, wanted):
             return ready
         await self._consent(wanted, call, tool, folder)
-        async with known.exclusive(wanted, lambda: call.report("Waiting: another ba installs the same packages.\n")):
+        async with known.exclusive(
+            wanted, lambda: call.report("Waiting: another ba is installing the same packages.\n")
+        ):
             if ready := await asyncio.to_thread(known.python, wanted):
                 return ready
             call.report(f"Installing what the skill {wanted.skill} needs: {wanted.names}\n")
@@ -169,10 +171,10 @@ async def _finished(program: Program, call: Call) -> tuple[int, str]:
 
 def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout: float | None) -> Question:
     lines = "\n".join(f"# {line}" for line in wanted.lines)
-    places = tuple(f"It comes from elsewhere than your package index: {line}" for line in wanted.elsewhere[:8])
+    places = tuple(f"It does not come from your package index: {line}" for line in wanted.elsewhere[:8])
     return Question(
         "permission",
-        f"Install what the skill {wanted.skill} needs?",
+        f"Install packages for the skill {wanted.skill}?",
         call_id=call.id,
         tool=NAME,
         args=dict(args),

@@ -18,7 +18,7 @@ from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question
-from ba_tui.core.results import CommandText, Display, Source, ToolResult
+from ba_tui.core.results import CommandText, Display, ScriptCall, Source, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -39,7 +39,7 @@ NAME = "run_skill_script"
 RUNNER = Path(__file__).with_name("script_input.py")
 DEFAULT_SECONDS = 30.0
 DISPLAY_CHARS = 2_000
-CHANGED = "The script, or one beside it, is not what it was when it was last allowed to run."
+CHANGED = "The script, or a file beside it, has changed since it was last allowed."
 _MISSING = regex(r"(?:ModuleNotFoundError: No module named|Error: Cannot find module) '([\w@./-]+)'")
 
 
@@ -98,10 +98,15 @@ class _Runs:
         self._shown: dict[Path, str] = {}
 
     async def preview(self, args: Mapping[str, Any]) -> Display | None:
-        """What would run, to be read; the args stand beside it."""
+        """What the script would be given, and its source."""
+        script, text = await self._read(args)
+        return ScriptCall(script.skill, script.name, clean_json(args.get("args") or {}), text)
+
+    async def _read(self, args: Mapping[str, Any]) -> tuple[SkillScript, str]:
+        """The script and its source, for a person to see."""
         script = await self._script(args)
         self._shown[script.path], text = await asyncio.to_thread(lambda: (digest(script), script.text))
-        return Source(f"skills/{script.skill}/scripts/{script.name}", text)
+        return script, text
 
     async def run(self, tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
         script = await self._script(args)
@@ -154,7 +159,7 @@ class _Runs:
         try:
             await asyncio.to_thread(self._skills.allowed.note, script, now)
         except BaError as error:
-            call.branch.emit(Notice(f"You will be asked about {script.shown} again: {error}", "warning", error.hint))
+            call.branch.emit(Notice(f"ba will ask about {script.shown} again: {error}", "warning", error.hint))
 
     def _states(self, script: SkillScript) -> tuple[str, str, str]:
         """What the script is now, was when it last ran, and was when a person was asked; empty for never."""
@@ -167,13 +172,14 @@ class _Runs:
             raise Failed("permission_denied", verdict.reason)
         if isinstance(verdict, Allow) and not verdict.by:
             return
+        _, text = await self._read(args)
         question = Question(
             "permission",
             f"Run {script.shown}, which has changed?",
             call_id=call.id,
             tool=tool.name,
             args=clean_json(dict(args)),
-            preview=await self.preview(args),
+            preview=Source(f"skills/{script.skill}/scripts/{script.name}", text),
             reason=CHANGED,
             risks=("runs a command",),
             fixed=True,

@@ -121,7 +121,7 @@ def breaker(health: Health) -> Guard:
             result = await outcome(tool, args, call)
             if health.note(tool.name, result):
                 rest = health.condition(tool.name).rest
-                text = f"{tool.name} failed {FAILURES} times in a row and is left alone for {rest:.0f} s."
+                text = f"{tool.name} failed {FAILURES} times in a row and is paused for {rest:.0f} s."
                 call.branch.emit(Notice(text, "warning"))
             return _with_advice(tool, health, result)
 
@@ -132,7 +132,7 @@ def breaker(health: Health) -> Guard:
 
 def _off(tool: Tool, health: Health) -> ToolResult:
     rest = health.condition(tool.name).rest
-    message = f"{tool.name} failed {FAILURES} times in a row and is switched off for up to {rest:.0f} s."
+    message = f"{tool.name} failed {FAILURES} times in a row and is paused for up to {rest:.0f} s."
     return failure("resource_error", message, hint=f"Do not call it now. {health.alternatives(tool.name)}".strip())
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded, TurnStarted
+from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded, TurnResumed, TurnStarted
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.sessions.checkpoints.git import GitWatch
@@ -87,7 +87,7 @@ class Checkpointing:
                 wait = OFTEN
                 far = f": {watch.done:,} of {watch.total:,}" if watch.total else ""
                 # Not of the call's own output, which the model is given when the call is interrupted.
-                call.branch.emit(ToolProgress(call.id, f"Keeping the files before the first change{far}\n"))
+                call.branch.emit(ToolProgress(call.id, f"Saving the files before the first change{far}\n"))
             return work.result()
         except asyncio.CancelledError:
             watch.stop()
@@ -96,9 +96,11 @@ class Checkpointing:
 
     def apply(self, event: Event) -> None:
         """A turn that may have changed files has ended: how it left them is kept too, in a thread."""
-        if event.agent != "main" or not isinstance(event, TurnStarted | TurnEnded):
+        if event.agent != "main" or not isinstance(event, TurnStarted | TurnResumed | TurnEnded):
             return
-        self._begun = isinstance(event, TurnStarted)
+        self._begun = not isinstance(event, TurnEnded)
+        if isinstance(event, TurnResumed) and event.checkpointed:
+            self._looked = self._taken = self._turns()
         if not self._begun and self._taken:
             turn, self._taken = self._taken, 0
             self._settling = asyncio.get_running_loop().run_in_executor(None, self._settled, turn)

@@ -1,6 +1,7 @@
 """Hooks around a tool: one may deny a call, have the person asked, change the arguments, or comment on the result.
 
-Stands outside of permission: what a hook allows or rewrites is judged all the same. Running hooks is ``hooks/``.
+Before a call they stand outside of permission: what a hook allows or rewrites is judged all the same. After it they
+stand outside of what shortens and stores the result: what they say of it is not cut. Running hooks is ``hooks/``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ba_tui.core.events import Judged, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.tool import Call, Consult, Guard, Tool
+from ba_tui.core.tool import Call, Consult, Tool
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookVerdict
 from ba_tui.hooks.config import Dialect
@@ -24,22 +25,35 @@ from ba_tui.hooks.runner import Halt, HookEvent, Hooks, ToolTelling
 from ba_tui.settings.tool_aliases import names_of
 from ba_tui.tools.failed import outcome
 from ba_tui.tools.guards.claude_calls import RESPONSE_CHARS, claude_calls, claude_names, claude_response
+from ba_tui.tools.guards.hook_guards import HookGuards
 from ba_tui.tools.guards.validate import Checker
 
-_EVENTS = ("pre_tool", "permission_request", "post_tool", "post_tool_failure")
+_BEFORE = ("pre_tool", "permission_request")
+_AFTER = ("post_tool", "post_tool_failure")
 _FILE = "file_path"
 """What Claude Code's file tools call their path; given beside ours, so that its hooks find it."""
 
 
-def hooking(hooks: Hooks) -> Guard:
-    def guard(tool: Tool) -> Tool:
-        names = (*names_of(tool.name), *claude_names(tool.name))
-        if not any(hooks.wanted(event, names) for event in _EVENTS):
-            return tool
-        hooked = _Hooked(hooks, tool, Checker(tool.input_schema), names)
-        return replace(tool, run=hooked.run)
+def hooking(hooks: Hooks) -> HookGuards:
+    def wanted(tool: Tool, events: Sequence[str]) -> bool:
+        return any(hooks.wanted(event, _names(tool)) for event in events)
 
-    return guard
+    def before(tool: Tool) -> Tool:
+        if not wanted(tool, (*_BEFORE, *_AFTER)):
+            return tool
+        return replace(tool, run=_Hooked(hooks, tool, Checker(tool.input_schema), _names(tool)).run)
+
+    def after(tool: Tool) -> Tool:
+        if not wanted(tool, _AFTER):
+            return tool
+        return replace(tool, run=_Hooked(hooks, tool, Checker(tool.input_schema), _names(tool)).run_and_tell)
+
+    return HookGuards(before, after)
+
+
+def _names(tool: Tool) -> Sequence[str]:
+    """What matchers may call it, ours and Claude Code's."""
+    return (*names_of(tool.name), *claude_names(tool.name))
 
 
 @frozen
@@ -65,10 +79,17 @@ class _Hooked:
             call = replace(call, concerns=(*call.concerns, concern))
         if consult := self._consulted(args, call):
             call = replace(call, consults=(consult, *call.consults))
-        result = await self._after(await outcome(self.tool, args, call), args, call)
+        call.progress.given = args
+        result = await outcome(self.tool, args, call)
         head = [_told_changed(args)] if call.rewritten else []
         tail = [f"\nA hook of the person adds: {verdict.context}"] if verdict.context else []
         return replace(result, text="\n".join([*head, result.text, *tail])) if head or tail else result
+
+    async def run_and_tell(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        """Run the call, then fire the hooks on its result; not on that of a call that was not let through."""
+        result = await self.tool.run(args, call)
+        given = call.progress.given
+        return result if given is None else await self._after(result, given, call)
 
     async def _after(self, result: ToolResult, args: Mapping[str, Any], call: Call) -> ToolResult:
         """What hooks say of a result; of a call that was not allowed there is nothing to say."""

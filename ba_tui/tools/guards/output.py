@@ -16,12 +16,14 @@ from typing import Any, cast, get_args
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError
 from ba_tui.core.messages import Document, Image, clean_text
 from ba_tui.core.results import (
+    UNREAD,
     Artifact,
     CommandText,
     Diff,
     Diffs,
     Kind,
     Prose,
+    ScriptCall,
     Source,
     StateChange,
     Table,
@@ -35,7 +37,7 @@ from ba_tui.core.tool import Call, OutputLevel, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.fragments import has_long_secrets, without_fragments
 from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
-from ba_tui.processes.terminal_text import unescaped
+from ba_tui.processes.terminal_text import lines_cut, unescaped
 from ba_tui.sessions.results.artifacts import REFERENCE, Artifacts
 from ba_tui.tools.failed import Failed, failed_result
 from ba_tui.tools.formats import BRIEF_FACTS, ROOM, failed, head_and_tail, shortened
@@ -54,7 +56,7 @@ MESSAGE = 300
 LEVEL = "output_level"
 LEVELS: tuple[OutputLevel, ...] = get_args(OutputLevel)
 KINDS = frozenset(get_args(Kind))
-DISPLAYS = (Diff, Diffs, CommandText, Source, Table, Prose, Todos)
+DISPLAYS = (Diff, Diffs, CommandText, Source, ScriptCall, Table, Prose, Todos)
 CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to give; default standard"}
 
 
@@ -158,7 +160,7 @@ class _Handing:
         if self.delivery.secrecy != "allow" and (len(result.text) <= SLOW or has_long_secrets(result.text)):
             # What head and tail hold of a secret does not look like one to whoever sees only them.
             text, kinds = without_fragments(text, unescaped(result.text))
-        meta = {**result.meta, **cut_secrets(kinds)}
+        meta = {**result.meta, **_unread(result.text, text), **cut_secrets(kinds)}
         return _cleaned(replace(result, display=display, artifact=ref, meta=meta), text)
 
     def _kept(self, result: ToolResult) -> tuple[Artifact | None, str]:
@@ -200,6 +202,11 @@ class _Handing:
         except Exception:  # noqa: BLE001 - a tool's failure must not cost its result
             log.warning("%s can't shorten its result\n%s", self.tool.name, clean_text(traceback.format_exc()))
             return ""
+
+
+def _unread(whole: str, told: str) -> dict[str, int]:
+    """What ``meta`` says of the lines of ``whole`` that are not in ``told``."""
+    return {} if len(told) >= len(whole) else {UNREAD: lines_cut(told)}
 
 
 def _whole(ref: str) -> str:
@@ -255,7 +262,8 @@ def _shorter_display(result: ToolResult) -> Any:
         return result.display
     match result.display:
         case CommandText() as command:
-            return replace(command, output=head_and_tail(text, SHOWN_DISPLAY))
+            lines = command.lines or text.count("\n")
+            return replace(command, output=head_and_tail(text, SHOWN_DISPLAY), lines=lines)
         case Prose() as prose:
             return replace(prose, text=head_and_tail(text, SHOWN_DISPLAY))
         case Source() as source:

@@ -105,12 +105,10 @@ def _succeeded(transcript: Transcript, call_id: str) -> bool:
 
 
 async def _ask(tool: Tool, args: Mapping[str, Any], call: Call, count: int) -> None:
-    text = f"The same call of {tool.name} was made {count} times in this turn. Go on?"
-    reason = "The agent may be going round in circles."
+    text = f"Identical call of {tool.name}, {count} times. Continue?"
+    reason = "The agent seems stuck in a loop."
     question = Question("continue", text, call_id=call.id, tool=tool.name, args=dict(args), reason=reason)
     reply = await call.ask(question)
     if reply.choice == "deny":
         words = f" They said: {reply.text.strip()}" if reply.text.strip() else ""
-        raise StopTurn(
-            f"Stopped: the same call of {tool.name} was made {count} times.{words}", "Say what to do differently."
-        )
+        raise StopTurn(f"Stopped after {count} identical calls of {tool.name}.{words}", "Say what to do differently.")

@@ -77,7 +77,7 @@ def _question(tool: Tool, args: Mapping[str, Any], call: Call, found: tuple[Secr
         call_id=call.id,
         tool=tool.name,
         args=clean_json(dict(args)),
-        reason=f"the result holds {kinds_of(found)}; “no” hides that and gives the rest",
+        reason=f"the result holds {kinds_of(found)}; No hides the secret and sends the rest",
         risks=("shares a secret",),
         fixed=True,
     )
@@ -87,7 +87,7 @@ def _tell(sharing: Sharing, tool: Tool, args: Mapping[str, Any], call: Call, kin
     about = paintable(redact(tool.target(args)), newlines=False)[:_NAMED]
     if sharing.news(about, kinds):
         text = f"Kept from the model: {kinds} in the result of {tool.name} {about}".rstrip()
-        call.branch.emit(Notice(f"{text}.", "info", "To be asked instead, or to share, set `secrets` to ask or allow."))
+        call.branch.emit(Notice(f"{text}.", "info", "To change this, set `secrets` to ask or allow."))
 
 
 def _marks(value: Any, depth: int = 0) -> tuple[str, ...]:

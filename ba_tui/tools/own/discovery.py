@@ -140,7 +140,7 @@ class Discovery:
 
         worker_settings = self._options.settings_for(seen.origin)
         if seen.file and (why := self._options.refusal(Path(seen.file))):
-            told = {"failed": {"text": f"it was not read: {why}"}}
+            told = {"failed": {"text": f"ba did not read it: {why}"}}
             return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])

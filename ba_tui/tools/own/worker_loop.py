@@ -104,14 +104,14 @@ def _from_file(path: Path, digest: str) -> ModuleType:
     except OSError as error:
         raise ToolFault(f"the file can't be read: {error.strerror}") from error
     if digest and hashlib.sha256(data).hexdigest() != digest:
-        raise ToolFault("the file was changed meanwhile; its new form is there from the next prompt on")
+        raise ToolFault("the file changed meanwhile; the new version is available from the next prompt on")
     folder = str(path.parent)
     sys.meta_path.insert(0, _Beside(folder, top=False))
     sys.meta_path.append(_Beside(folder, top=True))
     name = f"ba_tool_{path.stem}"
     spec = spec_from_file_location(name, path, loader=_Given(name, str(path), data))
     if spec is None or spec.loader is None:
-        raise ToolFault("this is no Python file")
+        raise ToolFault("this is not a Python file")
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

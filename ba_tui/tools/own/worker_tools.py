@@ -39,7 +39,7 @@ def worker_tool(record: Mapping[str, Any], pool: WorkerPool) -> Tool:
             raise Failed("dependency_error", f"{name} needs {lacking}, which is not installed.")
         if pool.closed:
             message = f"The file of {name} is gone, was changed or is not trusted any more."
-            raise Failed("not_found", message, "Use another tool; a changed one is there from the next prompt on.")
+            raise Failed("not_found", message, "Use another tool; a changed one is available from the next prompt on.")
         try:
             reply, printed = await pool.call(record["object"], args, call.report, keep=record["stateful"])
         except (WorkerCrashed, WorkerFailed) as error:
@@ -116,9 +116,7 @@ def _own(name: str, text: str) -> ToolResult:
     try:
         result = TypeAdapter(ToolResult).validate_json(text)
     except ValidationError as error:
-        raise Failed(
-            "internal_error", f"{name} returned a ToolResult that is none: {error.errors()[0]['msg']}"
-        ) from error
+        raise Failed("internal_error", f"{name} returned an invalid ToolResult: {error.errors()[0]['msg']}") from error
     return replace(result, changes=None, artifact=None)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Steered
+from ba_tui.core.events import MAIN, PERSON, Steered
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.jobs import Job
 from ba_tui.core.text.wording import one_line
@@ -35,12 +35,15 @@ COMMAND_CHARS = 100
 
 
 class Work:
-    """A command and its process. ``seen``: bytes the model has read; ``told``: it knows that this one has ended."""
+    """A command and its process, run for ``call``. ``seen``: bytes the model has read; ``told``: it knows that this one
+    has ended. A ``private`` one is the person's alone."""
 
-    def __init__(self, command: str, process: Process, owner: str) -> None:
+    def __init__(self, command: str, process: Process, call: Call) -> None:
         self.command = command
         self.process = process
-        self.owner = owner
+        self.owner = MAIN if call.branch.name == PERSON else call.branch.name
+        """The agent that is told of its end; the main one where the person shares it."""
+        self.private = call.private
         self.id = ""
         self.since = time.time()
         self.until: float | None = None
@@ -100,19 +103,19 @@ class Shells:
 
     async def end(self, id: str) -> None:
         """As ``kill``, for people. Raises UsageError when there is no such shell."""
-        await self.kill(self._known(id).id)
+        await self._kill(self._known(id))
 
     def _known(self, id: str) -> Work:
-        try:
-            return self.find(id)
-        except Failed as error:
-            raise UsageError(str(error), error.hint) from error
-
-    def find(self, id: str) -> Work:
-        """Raises Failed when there is no such shell."""
         if job := self._jobs.get(id):
             return job
-        known = ", ".join(f"{job.id} ({one_line(job.command, COMMAND_CHARS)})" for job in self._jobs.values())
+        raise UsageError(f"There is no background shell {id!r}.", "/shells lists those that run.")
+
+    def find(self, id: str) -> Work:
+        """A shell that models may know of. Raises Failed when there is no such shell."""
+        open_ones = [job for job in self._jobs.values() if not job.private]
+        if job := next((job for job in open_ones if job.id == id), None):
+            return job
+        known = ", ".join(f"{job.id} ({one_line(job.command, COMMAND_CHARS)})" for job in open_ones)
         hint = f"There are: {known}." if known else "None was started since the session was opened."
         raise Failed("not_found", f"There is no background shell {id!r}.", hint)
 
@@ -167,7 +170,9 @@ class Shells:
 
     async def kill(self, id: str) -> Work:
         """End a shell and all it started; what it prints on the way is kept. Raises Failed when there is none."""
-        job = self.find(id)
+        return await self._kill(self.find(id))
+
+    async def _kill(self, job: Work) -> Work:
         if not job.ended:
             job.killed = job.told = True
             job.process.end()
@@ -190,7 +195,8 @@ class Shells:
 
     def news(self, owner: str) -> tuple[Work, ...]:
         """Shells of this agent that ended by themselves and that it was not told of yet; they count as told now."""
-        found = tuple(job for job in self._jobs.values() if job.ended and not job.told and job.owner == owner)
+        known = (job for job in self._jobs.values() if job.owner == owner and not job.private)
+        found = tuple(job for job in known if job.ended and not job.told)
         for job in found:
             job.told = True
         return found
@@ -200,8 +206,9 @@ class Shells:
 
         if self._closed:
             raise Failed("resource_error", "The session is being closed; nothing is started any more.")
-        process = Process(program, partial(self._spill, call.id) if self._spill else None, listener)
-        return Work(command, process, call.branch.name)
+        # Models may read what is stored.
+        spill = partial(self._spill, call.id) if self._spill and not call.private else None
+        return Work(command, Process(program, spill, listener), call)
 
     def _adopt(self, job: Work) -> Work:
         while not job.id or job.id in self._jobs:

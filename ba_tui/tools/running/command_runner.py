@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.events import PERSON, Judged, args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.questions import Question
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 CommandJudge: TypeAlias = Callable[[JudgedCall], Judgement]
 CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
-WIDER = "Run it with write access to the workspace?"
+WIDER = "Run it again with write access to the workspace?"
 UNWATCHED = ProtectedReview()
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
+OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
 
 
 class CommandEnvironment(Protocol):
@@ -181,7 +182,7 @@ class CommandRunner:
             self.watch.replace(run, replace(run, running=lambda: not outcome.job.ended))
             return outcome, []
         await self._ended(run)
-        notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile)]
+        notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile, call)]
         if profile.git and "GIT_CONFIG_COUNT" in program.environment:
             from ba_tui.permissions.sandbox.git_settings import skipped_hooks  # noqa: PLC0415 - only git needs it
 
@@ -210,7 +211,7 @@ class CommandRunner:
         if self.watch and run:
             await asyncio.to_thread(self.watch.end, run)
 
-    def _blame(self, outcome: ShellResult, profile: Profile) -> list[str]:
+    def _blame(self, outcome: ShellResult, profile: Profile, call: Call) -> list[str]:
         """Why a command may have failed for the sandbox's sake. For the model to read; nothing follows from it."""
         process = outcome.job.process
         if self.sandbox is None or not process.confined or outcome.moved or outcome.timed_out:
@@ -223,7 +224,8 @@ class CommandRunner:
         why = self.sandbox.blame(printed, outcome.job.exit_code)
         if not why:
             return []
-        hint = "" if self.sandbox.mode == "required" else f"; {OUTSIDE_HINT}"
+        own = OWN_HINT if call.branch.name == PERSON else OUTSIDE_HINT
+        hint = "" if self.sandbox.mode == "required" else f"; {own}"
         return [f"it ran {'as a reader' if profile.name == 'reading' else 'in the sandbox'}, and {why}{hint}"]
 
     def _refused_write(self, outcome: ShellResult, profile: Profile) -> str:
@@ -255,7 +257,7 @@ class CommandRunner:
             tool=request.tool.name,
             args=clean_json(dict(request.args)),
             preview=CommandText(request.text, str(request.folder)),
-            reason=f"As a command that only reads it tried to write {tried}. It starts again from the beginning.",
+            reason=f"It ran read-only and tried to write {tried}. With a yes it runs again from the start.",
             risks=tuple(dict.fromkeys(("writes", *verdict.risks))),
             timeout=verdict.timeout,
             fixed=True,

@@ -28,8 +28,8 @@ HostCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 RESOLVE_SECONDS = 10.0
 MAX_ADDRESSES = 4
 USUAL = (80, 443)
-NOT_PUBLIC = "it is no machine of the public internet"
-ALONE = "nobody can be asked for a command in the background; list the host under commands.domains"
+NOT_PUBLIC = "it is not on the public internet"
+ALONE = "a background command can't ask you; add the host to commands.domains"
 
 
 @frozen
@@ -140,7 +140,7 @@ class HostDecisions:
                 "",
                 f"the person said no{f': {said}' if said else ''}" if who == "person" else said,
             )
-        await keep_rule(self.network.remember, reply, ask.rule, self._call)
+        await keep_rule(self.network.remember, reply, ask, self._call)
         return self._note(address, "allow", who, ask.by)
 
     def _note(

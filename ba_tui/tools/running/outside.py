@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ba_tui.tools.running.egress_hosts import NetworkAccess
     from ba_tui.tools.web.addresses import WebAddress
 
-UNLISTED = "No rule lets commands in the sandbox reach it."
-NETWORKED = "It would run with the network."
+UNLISTED = "No rule lets sandboxed commands reach this host."
+NETWORKED = "It would run with network access."
 
 
 def by_rule(policy: Policy, request: JudgedCall) -> Judgement:
@@ -55,7 +55,7 @@ def judge_host(policy: Policy, address: WebAddress, call: Call) -> Judgement:
     if policy.mode == "bypass" or isinstance(verdict, Deny):
         return verdict
     if address.port not in (80, 443):
-        return Ask(f"Port {address.port} is not one of the web's.", None, ("network",))
+        return Ask(f"Port {address.port} is not a web port (80 or 443).", None, ("network",))
     if isinstance(verdict, Ask) or verdict.by:
         return verdict
     return Ask(UNLISTED, f"{NETWORK}({domain_of(address.origin)})", ("network",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from ba_tui.core.events import Notice
+from ba_tui.core.events import PERSON, Notice
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.text.wording import one_line
@@ -22,7 +22,7 @@ MOST_NAMED = 4
 COMMAND_CHARS = 60
 NO_TEXT = "(a link, or too large to be shown)\n"
 HIDDEN = "(not shown: it may hold secrets)\n"
-WHY = "Git, shells, editors or other programs run what stands in such files."
+WHY = "Git, shells, editors and other programs run code from such files."
 
 
 @frozen
@@ -36,7 +36,7 @@ class ProtectedReview:
         """Ask about what commands did to protected files by now. Why nothing may run unasked; empty when all is
         decided."""
         watch = self.watch
-        if watch is None:
+        if watch is None or call.branch.name == PERSON:
             return ""
         if watch.active:
             await asyncio.to_thread(watch.check)
@@ -47,7 +47,8 @@ class ProtectedReview:
 
     async def notes(self, call: Call) -> list[str]:
         """What is left undecided after the person was asked, in words for the model."""
-        watch = self.watch
+        # What a command of the person's own changed is asked about before the model's next command.
+        watch = self.watch if call.branch.name != PERSON else None
         changes = await asyncio.to_thread(lambda: watch.pending) if watch else ()
         if watch is None or not changes:
             return []
@@ -64,7 +65,7 @@ class ProtectedReview:
             case "Set them aside":
                 return await self._set_aside(watch, changes, call)
             case _:
-                hint = "Nothing runs unasked here until you keep or remove them."
+                hint = "ba asks before every command until you keep or remove them."
                 call.branch.emit(Notice(f"{what}. {WHY}", "warning", hint))
                 return [f"{what}, which decide what other programs run, and the person has not agreed to that"]
 
@@ -89,7 +90,7 @@ def _question(text: str, watch: ProtectedWatch, changes: Sequence[ProtectedChang
         preview=Diffs(tuple(_diff(watch, change) for change in changes[:MOST_SHOWN])),
         options=(
             Option("Keep them", "They are fine, or you made them yourself."),
-            Option("Set them aside", "New files move into a folder of ba's; changed ones get their old content back."),
+            Option("Set them aside", "New files move to a folder of ba; changed files get their old content back."),
         ),
     )
 

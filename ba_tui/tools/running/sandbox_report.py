@@ -18,12 +18,16 @@ from ba_tui.settings import Settings
 ConfinementReport: TypeAlias = tuple[Literal["ok", "warn", "fail"], str, str]
 """One line for the doctor: how it is, in words, and what would mend it."""
 CURES = {
-    "required": "Install bubblewrap (its program is bwrap); until then commands are refused.",
-    "auto": "Install bubblewrap (its program is bwrap); until then every command that no rule allows asks.",
+    "required": "Install bubblewrap (its program is bwrap); until then commands are refused. See ba guide sandbox.",
+    "auto": "Install bubblewrap (its program is bwrap); until then ba asks before each command that no rule allows. "
+    "See ba guide sandbox.",
 }
-FORBIDDEN = "The system forbids name spaces: its own package bubblewrap often may make them all the same."
+FORBIDDEN = (
+    "This system blocks user namespaces. Installing your distribution's bubblewrap package usually helps. "
+    "See ba guide sandbox."
+)
 BROKEN = "Please report it, with your kernel and distribution; until then set sandbox to off, so that commands ask."
-SHORT_LIST = "nothing can hold commands to reading here: of those only a short list of plain readers runs unasked"
+SHORT_LIST = "without a sandbox only a short list of commands that read runs without asking"
 HOLDS = {
     "reading": "writes nothing, sees no secrets, no network and no settings of yours",
     "working": "writes the workspace but no protected files, sees no secrets, no network and no settings of yours",
@@ -34,7 +38,7 @@ ROOT = "; as root it changes no kernel settings, makes no setuid files and start
 def sandbox_report(settings: Settings, where: Places) -> list[ConfinementReport]:
     """For the doctor: how well commands are confined here, tried out, and what would mend it."""
     if settings.sandbox == "off":
-        return [("warn", "off by the settings: commands run with all your rights", "ba config set sandbox auto")]
+        return [("warn", "turned off in the settings: commands run with all your rights", "ba config set sandbox auto")]
     sandbox = sandbox_for(settings, where, Workspace(Path(tempfile.gettempdir())))
     found = sandbox.found
     troubles = "; ".join(found.troubles)
@@ -43,7 +47,7 @@ def sandbox_report(settings: Settings, where: Places) -> list[ConfinementReport]
         why = f": {troubles}" if troubles else ""
         fix = FORBIDDEN if forbidden else CURES[settings.sandbox]
         state = "fail" if settings.sandbox == "required" else "warn"
-        return [(state, f"nothing confines commands here{why}", fix), ("warn", SHORT_LIST, fix)]
+        return [(state, f"no sandbox works here{why}", fix), ("warn", SHORT_LIST, fix)]
     closed = "off, but for hosts that you allow" if found.mechanism.walled else "off"
     network = "on" if settings.commands.network else closed
     text = f"{found.mechanism.name} confines commands ({found.mechanism.guards}); their network is {network}"
@@ -66,14 +70,14 @@ def _tried(sandbox: Sandbox, fix: str) -> Iterator[ConfinementReport]:
         yield "warn", SHORT_LIST, fix
     for trial in trials:
         if trial.trouble:
-            yield "fail", f"the profile {trial.profile} could not be tried: {trial.trouble}", fix or BROKEN
+            yield "fail", f"the profile {trial.profile} could not be tested: {trial.trouble}", fix or BROKEN
         elif trial.broken:
             state = "warn" if fix else "fail"
             yield (
                 state,
-                f"the profile {trial.profile} was tried and does not hold: it {', '.join(trial.broken)}",
+                f"the profile {trial.profile} was tested and does not hold: it {', '.join(trial.broken)}",
                 fix or BROKEN,
             )
         else:
             more = ROOT if os.geteuid() == 0 else ""
-            yield "ok", f"the profile {trial.profile} was tried and holds: {HOLDS[trial.profile]}{more}", ""
+            yield "ok", f"the profile {trial.profile} was tested and holds: {HOLDS[trial.profile]}{more}", ""

@@ -132,7 +132,7 @@ def _read(profile: Profile, output: str) -> Trial:
     with suppress(ValueError):
         did = cast("Mapping[str, Any]", json.loads(first))
     if not did:
-        return Trial(profile.name, trouble=" ".join(output.split())[:200] or "the trial program said nothing")
+        return Trial(profile.name, trouble=" ".join(output.split())[:200] or "the test program printed nothing")
     found = {**did, "processes": "unlimited" in rest, "root": did.get("root") and os.geteuid() == 0}
     wanted = {"write"} if profile.name == "working" else set[str]()
     if os.geteuid() != 0:

@@ -117,7 +117,7 @@ def read_reach(entries: tuple[str, ...]) -> AddressReach:
         except ValueError:
             name = text.removeprefix("*.")
         if not name or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-            raise UsageError(f"{entry!r} is neither a host nor a network.", "Write localhost or 10.1.0.0/16.")
+            raise UsageError(f"{entry!r} is not a host or a network.", "Write localhost or 10.1.0.0/16.")
         names.append(text)
     return AddressReach(tuple(names), tuple(networks))
 

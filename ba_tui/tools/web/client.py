@@ -185,7 +185,8 @@ class WebClient:
             cut = "connection"
         if cut in {"time", "connection"} and not body:
             kind = "timeout" if cut == "time" else "transient_error"
-            raise Failed(kind, f"{address.place} answered {reply.said} but sent no content in time.")
+            message = f"{address.place} answered {reply.said} but sent no content in time."
+            raise Failed(kind, message, code=f"HTTP {reply.status}")
         return replace(reply, body=bytes(body[: self.limits.body]), cut=cut)
 
     def _proxy(self, address: WebAddress) -> str:

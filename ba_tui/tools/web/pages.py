@@ -88,7 +88,7 @@ async def declined(reply: WebReply) -> Declined:
     message = f"{reply.address} answered {reply.said}."
     if words := await _excerpt(reply):
         message += f" The server said: “{words}”"
-    error = Declined(kind, message, _HINTS.get(kind, ""))
+    error = Declined(kind, message, _HINTS.get(kind, ""), code=f"HTTP {reply.status}")
     error.retry_after = retry_after(reply.headers.get("retry-after", ""))
     return error
 

@@ -43,7 +43,7 @@ def chosen(web: WebClient, choice: SearchChoice) -> Backend:
     """
     names = ", ".join(sorted(ENGINES))
     if not choice.backend:
-        hint = f"Tell the person to set web_search.backend to one of {names} (ba config edit). Meanwhile use web_fetch."
+        hint = f"Tell the person to set web_search.backend: {names} (see ba guide web). Meanwhile use web_fetch."
         raise Failed("dependency_error", "No search engine is configured.", hint)
     engine = ENGINES.get(choice.backend)
     if engine is None:

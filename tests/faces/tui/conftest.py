@@ -45,8 +45,9 @@ class Hand:
         return str(self.chat.status.content)
 
     def said(self) -> list[str]:
-        """The text of every record of the conversation that has one."""
-        return [str(getattr(record, "text", "")) for record in self.chat.transcript.records]
+        """The text of every record of the conversation that has one, and of every notice."""
+        records = [str(getattr(record, "text", "")) for record in self.chat.transcript.records]
+        return [*records, *(notice.text for notice in self.chat.notices.kept)]
 
     async def until(self, true: Callable[[], object]) -> None:
         """Let the app work until ``true``; the test's own time limit ends a wait in vain."""

@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.conversation import Conversation, Services
+from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import SessionLocked, SessionNotFound, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
@@ -23,6 +23,7 @@ from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionI
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
+from ba_tui.core.services import Services
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
@@ -169,7 +170,7 @@ class Shelf:
         texts = [event.message.text for event in events if isinstance(event, MessageDone)]
         return next((text for text in texts if words.casefold() in text.casefold()), "")
 
-    def find(self, key: str) -> SessionInfo:
+    def find(self, key: str, *, unattended: bool = True) -> SessionInfo:
         for info in self.infos.values():
             if info.id.startswith(key) or key.casefold() in info.title.casefold():
                 return info
@@ -186,6 +187,9 @@ class Shelf:
         if id in self.locked:
             raise SessionLocked("Session is in use by pid 1.", "Close it there.")
         return Conversation(self.infos[id], self.journals[id], self.brain)
+
+    def view(self, id: str) -> Conversation:
+        return Conversation(changed(self.infos[id], locked_by="pid 1"), self.journals[id], self.brain)
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
         return self.put(f"fork{len(self.infos)}", f"{self.infos[id].title} (fork)", self.journals[id].events)
@@ -209,7 +213,7 @@ class Shelf:
     def request(self, id: str, number: int, *, response: bool = False) -> bytes:
         raise UsageError(f"Session {id} has no saved requests.")
 
-    def export(self, id: str, format: str, *, with_secrets: bool = False) -> Iterator[str]:
+    def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
         yield f"{format} of {id} with {len(self.journals[id].events)} events\n"
 
 
@@ -313,9 +317,14 @@ class Names:
         Suggestion("skill", "pdf", "pdf", "Reads and fills PDF files."),
     )
     weights: dict[str, Weight] = field(default_factory=dict)
+    kept: list[bytes] = field(default_factory=list[bytes])
 
     async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
         return [each for each in self.found if query.casefold() in each.label.casefold()]
+
+    async def keep(self, picture: bytes) -> str:
+        self.kept.append(picture)
+        return f"attachments/image-{len(self.kept)}.png"
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         return [weight for name, weight in self.weights.items() if name in text]

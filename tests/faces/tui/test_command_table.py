@@ -178,7 +178,7 @@ async def test_a_skill_starts_by_its_name_alone_or_with_what_is_wanted(world: Wo
     async with running(world) as hand:
         await known(hand)
         await hand.send("/pdf")
-        await hand.until(lambda: "The skill pdf starts with your next prompt." in hand.hint)
+        await hand.until(lambda: "The skill pdf applies from your next message." in hand.hint)
         assert skilled.done == [("activate", "pdf", "")]
         assert not world.script.requests
         await hand.send("/pdf read a.pdf")

@@ -23,7 +23,6 @@ from ba_tui.faces.tui.screens.permissions import PermissionsScreen
 from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
 from ba_tui.faces.tui.screens.themes import ThemePicker
-from ba_tui.faces.tui.transcript.records import NoticeRecord
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World, answer
 from tests.faces.tui.sheets import lines, shown
@@ -42,6 +41,12 @@ def told(words: str) -> list[TurnStarted | MessageDone | TurnEnded]:
         ("quit", ("exit", "")),
         (":q", ("exit", "")),
         ("/nonsense", ("nonsense", "")),
+        (" /nonsense", None),
+        ("!ls -la ", ("shell", "ls -la")),
+        ("!!env", ("shell", "!env")),
+        (" !important", None),
+        ("# we use tabs", ("remember", "# we use tabs")),
+        ("# Title\n\ntext", None),
         ("/etc/hosts is odd", None),
         ("/tmp", None),
         ("// a comment", None),
@@ -160,13 +165,28 @@ async def test_start_with_the_last_session_or_none(world: World) -> None:
         await hand.until(lambda: "About yesterday." in hand.said())
 
 
-async def test_a_session_in_use_elsewhere_is_said_and_a_new_one_opened(world: World) -> None:
+async def test_a_session_in_use_elsewhere_can_be_read_and_continued_in_a_copy(world: World) -> None:
     world.shelf.put("bbbb2222", "Yesterday", told("yesterday"))
     world.shelf.locked.add("bbbb2222")
     async with running(world, Start(resume="bbbb")) as hand:
-        assert any("in use by pid 1" in text for text in hand.said())
+        await hand.until(lambda: "About yesterday." in hand.said())
+        assert hand.chat.status.situation.folder.endswith("read-only")
+        prompt = hand.chat.composer.prompt
+        assert prompt.placeholder == "Read-only: open in pid 1. Press Enter to continue in a copy."
+        for refused in ("hello", "/mode plan", "/rename Mine"):
+            await hand.send(refused)
+            await hand.until(lambda: hand.said()[-1] == "This session is open in pid 1, so it is read-only here.")
+            prompt.reset()
+            hand.chat.notices.kept.clear()
+        assert not world.script.requests
+        await hand.send("/copy")
+        await hand.until(lambda: "Copied" in hand.hint)
+        await hand.send("")
+        await hand.until(lambda: "Yesterday (fork)" in hand.hint)
+        await hand.until(lambda: "Ask" in str(prompt.placeholder))
         await hand.send("hello")
         await hand.until(lambda: "Done." in hand.said())
+        assert "About yesterday." in hand.said()
 
 
 async def test_the_session_picker_searches_renames_forks_and_deletes(world: World) -> None:
@@ -265,7 +285,7 @@ async def test_copy_takes_the_nth_answer(world: World) -> None:
         await hand.send("a")
         await hand.idle()
         await hand.send("/copy 2")
-        await hand.until(lambda: any("There is one answer to copy." in text for text in hand.said()))
+        await hand.until(lambda: any("This session has 1 answer." in text for text in hand.said()))
         await hand.send("b")
         await hand.idle()
         await hand.press("ctrl+y")
@@ -276,7 +296,6 @@ async def test_copy_takes_the_nth_answer(world: World) -> None:
         await hand.until(lambda: any("2 answers" in text for text in hand.said()))
         await hand.send("/diff")
         await hand.until(lambda: "This session changed no files." in hand.said())
-        assert hand.chat.transcript.records[-1] == NoticeRecord("This session changed no files.")
 
 
 async def test_export_writes_a_file_and_never_over_another(world: World) -> None:
@@ -360,9 +379,9 @@ async def test_exit_words_leave_and_say_how_to_come_back(world: World, monkeypat
         assert hand.chat.resume_hint() == ""
         await hand.send("a")
         await hand.idle()
-        assert hand.chat.resume_hint() == "Go on with this session: ba -r 00000001new", "no folder of the shell's"
+        assert hand.chat.resume_hint() == "Resume with: ba -r 00000001new", "no folder of the shell's"
         monkeypatch.chdir(world.cwd)
-        assert hand.chat.resume_hint().endswith("ba -r 00000001new  (the newest here: ba -c)")
+        assert hand.chat.resume_hint().endswith("ba -r 00000001new  (or ba -c: the newest session in this folder)")
         await hand.send("quit")
         await hand.until(lambda: not hand.app.is_running)
     assert world.shelf.journals["00000001new"].closed

@@ -9,10 +9,10 @@ from typing import Any, Literal, cast, get_args
 
 import pytest
 
-from ba_tui.core.conversation import Services
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Display, ToolResult
+from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
@@ -72,7 +72,7 @@ async def test_a_new_type_is_shown_by_the_transcript_and_the_inspector_and_is_co
     async with running(world, size=(100, 30)) as hand:
         await hand.send("draw a boat")
         await hand.idle()
-        await hand.press("tab", "up", "up", "up", "space")
+        await hand.press("tab", "up", "up", "space")
         await hand.until(lambda: "a glance at a boat" in seen(hand.app))
         await hand.press("enter")
         await hand.until(lambda: "all of a boat" in seen(hand.app))

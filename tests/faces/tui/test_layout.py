@@ -13,10 +13,8 @@ from textual.events import AppBlur, AppFocus
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText, StateChange, Todos, ToolResult
-from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.work import Todo
-from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.widgets.todos import todo_lines
 from tests.faces.tui.conftest import Hand, running
@@ -56,7 +54,27 @@ async def test_wide_terminals_show_the_side_panel_when_it_has_something(planned:
         await hand.until(lambda: not hand.chat.main_area.side.display)
         await hand.pilot.resize_terminal(100, 30)
         await hand.press("f3")
-        await hand.until(lambda: "more columns" in hand.hint)
+        await hand.until(lambda: "wider window" in hand.hint)
+
+
+@pytest.mark.parametrize("width", [110, 120, 200])
+async def test_the_side_panel_takes_a_quarter_at_most(planned: World, width: int) -> None:
+    async with running(planned, size=(width, 36)) as hand:
+        await told(hand)
+        side = hand.chat.main_area.side
+        await hand.until(lambda: side.region.width)
+        assert side.region.width <= width // 4
+        shown = str(side.usage.content)
+        assert "—" not in shown
+        assert "0 of" not in shown
+        assert all(len(line) <= side.usage.size.width for line in shown.splitlines()), "no row is folded"
+
+
+async def test_with_nothing_to_show_there_is_no_side_panel(world: World) -> None:
+    async with running(world, size=(120, 36)) as hand:
+        await hand.press("f3")
+        await hand.until(lambda: "nothing to show yet" in hand.hint)
+        assert not hand.chat.main_area.side.display
 
 
 async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
@@ -87,16 +105,6 @@ def test_more_todos_than_rows_show_those_around_what_is_being_done() -> None:
     assert len(todo_lines(items, 9, 40).plain.splitlines()) == 40
 
 
-async def test_what_is_said_over_the_screen_leaves_the_input_in_sight(world: World) -> None:
-    app = BaApp(world.connect, Start())
-    async with app.run_test(size=(40, 10), notifications=True) as pilot:
-        hand = Hand(app, pilot)
-        await hand.opened()
-        hand.chat.notify("Copied 12 characters.")
-        await hand.until(lambda: any(toast.region for toast in hand.chat.query("Toast")))
-        assert hand.chat.query_one("Toast").region.bottom <= hand.chat.composer.region.y
-
-
 async def test_the_inspector_opens_beside_or_over_the_conversation(planned: World) -> None:
     async with running(planned, size=(120, 36)) as hand:
         await told(hand)
@@ -118,7 +126,7 @@ async def test_the_inspector_opens_beside_or_over_the_conversation(planned: Worl
 async def test_the_inspector_without_a_call_says_so(world: World) -> None:
     async with running(world) as hand:
         await hand.press("ctrl+o")
-        await hand.until(lambda: any("no tool call" in text for text in hand.said()))
+        await hand.until(lambda: any("No tool was called yet" in text for text in hand.said()))
 
 
 async def test_a_question_is_answered_by_key_and_the_focus_comes_back(planned: World) -> None:
@@ -218,7 +226,7 @@ async def test_the_conversation_is_read_from_the_input_and_sending_leads_back_to
         sign = hand.chat.query_one("#sign")
         bright = sign.styles.color
         await hand.press("tab")
-        await hand.until(lambda: view.has_focus and "↑ ↓ choose" in hand.hint)
+        await hand.until(lambda: view.has_focus and "↑ ↓ select" in hand.hint)
         assert sign.styles.color != bright
         await hand.press("home")
         await hand.until(lambda: view.scroll_y == 0)

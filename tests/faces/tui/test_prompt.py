@@ -250,13 +250,14 @@ async def test_the_row_above_the_prompt_says_what_mentions_cost_until_they_are_g
         await hand.until(lambda: "tokens:" not in hand.hint)
 
 
-async def test_a_picture_that_is_dropped_becomes_a_mention(world: World, tmp_path: Path) -> None:
+async def test_a_picture_that_is_dropped_stands_as_a_chip_for_its_mention(world: World, tmp_path: Path) -> None:
     picture = tmp_path / "my picture.png"
     picture.write_bytes(b"x")
     async with running(world) as hand:
         for dropped in (f"'{picture}'", str(picture).replace(" ", "\\ "), f"file://{quote(str(picture))}"):
             await paste(hand, dropped)
-            await hand.until(lambda: hand.text == f'@"{picture}" ')
+            await hand.until(lambda: hand.text == "[Image 1] ")
+            assert hand.chat.composer.text == f'@"{picture}" '
             hand.chat.composer.prompt.reset()
         await paste(hand, "/no/such/file.png")
         await hand.until(lambda: hand.text == "/no/such/file.png")
@@ -275,7 +276,7 @@ async def test_escape_twice_clears_and_up_brings_it_back(world: World) -> None:
     async with running(world) as hand:
         await hand.type("some words")
         await hand.press("escape")
-        await hand.until(lambda: "Esc again" in hand.hint)
+        await hand.until(lambda: "Press Esc again" in hand.hint)
         assert hand.text == "some words"
         await hand.press("escape")
         await hand.until(lambda: not hand.text)

@@ -74,6 +74,7 @@ def pictured(snap_compare: Any, world: World, start: Start, size: tuple[int, int
     async def before(pilot: Pilot[None]) -> None:
         hand = Hand(app, pilot)
         await hand.opened()
+        await hand.until(lambda: hand.chat.session.started or hand.chat.main_area.start_page)
         hand.chat.composer.prompt.still = True
         hand.chat.composer.prompt._restart_blink()
         await scene(hand)

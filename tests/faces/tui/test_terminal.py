@@ -20,7 +20,7 @@ def taken(pieces: list[str]) -> tuple[str, list[str], list[bool]]:
                 pastes.append(part.text)
             elif isinstance(part, GroundKnown):
                 grounds.append(part.light)
-            else:
+            elif isinstance(part, str):
                 keys += part
     return keys, pastes, grounds
 

@@ -148,6 +148,44 @@ async def test_enter_on_empty_input_steers_the_running_turn(world: World) -> Non
     assert sum(isinstance(event, TurnStarted) for event in events) == 1
 
 
+def shown(hand: Hand) -> str:
+    view = hand.chat.transcript
+    return "\n".join(view.render_line(y).text.rstrip() for y in range(view.size.height))
+
+
+async def test_a_steered_message_is_in_the_conversation_before_the_model_reads_it(world: World) -> None:
+    gate = asyncio.Event()
+    world.script.turns = [["one", gate], ["after steering"]]
+    async with running(world) as hand:
+        await hand.send("first")
+        await hand.until(lambda: "one" in shown(hand))
+        await hand.send("second")
+        await hand.press("enter")
+        await hand.until(lambda: "↳ second" in shown(hand))
+        assert "Sent. The model reads this after the current step." in shown(hand)
+        gate.set()
+        await hand.until(lambda: "after steering" in hand.said())
+        await hand.idle()
+        assert shown(hand).count("second") == 1
+        assert "Sent." not in shown(hand)
+        assert shown(hand).index("one") < shown(hand).index("second") < shown(hand).index("after steering")
+
+
+async def test_a_steered_message_that_nobody_read_leaves_the_conversation_for_the_queue(world: World) -> None:
+    gate = asyncio.Event()
+    world.script.turns = [["one", gate]]
+    async with running(world) as hand:
+        await hand.send("first")
+        await hand.until(lambda: "one" in shown(hand))
+        await hand.send("second")
+        await hand.press("enter")
+        await hand.until(lambda: "↳ second" in shown(hand))
+        await hand.press("escape")
+        await hand.idle()
+        await hand.until(lambda: "second" not in shown(hand))
+        assert list(hand.chat.turns.waiting) == ["second"]
+
+
 async def test_words_that_joined_too_late_to_be_heard_wait_again(world: World) -> None:
     world.script.turns = [["half an answer", asyncio.Event()], ["next"]]
     async with running(world) as hand:

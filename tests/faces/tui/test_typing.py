@@ -14,6 +14,7 @@ from textual import events
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText, ToolResult
+from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.tui.inspector.pane import Inspector, InspectorScreen
 from ba_tui.faces.tui.widgets.ask import AskPanel
@@ -50,8 +51,16 @@ async def arrived(hand: Hand, words: str) -> None:
     assert hand.chat.composer.prompt.has_focus
 
 
+@asynccontextmanager
+async def talking(world: World) -> AsyncGenerator[Hand]:
+    """The app with something in the conversation."""
+    async with running(world, Start(prompt="hello")) as hand:
+        await hand.until(lambda: "Done." in hand.said() and not hand.chat.turns.busy)
+        yield hand
+
+
 async def test_words_typed_in_the_conversation_arrive_whole(world: World) -> None:
-    async with running(world) as hand:
+    async with talking(world) as hand:
         await hand.press("tab")
         await hand.until(lambda: hand.chat.transcript.has_focus)
         burst(hand, *WORDS)
@@ -59,7 +68,7 @@ async def test_words_typed_in_the_conversation_arrive_whole(world: World) -> Non
 
 
 async def test_a_paste_in_the_conversation_goes_to_the_input(world: World) -> None:
-    async with running(world) as hand:
+    async with talking(world) as hand:
         await hand.press("tab")
         await hand.until(lambda: hand.chat.transcript.has_focus)
         hand.app.post_message(events.Paste("pasted words"))
@@ -68,7 +77,7 @@ async def test_a_paste_in_the_conversation_goes_to_the_input(world: World) -> No
 
 
 async def test_a_search_of_the_conversation_keeps_its_words(world: World) -> None:
-    async with running(world) as hand:
+    async with talking(world) as hand:
         await hand.press("tab")
         await hand.until(lambda: hand.chat.transcript.has_focus)
         burst(hand, "ctrl+f", *"needle")
@@ -128,7 +137,7 @@ async def asking(
 
 def waits(panel: AskPanel) -> bool:
     """The question says that it takes no answer now."""
-    return "Answer keys wait while the input holds text" in str(panel.query_one("#ask-hint").render())
+    return "Answer keys are off while the input holds text" in str(panel.query_one("#ask-hint").render())
 
 
 async def test_what_is_being_written_answers_no_question(world: World) -> None:

@@ -91,8 +91,8 @@ def test_a_package_that_is_missing_is_named() -> None:
         check=True,
     )
     assert found.stdout.splitlines() == [
-        "Amazon Bedrock needs the package boto3. Install it: pip install 'ba-tui[bedrock]'",
-        "Google Vertex AI needs the package google-auth. Install it: pip install 'ba-tui[vertex]'",
+        "Amazon Bedrock needs the package boto3. Run pip install 'ba-tui[bedrock]'. See ba guide clouds.",
+        "Google Vertex AI needs the package google-auth. Run pip install 'ba-tui[vertex]'. See ba guide clouds.",
     ]
 
 

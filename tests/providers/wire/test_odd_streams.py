@@ -157,7 +157,7 @@ async def test_a_line_that_the_end_cut_is_told_as_a_cut(vendor: str) -> None:
     assert "cut off" in str(error)
     _, error = await read(vendor, b"data: {broken}\n\n" + body)
     assert isinstance(error, ConnectionLost)
-    assert "no JSON" in str(error)
+    assert "not JSON" in str(error)
     assert "again" in error.hint
 
 

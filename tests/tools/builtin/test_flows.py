@@ -173,7 +173,7 @@ async def test_broken_ones_are_left_out_with_what_uses_them(harness: Harness):
     assert "flow.yaml:1: name: there is a tool 'glob' already; expected another name" in told
     assert "there is no tool 'nwo'; did you mean 'now'?" in told
     assert "there is no workflow 'bad'" in told
-    assert "comes back to itself: ring → ring" in told
+    assert "calls itself: ring → ring" in told
     assert "good" in harness.tools
     assert not {"bad", "uses_bad", "ring"} & set(harness.tools)
 

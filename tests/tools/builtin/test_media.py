@@ -116,7 +116,7 @@ async def test_pictures_that_no_provider_takes(harness: Harness) -> None:
     sees(harness, EVERYTHING)
     harness.write("wide.gif", gif(9_000, 10))
     harness.write("heavy.png", png(10, 10) + bytes(4_000_000))
-    for name, said in (("wide.gif", "9000×10"), ("heavy.png", "4.0 MB; at most")):
+    for name, said in (("wide.gif", "9000×10"), ("heavy.png", "4.0 MB; models can be shown at most")):
         with pytest.raises(Failed, match=said):
             await harness.run("read_file", path=name)
 
@@ -183,7 +183,7 @@ def test_a_damaged_pdf_is_read_or_refused(data: st.DataObject) -> None:
         ("a.docx", b"PK\x03\x04\0\0", "a Word document"),
         ("a.db", b"SQLite format 3\0", "query it with code or SQL"),
         ("a.parquet", b"PAR1\0\0", "a Parquet table"),
-        ("a.mp3", b"ID3\x04\0\0\0\0\0\0", "out of scope"),
+        ("a.mp3", b"ID3\x04\0\0\0\0\0\0", "are not supported"),
         ("a.mp4", b"\0\0\0\x20ftypisom\0\0\2\0", "a video"),
         ("a.avif", b"\0\0\0\x20ftypavif\0\0\0\0", "convert it"),
         ("a.wav", b"RIFF\0\0\0\0WAVEfmt \0", "a WAV"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import ErrorInfo, StopTurn, StorageError, UsageError
 from ba_tui.core.events import ToolFinished, event_from_json, event_to_json
-from ba_tui.core.results import CommandText, Diff, Kind, Prose, Source, Table, ToolResult, failure
+from ba_tui.core.results import UNREAD, CommandText, Diff, Kind, Prose, Source, Table, ToolResult, failure
 from ba_tui.core.tool import Call, OutputLevel, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
@@ -227,6 +227,19 @@ async def test_without_a_place_for_files_the_result_is_still_bounded(tmp_path: P
     assert "left out; The result can't be kept in a file: " in result.text
     assert result.display == Prose(LONG)
     assert not result.is_error
+
+
+async def test_it_is_told_how_many_lines_the_model_was_not_given(shelf: Artifacts) -> None:
+    result = await given_back(ToolResult(LONG, CommandText("make", output=LONG, exit_code=0)), Delivery(shelf))
+    assert isinstance(result.display, CommandText)
+    assert result.display.lines == 20_000
+    given = [line for line in result.text.split("\n") if line.startswith("line ")]
+    assert result.meta[UNREAD] == 20_000 - len(given)
+    rows = await given_back(ToolResult(LONG, kind="listing"), Delivery(shelf))
+    assert rows.meta[UNREAD] == 20_000 - sum(line.startswith("line ") for line in rows.text.split("\n"))
+    brief = await given_back(ToolResult(LONG), Delivery(shelf), output_level="brief")
+    assert brief.meta[UNREAD] == 0
+    assert UNREAD not in (await given_back(ToolResult("short"), Delivery(shelf))).meta
 
 
 async def test_megabytes_are_given_in_part(shelf: Artifacts) -> None:

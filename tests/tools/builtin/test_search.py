@@ -158,7 +158,13 @@ async def searching(project: Harness, request: pytest.FixtureRequest) -> Harness
 async def test_matches_with_path_and_line(searching: Harness) -> None:
     result = await searching.run("grep", pattern="main")
     assert result.text.splitlines() == ["src/app.py:3:def main():", "src/deep/keep.log:1:main kept"]
-    assert result.summary == "2 lines"
+    assert result.summary == "2 matches in 2 files"
+
+
+async def test_the_count_of_matches_leaves_out_the_lines_around_them(searching: Harness) -> None:
+    assert (await searching.run("grep", pattern="def main", context=1)).summary == "1 match in 1 file"
+    assert (await searching.run("grep", pattern="main", mode="count")).summary == "2 matches in 2 files"
+    assert (await searching.run("grep", pattern="main", mode="files")).summary == "2 files"
 
 
 async def test_modes_case_globs_and_context(searching: Harness) -> None:

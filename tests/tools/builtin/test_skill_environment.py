@@ -63,7 +63,7 @@ async def test_it_is_installed_once_when_the_person_agrees(needy: Kit) -> None:
     assert (await needy.run("x.py")).text == "hello skills"
     (question,) = needy.asked
     assert (question.kind, question.tool, question.rule) == ("permission", "install_requirements", None)
-    assert question.text == "Install what the skill pdf needs?"
+    assert question.text == "Install packages for the skill pdf?"
     assert question.risks == ("network", "runs a command")
     assert isinstance(question.preview, CommandText)
     assert "# greeting==1.0" in question.preview.command
@@ -104,7 +104,7 @@ async def test_what_can_t_be_had_is_said_and_nothing_is_left(kit: Kit) -> None:
     kit.equip(CommandRunner(None, lambda asked: Deny("Denied by the rule @execute.")))
     assert "which may not be installed: Denied by the rule @execute." in (await kit.run("x.py")).text
     kit.write("requirements.txt", "-r ../../other.txt\n")
-    assert "leads out of the skill's folder" in (await kit.run("x.py")).text
+    assert "points outside the skill's folder" in (await kit.run("x.py")).text
 
 
 async def test_cancelling_ends_the_installer_and_removes_what_is_half_made(kit: Kit, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_two_programs_do_not_install_the_same_at_once(needy: Kit) -> None:
     handle = os.open(needy.environments.folder / f"{needed.key}.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     task = asyncio.create_task(needy.run("x.py"))
-    await until_printed(needy.harness, "Waiting: another ba installs the same packages.")
+    await until_printed(needy.harness, "Waiting: another ba is installing the same packages.")
     place = needy.environments.place(needed)
     (place / "bin").mkdir(parents=True)
     stand_in = place / "bin" / "python"

@@ -13,7 +13,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import CommandText, Source, ToolResult
+from ba_tui.core.results import CommandText, ScriptCall, Source, ToolResult
 from ba_tui.core.tool import Tool
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
@@ -176,7 +176,7 @@ async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) 
     kit.write("scripts/lib.py", "1")
     kit.reply = Reply("deny", "not now")
     refused = await kit.run("x.py")
-    assert "not what it was" in refused.text
+    assert "has changed since" in refused.text
     assert "The person said: not now" in refused.text
     (question,) = kit.asked
     assert (question.kind, question.text) == ("permission", "Run pdf/x.py, which has changed?")
@@ -192,6 +192,14 @@ async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) 
     kit.write("scripts/x.py", "print('newer')")
     assert "Denied by the rule" in (await kit.run("x.py")).text
     assert len(kit.asked) == 2
+
+
+async def test_a_question_shows_what_the_script_is_given_and_has_its_source(kit: Kit) -> None:
+    kit.write("scripts/x.py", "print(1)")
+    tool = kit.equip()
+    assert tool.preview is not None
+    args = {"skill_id": "pdf", "script_name": "scripts/x.py", "args": {"sql": "select 1"}}
+    assert await tool.preview(args) == ScriptCall("pdf", "x.py", {"sql": "select 1"}, "print(1)")
 
 
 async def test_what_a_person_was_just_asked_about_is_not_asked_again(kit: Kit) -> None:

@@ -214,7 +214,7 @@ def test_uncertain_hunks_are_refused(tmp_path: Path, before: str, hunk: str, sai
         ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+f\n", "mode 100644"),
         ("diff --git a/i b/i\nBinary files a/i and b/i differ\n", "binary files"),
         ("--- a/f\n+++ b/f\n@@@ -1 -1 +1 @@@\n-x\n+y\n", "merge"),
-        (envelope("*** Update File: nul\0", "-x", "+y"), "no path has"),
+        (envelope("*** Update File: nul\0", "-x", "+y"), "paths can't have"),
         (envelope("*** Update File: picture", "-x", "+y"), "not text"),
     ],
 )

@@ -44,7 +44,7 @@ async def test_it_is_told_how_far_it_is_and_then_the_call_runs() -> None:
     running = asyncio.ensure_future(tool.run({}, call))
     progress = await heard(turn)
     assert isinstance(progress, ToolProgress)
-    assert progress.text == "Keeping the files before the first change: 1,200 of 9,000\n"
+    assert progress.text == "Saving the files before the first change: 1,200 of 9,000\n"
     told.set()
     assert (await running).text == "changed"
     while isinstance(event := await heard(turn), ToolProgress):

@@ -49,9 +49,9 @@ class Guarded:
             self.ran.append(args)
             return ToolResult("done")
 
-        self.tool: Tool = hooking(self.hooks)(
-            replace(harness.tools.get(name, harness.tools["glob"]), name=name, run=run)
-        )
+        guards = hooking(self.hooks)
+        plain = replace(harness.tools.get(name, harness.tools["glob"]), name=name, run=run)
+        self.tool: Tool = guards.after(guards.before(plain))
 
     async def run(self, **args: Any) -> ToolResult:
         return await self.tool.run(args, answering_call("call", self.harness.branch, self.harness))

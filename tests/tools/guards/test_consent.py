@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -77,6 +77,18 @@ async def test_every_decision_goes_out(tmp_path: Path) -> None:
     assert "Denied by the rule" in last.reason
 
 
+@pytest.mark.parametrize("choice", ["once", "deny"])
+async def test_a_call_whose_question_was_left_open_is_asked_about_whatever_the_rules_say(
+    tmp_path: Path, choice: Literal["once", "deny"]
+) -> None:
+    room = Room(tmp_path, RuleLine("write_file", "allow", "test"))
+    room.reply = Reply(choice)
+    await room.write.run({"path": "a"}, Call("c1", Branch(room.turn, Transcript()), again=True))
+    (asked,) = (event.question for event in room.events if isinstance(event, Asked))
+    assert asked.reason == "ba ended before you answered"
+    assert bool(room.ran) == (choice == "once")
+
+
 async def test_what_is_no_path_is_wrong_and_not_denied(tmp_path: Path) -> None:
     room = Room(tmp_path)
     for path in ("", "a\0b", "x" * 5_000):
@@ -123,7 +135,7 @@ async def test_nobody_answers_and_the_rule_lets_it_run(tmp_path: Path) -> None:
     room = Room(tmp_path, asking(timeout=0.01, on_timeout="allow"))
     result = await room.call(room.write)
     assert room.ran == [{"path": "a"}]
-    assert result.text.startswith("Nobody answered in 0.01 s. The rule write_file lets it run then.\nran")
+    assert result.text.startswith("Nobody answered in 0.01 s. The rule write_file allows it then.\nran")
     assert room.judged()[-1] == ("allow", "rule", "write_file")
 
 

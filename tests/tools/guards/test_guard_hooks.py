@@ -42,6 +42,7 @@ class Scene:
         self.seen: list[Mapping[str, Any]] = []
         self.judged: list[Mapping[str, Any]] = []
         self.verdict = verdict
+        self.gives = ToolResult("written")
         facts = SessionFacts(
             "s", harness.root / "events", harness.root, harness.root, harness.environment, lambda: "default"
         )
@@ -50,7 +51,7 @@ class Scene:
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             self.seen.append(args)
-            return ToolResult("written")
+            return self.gives
 
         facts = ToolFacts(target="path", paths=("path",))
         tool = Tool("write_file", "", SCHEMA, run, Effect.WRITE, facts=facts)
@@ -199,8 +200,8 @@ async def test_a_patch_is_shown_once_for_each_file(harness: Harness) -> None:
     facts = SessionFacts(
         "s", harness.root / "events", harness.root, harness.root, harness.environment, lambda: "default"
     )
-    guard = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], facts, str))
-    patch = guard(harness.tools["apply_patch"])
+    guards = hooking(Hooks([Hook("pre_tool", "grep -q 'file_path.*/secret' && exit 2; exit 0", "Edit")], facts, str))
+    patch = guards.before(harness.tools["apply_patch"])
     harness.write("a.txt", "one\n")
     harness.write("secret", "one\n")
     head = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n"
@@ -209,3 +210,20 @@ async def test_a_patch_is_shown_once_for_each_file(harness: Harness) -> None:
     assert "A hook of the person denied this call" in both.text
     assert not (await patch.run({"patch": f"{head}*** End Patch"}, call)).is_error
     assert ((harness.root / "a.txt").read_text(), (harness.root / "secret").read_text()) == ("two\n", "one\n")
+
+
+async def test_what_a_hook_says_of_a_result_is_not_cut_with_it(harness: Harness) -> None:
+    hook = Hook("post_tool", "cat > told; echo look again >&2; exit 2")
+    scene = Scene(harness, hook)
+    scene.gives = ToolResult("line\n" * 20_000)
+    result = await scene.run(path="a")
+    assert len(result.text) < 50_000
+    assert result.text.endswith("A hook of the person objects to this result: look again")
+    assert json.loads((harness.root / "told").read_text())["tool_response"]["text"] in result.text
+
+
+async def test_hooks_after_a_call_hear_of_no_call_that_was_not_let_through(harness: Harness) -> None:
+    hooks = (Hook("pre_tool", "exit 2"), Hook("post_tool_failure", "touch told"))
+    assert (await Scene(harness, *hooks).run(path="a")).is_error
+    assert (await Scene(harness, hooks[1]).run(nothing="a")).is_error
+    assert not (harness.root / "told").exists()

@@ -130,9 +130,9 @@ async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
     await prompts.before(branch)
     await prompts.before(branch)
     assert [event.text for event in events if isinstance(event, Notice)] == [
-        "What you wrote holds a GitHub token; the model is sent it as it is.",
-        "What you wrote holds characters that can't be seen (U+E0061, U+E0062); the model reads them all the same.",
-        "What you wrote holds 2 passwords; the model is sent it as it is.",
+        "Your message holds a GitHub token; it is sent to the model unchanged.",
+        "Your message holds invisible characters (U+E0061, U+E0062); the model reads them.",
+        "Your message holds 2 passwords; it is sent to the model unchanged.",
     ]
     assert TOKEN in branch.transcript.messages[0].text
 

@@ -182,7 +182,7 @@ class Runless:
         (
             good,
             {"schema": {"type": "object", "properties": {"x": {"type": "int"}}}},
-            "properties.x.type is no JSON Schema: expected one of",
+            "properties.x.type is not a valid JSON Schema: expected one of",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", None),

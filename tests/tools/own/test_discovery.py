@@ -107,7 +107,7 @@ BROKEN = [
     (
         "from ba_tui import tool\n@tool(schema={'type': 'object', 'required': 3})\ndef x() -> str:\n    'Doc.'\n",
         2,
-        "x: the schema at required is no JSON Schema: expected array, got integer 3",
+        "x: the schema at required is not a valid JSON Schema: expected array, got integer 3",
     ),
     ("from ba_tui import tool\n@tool(efect='read')\ndef x() -> str:\n    'Doc.'\n", 2, "did you mean 'effect'"),
     (
@@ -215,7 +215,7 @@ async def test_a_file_that_changes_after_the_look_is_not_run(home: Home):
     tool = registry.get_tool("a")
     path.write_text(good("a", "something else"), "utf-8")
     result = await Caller().run(tool)
-    assert "the file was changed meanwhile" in result.text
+    assert "the file changed meanwhile" in result.text
     registry.refresh()
     assert (await Caller().run(registry.get_tool("a"))).text == "something else"
     late = await Caller().run(tool)

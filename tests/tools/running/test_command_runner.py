@@ -118,7 +118,7 @@ async def test_what_the_workspace_suffices_for_just_runs(yard: Yard) -> None:
 
 async def test_nothing_leaves_the_sandbox_whatever_the_output_says(yard: Yard) -> None:
     yard.verdict = Allow("shell(sh:*)")
-    told = [("Could not resolve host: example.org", "the network is off"), ("Read-only file system", "only be read")]
+    told = [("Could not resolve host: example.org", "the network is off"), ("Read-only file system", "read-only there")]
     for words, why in told:
         command = f"test -w /etc && touch out; touch in; echo '{words}'; exit 6"
         result = await yard.harness.run("shell", command=command)
@@ -146,7 +146,7 @@ async def test_a_reader_that_writes_is_offered_the_workspace_once(yard: Yard) ->
     assert result.text == "x\n[this is its second run, with write access: as a reader it tried to write made]"
     (question,) = asked
     assert (question.text, question.rule) == ("Run it with write access to the workspace?", None)
-    assert "it tried to write made." in question.reason
+    assert "tried to write made." in question.reason
     assert yard.tried == ["made"]
     assert [(judged.verdict, judged.by, judged.profile) for judged in yard.audit] == [("allow", "person", "working")]
 

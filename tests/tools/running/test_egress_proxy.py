@@ -161,7 +161,7 @@ async def test_what_lies_inside_is_never_reached(town: Town) -> None:
         "http://169.254.169.254/latest", f"http://other.test:{town.port}/", "http://[::ffff:10.0.0.1]/"
     )
     assert text.count("HTTP Error 403") == 3
-    assert f"other.test:{town.port}: it is no machine of the public internet" in text
+    assert f"other.test:{town.port}: it is not on the public internet" in text
     assert (Site.seen, town.judged) == ((), ["other.test"])
 
 
@@ -183,7 +183,7 @@ async def test_in_the_background_nobody_is_asked(town: Town) -> None:
     command = f"{sys.executable} -c '{GET}' http://site.test:{town.port}/ 2>&1 | tail -1"
     result = await town.floor.harness.run("shell", command=command, background=True)
     await town.floor.ended(result.summary)
-    assert "nobody can be asked" in town.floor.shells.output(result.summary)
+    assert "a background command can't ask you" in town.floor.shells.output(result.summary)
     assert (asked, Site.seen) == ([], ())
 
 

@@ -227,7 +227,7 @@ async def test_refusals(search: Searcher, server: WebServer) -> None:
 async def test_what_is_missing_is_said_with_the_setting(search: Searcher, server: WebServer) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "No search engine is configured"),
-        ({}, "web_search.backend to one of anthropic, brave, duckduckgo, searxng, tavily"),
+        ({}, "web_search.backend: anthropic, brave, duckduckgo, searxng, tavily"),
         ({"backend": "altavista"}, "no search backend 'altavista'"),
         ({"backend": "searxng", "url": ""}, "web_search.url"),
         ({"backend": "brave", "env": "NOT_SET"}, "environment variable NOT_SET"),

@@ -14,14 +14,14 @@ async def compact(chat: SessionActions, argument: str) -> None:
     """``undo``, or what to pay attention to."""
     _, conversation = chat.session.live
     if not chat.session.started:
-        raise UsageError("There is nothing to compress yet.")
+        raise UsageError("Nothing to compress yet.")
     if argument == UNDO:
         chat.turns.watch(compacting.undo_compact(conversation))
     else:
         chat.turns.watch(compacting.compact(conversation, argument))
-    chat.activity.doing("Taking the compression back" if argument == UNDO else "Compressing the conversation")
+    chat.activity.doing("Undoing the compression" if argument == UNDO else "Compressing the conversation")
 
 
 COMPACTION = Room(
-    {SlashCommand("compact", "Shorten the conversation, or undo that", "[focus|undo]", ("compress",)): compact}
+    {SlashCommand("compact", "Compress the conversation, or undo it", "[focus|undo]", ("compress",)): compact}
 )

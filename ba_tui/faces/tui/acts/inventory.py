@@ -18,7 +18,7 @@ def tools(chat: Actions, __: str) -> None:
 
     _, conversation = chat.session.live
     if conversation.inventory.tools is None:
-        raise UsageError("This session has no list of tools.", "/context shows which the model is told of.")
+        raise UsageError("This session has no list of tools.", "/context shows which tools the model sees.")
     chat.ba.push_screen(ToolBrowser(conversation.inventory.tools))
 
 
@@ -36,24 +36,24 @@ def shells(chat: Actions, __: str) -> None:
 
     _, conversation = chat.session.live
     if conversation.inventory.jobs is None:
-        raise UsageError("This session can't run shells in the background.")
+        raise UsageError("This session can't run commands in the background.")
     chat.ba.push_screen(ShellList(conversation.inventory.jobs, conversation.inventory.results))
 
 
 def background(chat: Actions, _: str) -> None:
     if not detach(chat):
-        raise UsageError("No command runs that could go on in the background.")
+        raise UsageError("No command is running.")
 
 
 def detach(chat: Actions) -> bool:
     """Move the newest command that a call waits for to the background; False when there is none."""
     conversation = chat.session.conversation
-    jobs = conversation.inventory.jobs if conversation and chat.turns.busy else None
+    jobs = conversation.inventory.jobs if conversation and chat.turns.running.newest else None
     if jobs is None:
         return False
     for record in reversed(chat.transcript.records):
         if isinstance(record, ToolRow) and record.state == "running" and jobs.detach(record.call_id):
-            chat.activity.hint("It goes on in the background. /shells lists what runs there.")
+            chat.activity.hint("Moved to the background. /shells lists background commands.")
             return True
     return False
 
@@ -76,12 +76,12 @@ def _weight(weight: Weight) -> str:
     return f": {weight.trouble}" if weight.trouble else f" {short_count(weight.tokens)}"
 
 
-TOOLS = Room({SlashCommand("tools", "Every tool: state, source, figures; switch it on or off"): tools})
-SKILLS = Room({SlashCommand("skills", "Every skill: state, size, files; start it, end it, check it"): skills})
+TOOLS = Room({SlashCommand("tools", "View tools and switch them on or off"): tools})
+SKILLS = Room({SlashCommand("skills", "View, start, end and check skills"): skills})
 SHELLS = Room(
     {
-        SlashCommand("shells", "Commands that run in the background", aliases=("tasks", "bashes")): shells,
-        SlashCommand("background", "Let the running command go on in the background", keys="ctrl+b"): background,
+        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes")): shells,
+        SlashCommand("background", "Move command to background", keys="ctrl+b"): background,
     },
     panes=(ShellCount,),
 )

@@ -25,16 +25,21 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.widgets.ask import AskPanel
     from ba_tui.faces.tui.widgets.composer import Composer
     from ba_tui.faces.tui.widgets.main_area import MainArea
+    from ba_tui.faces.tui.widgets.notices import NoticeStrip
     from ba_tui.faces.tui.widgets.status import StatusLine
 
 T = TypeVar("T")
 
 
 class Notices(Protocol):
-    """Words for the person: ``tell`` adds a row to the transcript, ``activity`` shows a hint for a moment."""
+    """Words for the person: ``tell`` shows a line next to the input, which ``notices`` keeps for reading again;
+    ``activity`` shows a hint for a moment."""
 
     @property
     def activity(self) -> Activity: ...
+
+    @property
+    def notices(self) -> NoticeStrip: ...
 
     def tell(self, notice: Notice) -> None: ...
 

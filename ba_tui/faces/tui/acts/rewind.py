@@ -25,12 +25,12 @@ async def rewind(chat: Actions, argument: str) -> None:
     if conversation.busy:
         raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
     if not chat.session.started:
-        raise UsageError("Nothing was said yet that could be taken back.")
+        raise UsageError("Nothing to rewind yet.")
     chosen = argument or await chat.ba.push_screen_wait(RewindList(past))
     if not chosen:
         return
     if chosen != UNDO and not chosen.isdecimal():
-        raise UsageError(f"{chosen!r} is no turn.", "Give its number, or undo.")
+        raise UsageError(f"{chosen!r} is not a turn.", "Give a turn number, or: /rewind undo")
     history = await past.history()
     going = going_forth(history) if chosen == UNDO else going_back(history, int(chosen))
     if going is None:
@@ -44,15 +44,15 @@ async def rewind(chat: Actions, argument: str) -> None:
 
 
 def _tell(chat: Actions, outcome: RewindResult) -> None:
-    if outcome.prompt and outcome.prompt.text:
-        chat.composer.put_back(outcome.prompt.text)
+    if outcome.prompt and outcome.prompt.said:
+        chat.composer.put_back(outcome.prompt.said)
     left = outcome.restored.left
     if left:
         named = "; ".join(f"{path}: {why}" for path, why in left[:NAMED])
         more = f"; and {len(left) - NAMED} more" if len(left) > NAMED else ""
         files = "1 file was" if len(left) == 1 else f"{len(left)} files were"
-        text = paintable(f"{files} left as they are. {named}{more}.", newlines=False)
-        chat.tell(Notice(text, "warning", "/diff shows how the files differ from the beginning."))
+        text = paintable(f"{files} left unchanged. {named}{more}.", newlines=False)
+        chat.tell(Notice(text, "warning", "/diff shows all changes of this session."))
     done = len(outcome.restored.done)
     if done:
         chat.activity.hint(f"{count(done, 'file')} changed.")
@@ -71,7 +71,7 @@ async def diff(chat: Actions, __: str) -> None:
         return
     shown = await asyncio.to_thread(past.files.diffs, first)
     if not shown.items:
-        chat.tell(Notice("The files are as they were when this session began."))
+        chat.tell(Notice("No file differs from the beginning of this session."))
         return
     count = len(await asyncio.to_thread(past.files.changes, first))
     note = f"the first {len(shown.items)} of {count} files" if count > len(shown.items) else ""
@@ -81,8 +81,8 @@ async def diff(chat: Actions, __: str) -> None:
 REWINDING = Room(
     {
         SlashCommand(
-            "rewind", "Back to before a prompt: conversation, files or both", "[turn|undo]", ("undo",)
+            "rewind", "Rewind conversation, files or both to an earlier prompt", "[turn|undo]", ("undo",)
         ): rewind,
-        SlashCommand("diff", "What changed in files since this session began"): diff,
+        SlashCommand("diff", "Show file changes since this session began"): diff,
     }
 )

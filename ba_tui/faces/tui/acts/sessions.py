@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.acts.trust import settle
 from ba_tui.faces.tui.clipboard import CopyToClipboard
@@ -23,17 +25,32 @@ async def clear(chat: Actions, _: str) -> None:
 
 
 async def resume(chat: Actions, words: str) -> None:
-    """With ``words`` the session they find; without, the picker."""
+    """With ``words`` the session that they find; without, the picker."""
     _refuse_while_busy(chat)
     services, _ = chat.session.live
     if words:
-        info = await asyncio.to_thread(services.library.find, words)
+        find = partial(services.library.find, words, unattended=chat.session.start.all)
+        info = await asyncio.to_thread(find)
         await _change(chat, info.id)
         return
     from ba_tui.faces.tui.screens.sessions import SessionPicker  # noqa: PLC0415 - most runs never show it
 
     if chosen := await chat.ba.push_screen_wait(SessionPicker(chat.session)):
         await _change(chat, chosen)
+
+
+async def fork(chat: Actions, _: str) -> None:
+    """Continue in a copy; what stands in the input comes along."""
+    _refuse_while_busy(chat)
+    services, conversation = chat.session.live
+    if not chat.session.started:
+        raise UsageError("This session is still empty.", "It can be copied after the first turn.")
+    info = await asyncio.to_thread(services.library.fork, conversation.id)
+    text = chat.composer.text
+    await _change(chat, info.id)
+    if text and not chat.composer.text:
+        chat.composer.put_back(text)
+    chat.activity.hint(f"Copied. This is “{info.title}” now.")
 
 
 async def _change(chat: Actions, id: str | None) -> None:
@@ -55,9 +72,9 @@ def _refuse_while_busy(chat: SessionActions) -> None:
 def rename(chat: SessionActions, title: str) -> None:
     _, conversation = chat.session.live
     if not title:
-        raise UsageError("A title is missing.", "Write it behind the command: /rename Sales report.")
+        raise UsageError("The title is missing.", "Type it after the command: /rename Sales report")
     if not chat.session.started:
-        raise UsageError("This session is still empty.", "Its title can be set after the first prompt.")
+        raise UsageError("This session is still empty.", "Set its title after the first prompt.")
     conversation.rename(title)
     chat.show_facts()
     chat.activity.hint(f"Renamed to “{conversation.title}”.")
@@ -75,7 +92,7 @@ async def export(chat: SessionActions, argument: str) -> None:
     format = words[0] if named else suffix if suffix in FORMATS else "md"
     path = conversation.cwd / (Path(rest).expanduser() if rest else Path(f"ba-{conversation.id}.{format}"))
     if path.exists():
-        raise UsageError(f"{path} exists.", f"Name another file: /export {format} <file>.")
+        raise UsageError(f"{path} already exists.", f"Name another file: /export {format} <file>")
     pieces = await asyncio.to_thread(services.library.export, conversation.id, format)
     await asyncio.to_thread(save_whole, path, pieces)
     chat.tell(Notice(f"Exported to {path}."))
@@ -85,13 +102,13 @@ def copy(chat: Actions, argument: str) -> None:
     """The n-th answer from the end."""
     _, conversation = chat.session.live
     if argument and not (argument.isdecimal() and int(argument) > 0):
-        raise UsageError(f"{argument!r} is no number.", "/copy 2 copies the last answer but one.")
+        raise UsageError(f"{argument!r} is not a number.", "/copy 2 copies the second answer from the end.")
     place = int(argument or 1)
     messages = conversation.transcript.messages
     answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     if place > len(answers):
-        there = f"There are {len(answers)} answers" if len(answers) > 1 else "There is one answer"
-        raise UsageError(f"{there} to copy." if answers else "There is no answer to copy yet.")
+        there = f"This session has {count(len(answers), 'answer')}." if answers else "There is no answer to copy yet."
+        raise UsageError(there)
     chat.post_message(CopyToClipboard(answers[-place]))
 
 
@@ -101,16 +118,17 @@ async def leave(chat: Actions, _: str) -> None:
 
 SESSIONS = Room(
     {
-        SlashCommand("clear", "New session; this one is kept", aliases=("new",)): clear,
-        SlashCommand("resume", "Go on with an earlier session", "[words]", ("sessions", "continue")): resume,
+        SlashCommand("clear", "Start a new session", aliases=("new",)): clear,
+        SlashCommand("resume", "Resume an earlier session", "[words]", ("sessions", "continue")): resume,
+        SlashCommand("fork", "Continue in a copy of this session", aliases=("branch",)): fork,
     },
     panes=(MeterFold,),
 )
 RECORD = Room(
     {
-        SlashCommand("rename", "Give this session a title", "<title>"): rename,
+        SlashCommand("rename", "Rename this session", "<title>"): rename,
         SlashCommand("export", "Write this session to a file", "[md|html|json|jsonl] [file]"): export,
-        SlashCommand("copy", "Copy the last answer, or the n-th from the end", "[n]", keys="ctrl+y"): copy,
+        SlashCommand("copy", "Copy the newest answer, or the n-th from the end", "[n]", keys="ctrl+y"): copy,
     }
 )
-LEAVING = Room({SlashCommand("exit", "Leave; the session is kept", aliases=("quit", "q")): leave})
+LEAVING = Room({SlashCommand("exit", "Quit (session is saved)", aliases=("quit", "q")): leave})

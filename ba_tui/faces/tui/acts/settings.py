@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Mode
+from ba_tui.core.events import Mode, Notice
 from ba_tui.core.ports.setup import SLOTS
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.commands import SlashCommand
@@ -27,7 +27,7 @@ async def model(chat: Actions, words: str) -> None:
         return
     info = chat.session.use_model(name)
     chat.show_facts()
-    chat.activity.hint(f"Model: {info.id}, from the next prompt on.")
+    chat.activity.hint(f"Model: {info.id}, from your next message.")
     await chat.check_setup()
 
 
@@ -54,7 +54,7 @@ async def _picked(chat: Actions, current: str, title: str) -> str:
 
 
 def cycle_mode(chat: SessionActions, _: str) -> None:
-    modes, here = chat.session.modes, chat.session.mode
+    modes, here = chat.session.live[1].permissions.modes(), chat.session.mode
     mode(chat, modes[(modes.index(here) + 1) % len(modes)] if here in modes else modes[0])
 
 
@@ -65,7 +65,9 @@ def mode(chat: SessionActions, name: str) -> None:
     names: dict[str, Mode] = {str(each): each for each in MEANING}
     known = names.get(name)
     if known is None:
-        raise UsageError(f"There is no mode {name!r}.", f"Modes: {', '.join(chat.session.modes)}.")
+        raise UsageError(
+            f"There is no mode {name!r}.", f"Modes: {', '.join(chat.session.live[1].permissions.modes())}."
+        )
     chat.session.set_mode(known)
     chat.show_facts()
     chat.activity.hint(f"{name}: {MEANING[known]}")
@@ -113,11 +115,15 @@ async def setup(chat: Actions, _: str) -> None:
     from ba_tui.faces.tui.screens.welcome import Welcome  # noqa: PLC0415 - most runs never show it
 
     services, conversation = chat.session.live
+    if not chat.session.start.kept:
+        raise UsageError("The demo keeps no settings.", "Leave it with Ctrl+D, start ba, then use /setup.")
     app = chat.ba
     if any(isinstance(screen, Welcome) for screen in app.screen_stack):
         return
     welcome = Welcome(services.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
     outcome = await chat.ba.push_screen_wait(welcome)
+    if welcome.saved:
+        chat.tell(Notice(f"The key was saved in {welcome.saved}."))
     if outcome == "tour":
         await app.leave_for("demo")
     elif outcome:
@@ -132,11 +138,11 @@ async def setup(chat: Actions, _: str) -> None:
 MODELS = Room({SlashCommand("model", "Choose the model", "[small|reasoning] [provider/model]"): model})
 PERMISSIONS = Room(
     {
-        SlashCommand("mode", "What may run without asking", "[name]"): mode,
-        SlashCommand("permissions", "Mode and rules, where each comes from", aliases=("allowed-tools",)): permissions,
-        SlashCommand("cycle-mode", "Next permission mode", keys="shift+tab", slash=False): cycle_mode,
+        SlashCommand("mode", "Change the permission mode", "[name]"): mode,
+        SlashCommand("permissions", "View and edit permissions", aliases=("allowed-tools",)): permissions,
+        SlashCommand("cycle-mode", "Switch to the next permission mode", keys="shift+tab", slash=False): cycle_mode,
     }
 )
-CONTEXT = Room({SlashCommand("context", "What fills the window, with tokens", aliases=("status",)): context})
+CONTEXT = Room({SlashCommand("context", "Show what fills the context window", aliases=("status",)): context})
 THEMES = Room({SlashCommand("theme", "Choose the colours", "[name]"): theme})
-SETUP = Room({SlashCommand("setup", "Connect a model: key, server, tour", aliases=("login", "connect")): setup})
+SETUP = Room({SlashCommand("setup", "Connect a model", aliases=("login", "connect")): setup})

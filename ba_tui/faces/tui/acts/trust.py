@@ -47,7 +47,7 @@ async def trust(chat: Actions, _: str) -> None:
         raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
     services, conversation = chat.session.live
     if services.trust is None:
-        raise UsageError("ba made this folder itself; there is nothing to trust.")
+        raise UsageError("ba made this folder itself, so there is nothing to trust.")
     root = project_root(conversation.cwd)
     seen = await asyncio.to_thread(services.trust.look, root)
     match await _ask(chat, seen, starting=False):
@@ -86,4 +86,4 @@ async def _grant(chat: Actions, trusting: Trusting, seen: TrustState, notices: S
         return [*notices, Notice(str(error), "error", error.hint)]
 
 
-TRUST = Room({SlashCommand("trust", "Whether this folder is trusted, and what it brings"): trust})
+TRUST = Room({SlashCommand("trust", "Show or change whether this folder is trusted"): trust})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-BROWSING = "↑ ↓ choose · Enter opens · Space unfolds · Ctrl+Y copies · Ctrl+F finds"
+BROWSING = "↑ ↓ select · Enter open · Space unfold · Ctrl+Y copy · Ctrl+F search"
 BROWSED = 8.0
 """Seconds for which the line stays."""
 
@@ -30,13 +30,23 @@ def show_help(chat: Actions, _: str) -> None:
     )
 
 
+def notices(chat: Actions, _: str) -> None:
+    from ba_tui.faces.tui.screens.notices import NoticeList  # noqa: PLC0415 - most runs never show it
+
+    chat.ba.push_screen(NoticeList(chat.notices.kept))
+
+
 def todos(chat: PaneActions, _: str) -> None:
     chat.main_area.toggle_todos()
 
 
 def panel(chat: PaneActions, _: str) -> None:
-    if not chat.main_area.toggle_side():
-        chat.activity.hint("The side panel needs more columns. Ctrl+T shows the todos.")
+    if chat.main_area.toggle_side():
+        return
+    if chat.main_area.has_room:
+        chat.activity.hint("The side panel has nothing to show yet.")
+    else:
+        chat.activity.hint("The side panel needs a wider window. Ctrl+T shows the todos.")
 
 
 def search_history(chat: PaneActions, _: str) -> None:
@@ -96,12 +106,12 @@ async def escape(chat: Actions, _: str) -> None:
         if chat.presses.again("escape"):
             composer.clear()
         else:
-            chat.activity.hint("Esc again clears the input; Up brings it back.", TWICE)
+            chat.activity.hint("Press Esc again to clear the input (Up restores it).", TWICE)
     elif chat.session.started:
         if chat.presses.again("escape"):
             chat.call_command("rewind")
         else:
-            chat.activity.hint("Esc again goes back to before a prompt.", TWICE)
+            chat.activity.hint("Press Esc again to rewind.", TWICE)
 
 
 async def stop_or_quit(chat: Actions) -> None:
@@ -110,12 +120,12 @@ async def stop_or_quit(chat: Actions) -> None:
     if chat.presses.again("ctrl+c"):
         await chat.ba.action_quit()
     elif chat.turns.cancel():
-        chat.activity.hint("Interrupted. Ctrl+C again leaves.", TWICE)
+        chat.activity.hint("Interrupted. Ctrl+C again quits.", TWICE)
     elif prompt.text:
         chat.composer.clear()
-        chat.activity.hint("Cleared; Up brings it back. Ctrl+C again leaves.", TWICE)
+        chat.activity.hint("Cleared (Up restores). Ctrl+C again quits.", TWICE)
     else:
-        chat.activity.hint("Ctrl+C again leaves.", TWICE)
+        chat.activity.hint("Ctrl+C again quits.", TWICE)
 
 
 async def inspector(chat: Actions, _: str) -> None:
@@ -127,7 +137,7 @@ async def inspector(chat: Actions, _: str) -> None:
     calls = (record for record in reversed(chat.transcript.records) if isinstance(record, ToolRow))
     record = here or next(calls, None)
     if record is None:
-        raise UsageError("There is no tool call to open yet.")
+        raise UsageError("No tool was called yet.")
     await inspect(chat, record)
 
 
@@ -150,6 +160,7 @@ PANELS = Room(
         SlashCommand("todos", "Show or hide the todos", keys="ctrl+t"): todos,
         SlashCommand("panel", "Show or hide the side panel", keys="f3"): panel,
         SlashCommand("inspector", "Open the newest tool result in full", keys="ctrl+o"): inspector,
+        SlashCommand("notices", "Read notices again"): notices,
         SlashCommand("history", "Search earlier prompts", keys="ctrl+r"): search_history,
     }
 )
@@ -157,12 +168,12 @@ SCREEN = Room(
     {
         SlashCommand("redraw", "Draw the screen again", keys="ctrl+l"): redraw,
         SlashCommand(
-            "interrupt", "Close what is open or interrupt; twice: clear the line, or rewind", keys="escape", slash=False
+            "interrupt", "Close or interrupt; twice: clear the input, or rewind", keys="escape", slash=False
         ): escape,
         SlashCommand("earlier", "Scroll the conversation up", keys="pageup", slash=False): page_up,
         SlashCommand("later", "Scroll the conversation down", keys="pagedown", slash=False): page_down,
-        SlashCommand("start", "To the first line of the conversation", keys="ctrl+home", slash=False): to_start,
-        SlashCommand("end", "To the newest line of the conversation", keys="ctrl+end", slash=False): to_end,
-        SlashCommand("suspend", "Put ba into the background", keys="ctrl+z", slash=False): suspend,
+        SlashCommand("start", "Go to the first line of the conversation", keys="ctrl+home", slash=False): to_start,
+        SlashCommand("end", "Go to the newest line of the conversation", keys="ctrl+end", slash=False): to_end,
+        SlashCommand("suspend", "Suspend ba", keys="ctrl+z", slash=False): suspend,
     }
 )

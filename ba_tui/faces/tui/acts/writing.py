@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from textual.events import Key, Paste
@@ -79,8 +80,16 @@ async def begin(chat: Actions) -> tuple[DraftStore, LeftBehind]:
     history = PromptHistory(places().state)
     await asyncio.to_thread(history.load)
     left = await _drafts_of(chat, history)
+    chat.composer.shell_folder = partial(_shell_folder, chat)
     chat.composer.begin(history)
     return left
+
+
+def _shell_folder(chat: Actions) -> Path:
+    """Where a command of the person's own would start."""
+    conversation = chat.session.conversation
+    kept = conversation.shell.folder if conversation else None
+    return Path(kept) if kept else chat.session.cwd
 
 
 async def _drafts_of(chat: Actions, history: PromptHistory) -> tuple[DraftStore, LeftBehind]:

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ba_tui.core.results import CommandText
-from ba_tui.faces.tui.displays.renderer import MOST, Build, PreviewSpace, Renderer
+from ba_tui.faces.tui.displays.renderer import Build, Renderer
+from ba_tui.faces.tui.inspector.json_values import looks_like_json
 from ba_tui.faces.tui.inspector.source import command_rows
 from ba_tui.faces.tui.inspector.terminal import folder_row, terminal_rows
-from ba_tui.faces.tui.transcript.lines import PaintedLine
-from ba_tui.faces.tui.transcript.markdown import plain
-from ba_tui.faces.tui.transcript.printed import printed
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines
+from ba_tui.faces.tui.transcript.markdown import plain_lines
+from ba_tui.faces.tui.transcript.printed import printed_lines
 
 
-def _preview(display: CommandText, space: PreviewSpace) -> list[PaintedLine]:
-    command = plain(f"$ {display.command[:MOST]}", space.width, space.palette.text)
-    return command + printed(display.output[-MOST:], space.width, space.palette)
+def _preview(display: CommandText, space: PreviewSpace) -> Rows:
+    """The last lines of the output: they say why it failed. The end of JSON says nothing, so of that the first."""
+    command = Rows()
+    if space.unfolded:
+        above = space._replace(limit=space.limit // 3)
+        command = first_lines(f"$ {display.command}", above, plain_lines(above, space.palette.text))
+    rest = space._replace(limit=space.limit - len(command))
+    if looks_like_json(display.output) and not display.exit_code:
+        return command + first_lines(display.output, rest, printed_lines(rest))
+    lacking = max(0, display.lines - display.output.count("\n"))
+    return command + last_lines(display.output, rest, printed_lines(rest), lacking)
 
 
 def _question(display: CommandText) -> Sequence[Build]:

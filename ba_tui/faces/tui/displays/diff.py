@@ -3,41 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+
+from rich.segment import Segment
 
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.faces.tui.displays.renderer import PreviewSpace, Renderer
+from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.displays.diff_start import ChangedLine, diff_start
+from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.diff import diff_rows, patch
 from ba_tui.faces.tui.inspector.rows import line
-from ba_tui.faces.tui.transcript.lines import PaintedLine
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, beginning, first_rows, missing
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit
 from ba_tui.faces.tui.transcript.markdown import plain
 
-COMPARED = 4_000
-"""Lines up to which a preview compares."""
+CONTEXT = 2
+"""Unchanged lines around a change that are shown once the row is unfolded."""
 
 
-def _preview(diff: Diff, space: PreviewSpace) -> list[PaintedLine]:
-    import difflib  # noqa: PLC0415 - only when a change is expanded
-
-    width, palette = space.width, space.palette
-    before, after = (diff.before or "").splitlines(), diff.after.splitlines()
-    if len(before) + len(after) > COMPARED:
-        return plain("Too long to compare here: Enter opens the difference.", width, palette.dim)
-    tones = {"+": palette.added, "-": palette.removed, "@": palette.comment}
-    lines: list[PaintedLine] = []
-    for text in islice(difflib.unified_diff(before, after, lineterm="", n=2), 2, None):
-        lines += plain(text, width, tones.get(text[:1], palette.text))
-    return lines or plain("No change.", width, palette.dim)
-
-
-def _previews(diffs: Diffs, space: PreviewSpace) -> list[PaintedLine]:
-    lines: list[PaintedLine] = []
-    for item in diffs.items:
-        lines += plain(item.path, space.width, space.palette.dim) + _preview(item, space)
-    return lines
+def _preview(diff: Diff, space: PreviewSpace) -> Rows:
+    """The changed lines with their numbers; unfolded, those around them too."""
+    start = diff_start(diff, CONTEXT)
+    lines = list(start.lines(CONTEXT if space.unfolded else 0))
+    if not space.unfolded:
+        lines = [line for line in lines if not isinstance(line, int) and line.sign != " "]
+    if not lines:
+        return plain("No line changed.", space.width, space.palette.dim)
+    shown = lines[: space.limit]
+    size = max(len(str(line.number)) for line in shown if not isinstance(line, int))
+    rows = [_painted(line, size, space) for line in shown]
+    hidden = len(lines) - len(rows) + start.beyond
+    return first_rows(rows, space, hidden, "" if start.exact else "at least ")
 
 
-def _shows(diff: Diff, argument: str) -> bool:
+def _painted(line: ChangedLine | int, size: int, space: PreviewSpace) -> Rows:
+    palette = space.palette
+    if isinstance(line, int):
+        words = count(line, "unchanged line")
+        return [PaintedLine((Segment(words, palette.dim),), (Segment(" " * (size + 3), palette.dim),), Unit(""))]
+    tone = {"+": palette.added, "-": palette.removed}.get(line.sign, palette.dim)
+    first, rest = Segment(f"{line.number:>{size}} {line.sign} ", tone), Segment(" " * (size + 3), tone)
+    rows = plain(beginning(line.text.removesuffix("\n"), space), space.width - size - 3, tone)
+    return [row._replace(gutter=(rest if at else first,)) for at, row in enumerate(rows)]
+
+
+def _previews(diffs: Diffs, space: PreviewSpace) -> Rows:
+    rows: Rows = []
+    for at, item in enumerate(diffs.items):
+        more = at < len(diffs.items) - 1
+        room = space.limit - len(rows) - 1 - more
+        if room < 1:
+            return [*rows, missing(f"{count(len(diffs.items) - at, 'more file')} below", space)]
+        rows += plain(item.path, space.width, space.palette.dim)[:1] + _preview(item, space._replace(limit=room))
+    return rows
+
+
+def _shows(diff: Diff, argument: object) -> bool:
+    if not isinstance(argument, str):
+        return False
     inside = argument == diff.path or argument in diff.after or argument in (diff.before or "")
     return bool(argument) and inside
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from ba_tui.core.values import frozen
 
@@ -12,22 +12,11 @@ if TYPE_CHECKING:
 
     from ba_tui.core.results import Diff
     from ba_tui.faces.tui.inspector.rows import GridRow
+    from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
     from ba_tui.faces.tui.transcript.lines import PaintedLine
-    from ba_tui.faces.tui.transcript.palette import Palette
 
 D = TypeVar("D")
 Build: TypeAlias = "Callable[[], Sequence[GridRow]]"
-
-MOST = 40_000
-"""Characters that a preview reads: a glance must not cost more than a frame."""
-
-
-class PreviewSpace(NamedTuple):
-    """Cells, colours, and the most rows that are shown."""
-
-    width: int
-    palette: Palette
-    limit: int
 
 
 @frozen
@@ -35,7 +24,7 @@ class Renderer(Generic[D]):
     """``page`` and ``question`` return functions that make rows, a quick one first; each may run in a thread."""
 
     preview: Callable[[D, PreviewSpace], list[PaintedLine]]
-    """A few lines, for the transcript."""
+    """A few lines, for the transcript. It is called on the UI loop: its cost must not grow with the result."""
     page: Callable[[D, bool], Sequence[Build]]
     """All of it, for the inspector; True: side by side."""
     question: Callable[[D], Sequence[Build]]
@@ -44,8 +33,8 @@ class Renderer(Generic[D]):
     """What is copied, without decoration."""
     values: Callable[[D], Iterable[object]]
     """The texts and lists that a question shows; their size says whether its rows are made on the spot."""
-    shows: Callable[[D, str], bool] = lambda _display, _argument: False
-    """Whether a question shows an argument with this text already."""
+    shows: Callable[[D, object], bool] = lambda _display, _argument: False
+    """Whether a question shows an argument of this value already."""
     edited: Callable[[D, Mapping[str, str]], Sequence[str]] | None = None
     """The names of the text arguments that a person would edit; None: the only argument there is."""
     changes: Callable[[D], Sequence[Diff]] | None = None
@@ -56,5 +45,7 @@ class Renderer(Generic[D]):
     """Output of a program: its end matters most, and it says itself why it failed."""
     word_wrap: bool = False
     """Folds at spaces."""
+    quiet: bool = False
+    """The summary in the row is enough while the row is folded."""
     complete: bool = False
     """Says more than the stored text that it was made of."""

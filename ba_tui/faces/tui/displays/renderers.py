@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
 from ba_tui.faces.tui.displays.command import COMMAND
 from ba_tui.faces.tui.displays.diff import DIFF, DIFFS
 from ba_tui.faces.tui.displays.prose import PROSE
 from ba_tui.faces.tui.displays.renderer import Renderer
+from ba_tui.faces.tui.displays.script_call import SCRIPT_CALL
 from ba_tui.faces.tui.displays.source import SOURCE
 from ba_tui.faces.tui.displays.table import TABLE
 from ba_tui.faces.tui.displays.todos import TODOS
@@ -18,6 +19,7 @@ RENDERERS: dict[type, Renderer[Any]] = {
     Diffs: DIFFS,
     CommandText: COMMAND,
     Source: SOURCE,
+    ScriptCall: SCRIPT_CALL,
     Table: TABLE,
     Prose: PROSE,
     Todos: TODOS,

@@ -10,25 +10,34 @@ from textual.widget import Widget
 
 from ba_tui.core.results import Table
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.displays.renderer import PreviewSpace, Renderer
+from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.rows import GridRow
-from ba_tui.faces.tui.transcript.lines import PaintedLine
-from ba_tui.faces.tui.transcript.tables import TableLayout, table
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
+from ba_tui.faces.tui.transcript.tables import TableLayout, columns_shown, table
 
 
-def _preview(display: Table, space: PreviewSpace) -> list[PaintedLine]:
-    palette, columns, rows = space.palette, display.columns, display.rows
+def _preview(display: Table, space: PreviewSpace) -> Rows:
+    palette, columns = space.palette, display.columns
+    if not columns:
+        return []
+    # The head, its ruler and a marker take a row each.
+    shown = display.rows[: max(1, space.limit - 3)]
 
     def cell(value: object, style: Style) -> list[Segment]:
         return [Segment(paintable(str(value)[:200], newlines=False), style)]
 
-    body = [[cell(value, palette.text) for value in row] for row in rows[: space.limit]]
+    body = [[cell(value, palette.text) for value in row] for row in shown]
     head = [cell(name, palette.heading) for name in columns]
-    numeric = [bool(rows) and isinstance(rows[0][at], int | float) for at in range(len(columns))]
-    aligns = ["right" if is_number else "" for is_number in numeric]
-    sources = ["\t".join(columns), "", *("\t".join(map(str, row)) for row in rows[: space.limit])]
-    return table(TableLayout([head, *body], aligns, sources), space.width, palette)
+    aligns = ["right" if shown and isinstance(shown[0][at], int | float) else "" for at in range(len(columns))]
+    sources = ["\t".join(columns), "", *("\t".join(map(str, row)) for row in shown)]
+    grid = TableLayout([head, *body], aligns, sources, folded=True)
+    below, right = len(display.rows) - len(shown), len(columns) - columns_shown(grid, space.width)
+    words = [f"{count(below, 'more row')} below"] if below else []
+    words += [f"{count(right, 'more column')} on the right"] if right else []
+    lines = table(grid, space.width, palette)
+    return [*lines, missing(", ".join(words), space)] if words else lines
 
 
 def _records(display: Table) -> Sequence[GridRow]:
@@ -37,9 +46,9 @@ def _records(display: Table) -> Sequence[GridRow]:
 
 
 def _widget(display: Table) -> Widget:
-    from ba_tui.faces.tui.inspector.table_view import TableView  # noqa: PLC0415 - DataTable only when there is a table
+    from ba_tui.faces.tui.inspector.table_view import TablePane  # noqa: PLC0415 - DataTable only when there is a table
 
-    return TableView(display, id="grid")
+    return TablePane(display)
 
 
 def _text(display: Table) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ba_tui.core.results import Todos
-from ba_tui.faces.tui.displays.renderer import PreviewSpace, Renderer
+from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import plain
 
@@ -23,5 +24,6 @@ TODOS: Renderer[Todos] = Renderer(
     question=lambda display: [lambda: todo_rows(display)],
     text=todo_text,
     values=lambda display: [todo.content for todo in display.items],
+    quiet=True,
     complete=True,
 )

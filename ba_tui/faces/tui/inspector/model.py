@@ -37,3 +37,5 @@ class Inspected:
     duration: float | None = None
     note: str = ""
     whole: Whole | None = None
+    unread: str = ""
+    """What of the result the model was not given, in words."""

@@ -81,7 +81,7 @@ class Paged(RowView):
             return
         self.post_message(self.Known(artifact))
         if artifact.expired:
-            self._give_up("The whole result has been cleaned away. This is what the model was given:")
+            self._give_up("The stored result was deleted by the clean-up. This is the model's copy:")
             return
         self._ready, self._total = True, artifact.lines
         self.rows = _Lines(self, artifact.lines)

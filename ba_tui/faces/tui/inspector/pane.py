@@ -16,11 +16,11 @@ from textual.message import Message
 from textual.reactive import var
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Static, Tree
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import byte_size
+from ba_tui.core.text.wording import byte_size, count
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.displays.renderer import Build
 from ba_tui.faces.tui.displays.renderers import renderer_of
@@ -29,12 +29,11 @@ from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
 from ba_tui.faces.tui.inspector.terminal import output_rows
+from ba_tui.faces.tui.inspector.views import MOST, ResultViews, ViewName, views_of
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.paged import Paged
 
-MOST = 1_000_000
-"""Bytes of a stored result that are copied."""
 WIDE = 120
 """Columns from which a diff opens side by side."""
 MUTED = "$text-muted"
@@ -75,7 +74,7 @@ class Inspector(Widget):
         Binding("ctrl+y,y", "copy", "Copy"),
         Binding("alt+w,w", "wrap", "Wrap"),
         Binding("alt+d,d", "split", "Side by side"),
-        Binding("alt+v,v", "other_view", "Whole text"),
+        Binding("alt+v,v", "other_view", "Other view"),
         Binding("tab", "other_part", "Other part", show=False),
     ]
 
@@ -90,8 +89,8 @@ class Inspector(Widget):
         self._beside = beside
         self.inspected = inspected or Inspected("")
         self._shown_split: bool | None = None
-        self._in_pages = False
-        """The whole is shown, page by page, instead of what the conversation holds."""
+        self._views = ResultViews()
+        self._view: ViewName = "result"
 
     def compose(self) -> ComposeResult:
         yield Static(classes="title", markup=False)
@@ -112,7 +111,7 @@ class Inspector(Widget):
 
     @property
     def _is_split(self) -> bool:
-        return has_changes(self.inspected) and not self._in_pages
+        return has_changes(self.inspected) and self._view == "result"
 
     @property
     def _split(self) -> bool:
@@ -121,9 +120,10 @@ class Inspector(Widget):
     async def show(self, inspected: Inspected) -> None:
         """Show this call instead."""
         self.inspected = inspected
-        # A picture of its own (a difference, a table, todos) says more than the text that it was made of.
-        display = inspected.display
-        self._in_pages = bool(inspected.whole) and not (display and renderer_of(display).complete)
+        views = await views_of(inspected)
+        if self.inspected is not inspected:
+            return
+        self._views, self._view = views, views.names[0]
         self._say_title()
         arguments = self.query_one("#arguments", RowView)
         arguments.put(argument_rows(inspected.args))
@@ -138,11 +138,15 @@ class Inspector(Widget):
         inspected = self.inspected
         self._say_keys()
         label = self.query_one("#result-label", Static)
-        label.update("Result")
-        label.display = bool(inspected.args) or self._in_pages
+        self._say_label()
+        label.display = bool(inspected.args or inspected.unread) or self._view == "pages"
         place = self.query_one("#result", Vertical)
         await place.remove_children()
-        if inspected.whole and self._in_pages:
+        if self._view == "tree":
+            from ba_tui.faces.tui.inspector.json_view import JsonView  # noqa: PLC0415 - only for JSON
+
+            await place.mount(JsonView(self._views.value, id="tree"))
+        elif inspected.whole and self._view == "pages":
             from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
 
             await place.mount(Paged(inspected.whole, inspected.text, letters=not self._beside, id="sheet"))
@@ -154,30 +158,39 @@ class Inspector(Widget):
             self._fill(view)
 
     def _say_keys(self) -> None:
-        keys = _keys(self.inspected, in_pages=self._in_pages, split=self._split)
+        keys = _keys(self.inspected, self._view, split=self._split)
+        if len(self._views.names) > 1:
+            keys.append(f"v {self._views.words(self._views.after(self._view))}")
         if self._beside:
             keys = ["Esc close", "Enter full screen", *map(_alternative, keys[1:])]
         self.query_one(".keys", Static).update(" · ".join(keys))
 
     def action_full_screen(self) -> None:
-        if self._beside:
+        """Beside the conversation; else Enter opens and closes a branch of a tree."""
+        if not self._beside and self._view == "tree":
+            self.query_one("#tree", Tree).action_toggle_node()
+        elif self._beside:
             self.app.push_screen(InspectorScreen(self.inspected))  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     async def action_other_view(self) -> None:
-        """Between what the conversation holds and the whole."""
-        if self.inspected.whole:
-            self._in_pages = not self._in_pages
+        """The next view of the same result."""
+        if len(self._views.names) > 1:
+            self._view = self._views.after(self._view)
             await self._show_result()
             self.focus()
 
     def on_paged_known(self, event: Paged.Known) -> None:
         event.stop()
         about = event.artifact
-        self.query_one("#result-label", Static).update(f"Result: {byte_size(about.size)}, {about.lines:,} lines")
+        self._say_label(f"{byte_size(about.size)}, {count(about.lines, 'line')}")
+
+    def _say_label(self, size: str = "") -> None:
+        words = f"Result: {size}" if size else "Result"
+        self.query_one("#result-label", Static).update(Content(f"{words}  {self.inspected.unread}".rstrip()))
 
     def focus(self, scroll_visible: bool = True, *, from_app_focus: bool = False) -> Inspector:
         """Focus the result."""
-        for child in self.query("#sheet, #grid"):
+        for child in self.query("#sheet, #grid, #tree"):
             child.focus(scroll_visible)
         return self
 
@@ -201,7 +214,7 @@ class Inspector(Widget):
         if selected := self.screen.get_selected_text():
             self.post_message(CopyToClipboard(selected))
             return
-        if self._in_pages and self.inspected.whole and not self.query_one("#arguments", RowView).has_focus:
+        if self._view != "result" and self.inspected.whole and not self.query_one("#arguments", RowView).has_focus:
             self.run_worker(
                 partial(self._copy_whole, self.inspected.whole), group="copy", exclusive=True, exit_on_error=False
             )
@@ -216,9 +229,7 @@ class Inspector(Widget):
         try:
             page = await asyncio.to_thread(whole.reader.read, whole.ref, 0, MOST)
         except BaError as error:
-            self.post_message(
-                CopyToClipboard(paintable(self.inspected.text), f"It is what the model was given: {error}")
-            )
+            self.post_message(CopyToClipboard(paintable(self.inspected.text), f"This is the model's copy: {error}"))
             return
         note = "" if page.last else f"That is the first {byte_size(page.upto)} of {byte_size(page.size)}."
         self.post_message(CopyToClipboard(paintable(page.text), note))
@@ -282,20 +293,20 @@ def _title(inspected: Inspected, width: int) -> Content:
 
 def _alternative(keys: str) -> str:
     """A key of the full screen and what it does, as it is beside the conversation."""
-    letter, does = keys.split(" ", 1)
-    return f"{BESIDE.get(letter, f'Alt+{letter.upper()}')} {does}"
+    key, does = keys.split(" ", 1)
+    return f"{BESIDE.get(key) or (f'Alt+{key.upper()}' if key.isalpha() else key)} {does}"
 
 
-def _keys(inspected: Inspected, *, in_pages: bool, split: bool) -> list[str]:
+def _keys(inspected: Inspected, view: ViewName, *, split: bool) -> list[str]:
     keys = ["Esc close", "y copy"]
-    if in_pages or not (inspected.display and renderer_of(inspected.display).widget):
+    if view == "tree":
+        return [*keys, "→ ← open and close"]
+    if view == "pages":
+        return [*keys, "w wrap", "/ search"]
+    if not (inspected.display and renderer_of(inspected.display).widget):
         keys.append("w wrap")
-    if in_pages:
-        keys.append("/ search")
-    elif has_changes(inspected):
+    if has_changes(inspected):
         keys.append("d one below the other" if split else "d side by side")
-    if inspected.whole:
-        keys.append("v short form" if in_pages else "v whole text")
     return keys
 
 

@@ -158,7 +158,7 @@ class RowView(ScrollView, can_focus=True):
         """What cannot be made is said in its place; a better version that fails leaves the first."""
         error = cast("Worker[None]", event.worker).error
         if event.state is WorkerState.ERROR and not self._made:
-            self._take([line((painted(f"This cannot be shown: {type(error).__name__}: {error}"), "error"))])
+            self._take([line((painted(f"Cannot show this: {type(error).__name__}: {error}"), "error"))])
 
     def action_move(self, where: str) -> None:
         """Keys move at once; only the wheel glides."""

@@ -6,16 +6,50 @@ import asyncio
 
 from rich.text import Text
 from textual import work
-from textual.widgets import DataTable
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import DataTable, Static
 
 from ba_tui.core.results import Table
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import clipped
 from ba_tui.faces.tui.inspector.rows import painted
 
 AT_ONCE = 50
 """Rows added between two breaths of the loop."""
 MOST = 1_000
-CELL = 200
+CELL = 40
+"""Characters of a cell; all of it stands below the grid while the cursor is on it."""
+FIGURE = regex(r"[-+−]?[$€£¥]?\d[\d.,\u00a0\u202f ]*[%€$]?")
+
+
+class TablePane(Vertical):
+    """The grid, and below it what its cell cuts off."""
+
+    DEFAULT_CSS = """
+    TablePane { height: 1fr; }
+    TablePane TableView { height: 1fr; }
+    TablePane Static { height: auto; max-height: 8; color: $text-muted; display: none; }
+    """
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self._table = table
+
+    def compose(self) -> ComposeResult:
+        yield TableView(self._table, id="grid")
+        yield Static(markup=False, id="cell")
+
+    def on_data_table_cell_highlighted(self, event: DataTable.CellHighlighted) -> None:
+        event.stop()
+        row, column = event.coordinate
+        value = self._table.rows[row][column] if row < min(len(self._table.rows), MOST) else None
+        text = "" if value is None else paintable(str(value))
+        cell = self.query_one("#cell", Static)
+        cell.display = len(text) > CELL or "\n" in text
+        cell.update(f"{painted(self._table.columns[column])}: {text}" if cell.display else "")
 
 
 class TableView(DataTable[Text]):
@@ -33,6 +67,10 @@ class TableView(DataTable[Text]):
         self.add_columns(*(Text(painted(name), "bold") for name in self.table.columns))
         self._fill()
 
+    def action_select_cursor(self) -> None:
+        """Enter belongs to whoever shows the table."""
+        raise SkipAction
+
     @work(exclusive=True)
     async def _fill(self) -> None:
         rows = self.table.rows
@@ -47,8 +85,9 @@ def cell_text(value: object) -> Text:
     """One value in one line; numbers stand at the right, absent ones are an empty cell."""
     if value is None:
         return Text("")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Text(str(value), justify="right")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number or (isinstance(value, str) and FIGURE.fullmatch(value)):
+        return Text(painted(str(value)), justify="right")
     shown = painted(str(value))
     return Text(clipped(shown, CELL))
 

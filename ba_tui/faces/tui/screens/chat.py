@@ -7,7 +7,6 @@ when a prompt is sent.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 import logging
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ from textual.events import DescendantFocus, Key, Paste, ScreenResume, ScreenSusp
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from ba_tui.core.conversation import Connect
 from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, Notice, Steered, TurnEnded, TurnStarted
+from ba_tui.core.services import Connect
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.acts import inventory, trust, view, writing
+from ba_tui.faces.tui.acts import beginning, inventory, start_page, view, writing
 from ba_tui.faces.tui.acts.port import EventPane
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.command_table import CommandTable
@@ -42,6 +41,7 @@ from ba_tui.faces.tui.turns import Presses, Turns, paced
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.faces.tui.widgets.main_area import MainArea
+from ba_tui.faces.tui.widgets.notices import NoticeStrip
 from ba_tui.faces.tui.widgets.prompt import PromptInput
 from ba_tui.faces.tui.widgets.queue import QueueLines
 from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
@@ -76,20 +76,27 @@ class ChatScreen(Screen[None]):
         self.ask: AskPanel | None = None
         """Made with the first question."""
         self.activity = Activity()
+        self.notices = NoticeStrip(lambda: bool(self.ask and self.ask.waiting))
         self.queue = QueueLines()
         self.composer = Composer()
         self.commands = CommandTable(self, ACTS, COMMANDS)
         self.turns.alone = self.commands.alone
         self.composer.find_commands = self.commands.complete
+        self.composer.is_choice = self.main_area.is_choice
         self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)
         self.status = StatusLine()
         self._meters: tuple[EventPane, ...] = (self.main_area, self.status)
-        self._live: tuple[EventPane, ...] = (self.activity, *(make(self) for room in ROOMS for make in room.panes))
+        self._live: tuple[EventPane, ...] = (
+            self.activity,
+            self.notices,
+            *(make(self) for room in ROOMS for make in room.panes),
+        )
         """Those that matter while a turn runs; a replay is not for them."""
 
     def compose(self) -> ComposeResult:
         yield self.main_area
+        yield self.notices
         yield self.activity
         yield self.queue
         yield self.composer
@@ -111,26 +118,8 @@ class ChatScreen(Screen[None]):
         self.run_worker(self._begin, group="begin", exclusive=True, exit_on_error=False)
 
     async def _begin(self) -> None:
-        try:
-            notices = await asyncio.to_thread(self._assemble)
-        except BaError as error:
-            self.tell(Notice(str(error), "error", f"{error.hint} Press Enter to try again.".strip()))
+        if not await beginning.begin(self):
             return
-        if (told := await trust.settle(self, notices)) is None:
-            return
-        start = self.session.start
-        left = await writing.begin(self)
-        await self.show_session()
-        for notice in (*told, *self.session.untold):
-            self.tell(notice)
-        if start.prompt:
-            self.turns.waiting.appendleft(start.prompt)
-        writing.bring_back(self, *left)
-        self.turns.ready = True
-        await self.check_setup()
-        if start.resume == "pick":
-            self.call_command("resume")
-        self.turns.send_next()
         self._show_queue()
         if self.turns.busy:
             self.set_timer(LATER, self._settle)
@@ -142,30 +131,25 @@ class ChatScreen(Screen[None]):
         upkeep = self.session.live[0].upkeep
         if upkeep:
             self.run_worker(upkeep, group="upkeep", exclusive=True, exit_on_error=False)
-        self._load_commands()
+        self._look_around()
 
-    def _load_commands(self) -> None:
-        """Look for commands of the person's own, and the project's."""
+    def _look_around(self) -> None:
+        """What the folder has for this session: where to begin, and commands of the person's own or the project's."""
+        self.run_worker(partial(start_page.show_start_page, self), group="start", exclusive=True, exit_on_error=False)
         self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
-
-    def _assemble(self) -> Sequence[Notice]:
-        """In a thread: what is heavy, and the panes that the first paint did without."""
-        notices = self.session.assemble()
-        for late in ("inspected", "inspector.pane", "widgets.ask"):
-            importlib.import_module(f"ba_tui.faces.tui.{late}")
-        return notices
 
     async def show_session(self) -> None:
         """Paint what the open session holds: its end at once, the rest when it is read."""
         _, conversation = self.session.live
         self.transcript.clear()
+        self.main_area.leave_start()
         for pane in (*self._meters, *self._live):
             pane.reset()
         if self.session.started:
             await replay(self.transcript, conversation, lambda event: self._fold(event, self._meters))
         self.show_facts()
         if self.turns.ready:
-            self._load_commands()
+            self._look_around()
             await writing.follow_session(self)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
@@ -180,8 +164,11 @@ class ChatScreen(Screen[None]):
         except BaError:
             window = 0
         folder = paintable(short_folder(conversation.cwd, user_home()), newlines=False)
-        folder += " · not trusted" if self.session.reads_only else ""
+        folder += "".join(f" · {mark}" for mark in self.session.marks)
+        self.composer.say_read_only(self.session.read_only)
         self.status.show(mode=self.session.mode, model=conversation.model, window=window, folder=folder)
+        if self.main_area.start_page:
+            self.main_area.start_page.show(model=conversation.model)
         self.main_area.side.show(paintable(conversation.title, newlines=False), window)
         self._show_queue()
 
@@ -201,6 +188,8 @@ class ChatScreen(Screen[None]):
         )
         if self.turns.missing:
             self.call_command("setup")
+        elif self.turns.go_on():
+            self.tell(Notice("ba ended at a question. Your answer continues the turn."))
         elif before:
             self.activity.hint(f"{conversation.model} is ready: press Enter.")
         elif self.composer.touched:
@@ -219,6 +208,7 @@ class ChatScreen(Screen[None]):
     # Turns
 
     def _start_following(self, turn: Turn) -> None:
+        self.main_area.leave_start()
         self.activity.begin()
         self.run_worker(partial(self._follow, turn), group="turn", exit_on_error=False)
 
@@ -249,11 +239,11 @@ class ChatScreen(Screen[None]):
             self.tell(Notice(str(error), "error", error.hint))
 
     def _show_queue(self) -> None:
-        waiting, paused = self.turns.waiting, self.turns.paused
-        self.queue.show(waiting, paused=paused)
-        self.status.show(queue=len(waiting), paused=paused)
-        self.composer.waiting = bool(waiting)
+        self.queue.show(self.turns.waiting, paused=self.turns.paused)
+        self.status.show(queue=len(self.turns.waiting), paused=self.turns.paused)
+        self.composer.waiting = bool(self.turns.waiting)
         self.composer.keep(self.turns.unsent)
+        self.transcript.show_sent(*self.turns.sent)
 
     def _on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
         event.stop()
@@ -269,9 +259,13 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: Composer.Sent) -> None:
         event.stop()
         text = event.text
+        if start_page.choose(self, text):
+            return
         called = self.commands.parse(text)
         if not text.strip() and self.session.conversation is None:
             self.begin()
+        elif not text.strip() and self.session.read_only:
+            self.call_command("fork")
         elif not text.strip():
             self.turns.nudge()
         elif called is None:
@@ -306,7 +300,7 @@ class ChatScreen(Screen[None]):
     @on(Composer.Touched)
     def _warm(self) -> None:
         """The person writes: load what the first prompt will need, and connect to the model."""
-        if self.session.conversation and not self.turns.missing:
+        if self.session.conversation and not self.turns.missing and not self.session.read_only:
             self.run_worker(self._warm_up, group="warm", exclusive=True, exit_on_error=False)
 
     async def _warm_up(self) -> None:
@@ -322,6 +316,10 @@ class ChatScreen(Screen[None]):
     def _weighed(self, event: Composer.Weighed) -> None:
         event.stop()
         self.activity.note(inventory.weight_in_words(event.weights))
+
+    @on(PromptInput.Remarked)
+    def _remarked(self, event: PromptInput.Remarked) -> None:
+        self.activity.hint(event.words)
 
     @on(PromptInput.HelpWanted)
     def _help(self) -> None:
@@ -351,8 +349,8 @@ class ChatScreen(Screen[None]):
         tell(notice)
 
     def tell(self, notice: Notice) -> None:
-        """One row in the transcript that the model does not see."""
-        self.transcript.apply(notice)
+        """Show a line next to the input. No session keeps it."""
+        self.notices.tell(notice)
 
     @on(DescendantFocus)
     def _focused(self, event: DescendantFocus) -> None:

@@ -25,7 +25,7 @@ from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.context_rows import ContextPage, Window, lead, painted_section, sections
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
-KEYS = "Esc closes · r counts again"
+KEYS = "Esc close · r recount"
 LISTED = 300
 """Things of one share that are listed, the biggest first."""
 

@@ -84,11 +84,11 @@ def lead(of: Window, width: int) -> Content:
     if width < ROOMY:
         how = "~ marks an estimate."
     elif not known:
-        how = "Nothing was counted by the vendor yet: ~ marks an estimate."
+        how = "The provider has not counted yet; ~ marks an estimate."
     elif of.ledger.estimated:
-        how = "What came since the vendor last counted is estimated, and so are the shares (~)."
+        how = "Estimated since the provider last counted; shares are estimates (~)."
     else:
-        how = "Counted by the vendor at the newest answer; the shares are estimates (~)."
+        how = "Counted by the provider at the newest answer; shares are estimates (~)."
     if not of.model.known:
         how += f" The model's window is not known; {short_count(of.model.window)} are assumed."
     return Content("\n").join([Content.styled(first, colour if warning else ""), Content.styled(how, "$text-muted")])

@@ -13,15 +13,15 @@ from ba_tui.faces.tui.screens.report import ReportPane, ReportRow
 from ba_tui.faces.tui.widgets.ask_answers import answers_to
 
 WRITING = (
-    ("Enter", "Send; while a turn runs, wait in the queue"),
-    ("Enter, empty", "Steer the running turn with the next waiting prompt"),
+    ("Enter", "Send, or queue while a turn runs"),
+    ("Enter, empty", "Send next queued message now"),
     ("Shift+Enter", "New line; also Ctrl+J, Alt+Enter, and \\ before Enter"),
     ("Up  Down", "Earlier and later prompts, from the first and last line"),
     ("@", "Complete a file, folder, skill, tool or session"),
     ("/", "Complete a command"),
     ("?, empty", "Keys and commands"),
-    ("Tab", "Switch between input and conversation; words typed there go to the input"),
-    ("Ctrl+C", "Copy the selection, else interrupt, else clear; twice quits"),
+    ("Tab", "Switch focus"),
+    ("Ctrl+C", "Copy the selection, else interrupt, else clear; twice: quit"),
     ("Ctrl+D", "Quit when the input is empty"),
     ("Ctrl+P", "All commands by name"),
 )
@@ -34,7 +34,7 @@ BESIDE = (
 )
 ASKED = (
     ("e", "Edit the arguments first"),
-    ("d", "Full diff or full text; of a diff, which changes to accept"),
+    ("d", "Full diff or text; choose which changes of a diff to accept"),
     ("r", "Edit the rule"),
     ("Esc", "No, and interrupt"),
 )

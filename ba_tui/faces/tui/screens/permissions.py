@@ -19,26 +19,27 @@ from textual.widgets.option_list import Option
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import Permissions, RuleLine
+from ba_tui.core.text.rule_words import rule_words
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of, rendered
 from ba_tui.faces.tui.screens.rule import ChosenRule, RuleForm
 from ba_tui.faces.tui.session import MEANING
 
-KEYS = "a add · d d remove · Enter change · m mode · / or letters find · Esc closes"
+KEYS = "a add · d d remove · Enter change · m mode · / or letters find · Esc close"
 NARROW = 60
 MODE = "mode"
 GROUPS = {
-    "deny": ("Deny: never, whatever else allows it", "$text-error"),
-    "ask": ("Ask: each time, unless you answered it for good", "$text-warning"),
-    "allow": ("Allow: without a question", "$text-success"),
+    "deny": ("Deny (always wins)", "$text-error"),
+    "ask": ("Always ask", "$text-warning"),
+    "allow": ("Allow without asking", "$text-success"),
 }
 OWN = frozenset({"session", "project", "user"})
 PLACES = {
-    "bundled": "comes with ba",
-    "user": "yours, everywhere",
+    "bundled": "built in",
+    "user": "everywhere",
     "project": "for this project",
-    "flag": "given at the start",
+    "flag": "from a flag",
     "session": "for this session",
     "": "",
 }
@@ -79,7 +80,7 @@ class PermissionsScreen(Picker):
             self.say(error.with_hint)
             return
         self._rules = {_id(line, place): line for place, line in enumerate(lines)}
-        self.empty = "No rules: everything that writes or runs asks."
+        self.empty = "No rules: edits and commands ask."
         self.choices = [_choice(id, line) for id, line in self._rules.items()]
         self.refill()
         self.say(told or KEYS)
@@ -116,7 +117,7 @@ class PermissionsScreen(Picker):
     def _mode_row(self) -> Content:
         mode = self._permissions.mode
         others = len(self._permissions.modes()) - 1
-        more = "" if others else "  (no other can be chosen here)"
+        more = "" if others else "  (no other mode is available here)"
         return Content.assemble("Mode  ", (mode, "bold"), (more, "$text-muted"))
 
     @on(OptionList.OptionHighlighted)
@@ -216,12 +217,12 @@ class PermissionsScreen(Picker):
     def action_remove(self) -> None:
         line, id = self._line, self.highlighted
         if line is None:
-            self.say("This is no rule; it can't be removed.")
+            self.say("Select a rule to remove it.")
         elif line.layer not in OWN and line.layer:
-            self.say(f"{line.rule} can't be removed here: it {_origin(line)}. A stronger rule can be added (a).")
+            self.say(f"{line.rule} can't be removed: it {_origin(line)}. Press a to add a stronger rule.")
         elif self._removing != id:
             self._removing = id
-            self.say(f"d again removes {line.rule}: {line.verdict}")
+            self.say(f"Press d again to remove {line.rule}: {line.verdict}")
         else:
             self._removing = None
             self._change(lambda: self._remove(line))
@@ -237,7 +238,7 @@ class PermissionsScreen(Picker):
             except UsageError as error:
                 told = error.with_hint
             except BaError as error:
-                told = f"Not kept for good: {error.with_hint}"
+                told = f"Not saved: {error.with_hint}"
             await self._load(told)
 
         self.run_worker(run, group="rules", exit_on_error=False)
@@ -250,18 +251,18 @@ def _id(line: RuleLine, place: int) -> str:
 def _choice(id: str, line: RuleLine) -> PickerChoice:
     hits = count(line.hits, "hit") if line.hits else ""
     hits = "outside the sandbox" if line.leaves else hits
-    state = "waits for you" if line.waiting else PLACES[line.layer] or line.source
+    state = "not confirmed" if line.waiting else PLACES[line.layer] or line.source
     return PickerChoice(id, (visible(line.rule), hits, state), keywords=f"{line.verdict} {line.source} {line.terms}")
 
 
 def _told(line: RuleLine) -> str:
-    parts = [f"{line.rule}: {line.verdict}", _where(line), f"{line.hits} hits"]
+    parts = [f"{line.rule}: {line.verdict}", rule_words(line.rule), _where(line), count(line.hits, "hit")]
     if line.leaves:
         parts.append("runs outside the sandbox")
     if line.terms:
         parts.append(f"with {line.terms}")
     if line.waiting:
-        parts.append("counts once you confirm it: Enter")
+        parts.append("Enter confirms it")
     return " · ".join(part for part in parts if part)
 
 
@@ -270,4 +271,4 @@ def _where(line: RuleLine) -> str:
 
 
 def _origin(line: RuleLine) -> str:
-    return {"bundled": "comes with ba", "flag": "was given at the start"}.get(line.layer, f"stands in {line.source}")
+    return {"bundled": "is built in", "flag": "comes from a flag"}.get(line.layer, f"is in {line.source}")

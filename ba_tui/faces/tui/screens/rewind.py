@@ -48,7 +48,7 @@ class RewindList(Picker):
 
     async def _load(self) -> None:
         history = await self._past.history()
-        self.empty = "Nothing was said yet that could be taken back."
+        self.empty = "Nothing to rewind yet."
         self._show(history)
         if self._past.files is None:
             return
@@ -65,13 +65,13 @@ class RewindList(Picker):
         rows = [self._choice(stop) for stop in reversed(history.stops)]
         if history.newest:
             taken = age(time.time() - history.newest.event.at)
-            rows.insert(0, PickerChoice(UNDO, ("Take the newest rewind back", "", taken)))
+            rows.insert(0, PickerChoice(UNDO, ("Undo the newest rewind", "", taken)))
         self.choices = rows
         self.refill()
         self._describe()
 
     def _choice(self, stop: RewindStop) -> PickerChoice:
-        words = " ".join(stop.prompt.text.split()) or "(no words)"
+        words = " ".join(stop.prompt.said.split()) or "(no words)"
         return PickerChoice(
             str(stop.number), (words, figures(self._files.get(stop.number, ())), age(time.time() - stop.at))
         )
@@ -98,5 +98,5 @@ def figures(files: Sequence[FileChange]) -> str:
 
 
 def counts(item: FileChange) -> str:
-    """``+3 -1``, or that it is no text."""
-    return "no text" if item.added is None else f"+{item.added} -{item.removed or 0}"
+    """``+3 -1``, or that it is binary."""
+    return "binary" if item.added is None else f"+{item.added} -{item.removed or 0}"

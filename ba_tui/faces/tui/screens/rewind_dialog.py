@@ -32,12 +32,12 @@ from ba_tui.faces.tui.screens.rewind import counts
 
 SCOPES: dict[RewindScope, str] = {
     "both": "Conversation and files",
-    "conversation": "Conversation only; files stay as they are",
-    "files": "Files only; the conversation stays",
+    "conversation": "Conversation only; files unchanged",
+    "files": "Files only; conversation unchanged",
 }
 LEAVE = "leave"
-DOES = {"new": "comes back", "changed": "changes", "gone": "goes"}
-KEYS = "Enter rewinds · PgUp PgDn files · d diff · Esc leaves all as it is"
+DOES = {"new": "restore", "changed": "change", "gone": "delete"}
+KEYS = "Enter rewind · PgUp PgDn files · d diff · Esc cancel"
 
 
 @frozen
@@ -57,8 +57,8 @@ def going_back(history: TurnHistory, number: int) -> Going:
     stop = history.find(number)
     taken = sum(other.number >= number for other in history.stops)
     turns = "This prompt is" if taken == 1 else f"This prompt and {taken - 1} after it are"
-    words = " ".join(stop.prompt.text.split())
-    lead = f"{turns} taken back; its words come back into the input. It can be undone."
+    words = " ".join(stop.prompt.said.split())
+    lead = f"{turns} removed; its text returns to the input. You can undo this."
     return Going(f"Rewind to before “{words}”", lead, history.files_before(number), tuple(history.since(number)))
 
 
@@ -69,10 +69,10 @@ def going_forth(history: TurnHistory) -> Going | None:
     event = history.newest.event
     after = [stop for stop in history.stops if stop.index > history.newest.index]
     are = "1 turn since then is" if len(after) == 1 else f"{len(after)} turns since then are"
-    lost = f" {are} taken back." if after else ""
+    lost = f" {are} removed." if after else ""
     since = tuple((stop.number, stop.checkpoint) for stop in after if stop.checkpoint)
-    lead = f"What stood before the newest rewind comes back.{lost} It can be undone."
-    return Going("Take the newest rewind back", lead, event.undo, since, event.turns is not None)
+    lead = f"Restores what the newest rewind removed.{lost} You can undo this."
+    return Going("Undo the newest rewind", lead, event.undo, since, event.turns is not None)
 
 
 class RewindDialog(ModalScreen[RewindScope | None]):
@@ -85,7 +85,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
     RewindDialog.-low OptionList { margin-top: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave", "Leave all as it is"),
+        Binding("escape,q", "leave", "Cancel"),
         Binding("d", "diff", "Diff"),
         Binding("pagedown", "scroll(10)", "Files down", show=False, priority=True),
         Binding("pageup", "scroll(-10)", "Files up", show=False, priority=True),
@@ -131,8 +131,8 @@ class RewindDialog(ModalScreen[RewindScope | None]):
         if not self._hand:
             scopes = ["both", *scopes] if scopes else scopes
             return [Option(SCOPES[scope], scope) for scope in (*scopes, "files")]
-        safe = [Option(SCOPES[scope], scope) for scope in scopes] or [Option("Leave all as it is", LEAVE)]
-        also = f", with {count(self._hand, 'file')} that you changed"
+        safe = [Option(SCOPES[scope], scope) for scope in scopes] or [Option("Cancel", LEAVE)]
+        also = f", including {count(self._hand, 'file')} that you edited"
         rest: list[RewindScope] = ["both", "files"] if scopes else ["files"]
         return [*safe, *(Option(f"{SCOPES[scope].partition(';')[0]}{also}", scope) for scope in rest)]
 
@@ -157,7 +157,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
             return Content.styled("No file changes.", "$text-muted")
         hand = self._hand
         head = f"{len(self._changes)} file{'s' if len(self._changes) > 1 else ''} would change."
-        warning = f" ! {hand} of them changed outside of the turns since; that is undone too." if hand else ""
+        warning = f" ! {hand} edited by you since; your edits will be lost." if hand else ""
         rows = [
             ReportRow((counts(item), DOES[item.kind] + (" ! by hand" if item.by_hand else ""), item.path), _kind(item))
             for item in self._changes
@@ -188,7 +188,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
             return
         more = self._changes is not None and len(self._changes) > len(shown.items)
         note = f"the first {len(shown.items)} files" if more else ""
-        value = Inspected("What the rewind does to the files", {}, shown, note=note)
+        value = Inspected("File changes of this rewind", {}, shown, note=note)
         app_of(self).push_screen(InspectorScreen(value))
 
 

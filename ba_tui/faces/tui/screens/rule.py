@@ -24,7 +24,7 @@ from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 T = TypeVar("T", bound=str)
 VERDICTS: Sequence[RuleVerdict] = ("deny", "ask", "allow")
 SCOPES: dict[RuleScope, str] = {"session": "session", "project": "project", "user": "everywhere"}
-KEYS = "Tab next · ← → choose · Enter keeps it · Esc leaves all as it was"
+KEYS = "Tab next · ← → choose · Enter save · Esc cancel"
 
 
 @frozen
@@ -100,7 +100,7 @@ class RuleForm(ModalScreen[ChosenRule | None]):
     def compose(self) -> ComposeResult:
         text = self._line.rule if self._line else ""
         with Vertical(classes="sheet"):
-            yield Static("Change a rule" if self._line else "A new rule", classes="title", markup=False)
+            yield Static("Edit rule" if self._line else "New rule", classes="title", markup=False)
             yield ClusterInput(text, placeholder="shell(git status:*)", compact=True, select_on_focus=False)
             yield self._verdict
             yield self._scope

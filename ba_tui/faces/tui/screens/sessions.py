@@ -1,6 +1,7 @@
 """The session picker: this folder's sessions or all, sorted, searched by typing; rename, fork, delete pressed twice.
 
-Titles are searched at once, all that was said in a thread; the rows show where.
+Titles are searched at once, the words of whole sessions in a thread; the rows show where they were found. Sessions that
+only ``ba -p`` wrote are left out until the person asks for them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ from ba_tui.faces.tui.meters import age, money
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 from ba_tui.faces.tui.session import OpenSession
 
-KEYS = "Enter opens · Ctrl+A all folders · Ctrl+O order · Esc closes\nCtrl+E rename · Ctrl+F fork · Ctrl+D delete"
+KEYS = (
+    "Enter open · Ctrl+A all folders · Ctrl+O order · Ctrl+R ba -p runs\n"
+    "Ctrl+E rename · Ctrl+F fork · Ctrl+D delete · Esc close"
+)
 SHOWN = 200
 PAUSE = 0.15
-"""Seconds after a key before all that was said is searched."""
+"""Seconds after a key before the words of whole sessions are searched."""
+NONE_YET = "No sessions yet. Ctrl+A lists all folders."
+ONLY_PRINTED = "Only sessions of ba -p. Ctrl+R lists them, Ctrl+A all folders."
 ORDERS: dict[str, Callable[[SessionInfo], tuple[object, ...]]] = {
     "newest first": lambda info: (-info.updated,),
     "by title": lambda info: (info.title.casefold(), -info.updated),
@@ -40,6 +46,7 @@ class SessionPicker(Picker):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+a", "everywhere", "All folders", priority=True),
         Binding("ctrl+o", "order", "Order", priority=True),
+        Binding("ctrl+r", "printed", "Sessions of ba -p", priority=True),
         Binding("ctrl+e", "rename", "Rename", priority=True),
         Binding("ctrl+f", "fork", "Fork", priority=True),
         Binding("ctrl+d,delete", "delete", "Delete", priority=True),
@@ -50,6 +57,8 @@ class SessionPicker(Picker):
         self._session = session
         self._library = session.live[0].library
         self._everywhere = False
+        self._printed = session.start.all
+        """Whether sessions are listed that only ``ba -p`` wrote."""
         self._order = 0
         self._infos: dict[str, SessionInfo] = {}
         self._wanted = ""
@@ -59,7 +68,7 @@ class SessionPicker(Picker):
         self._looking = False
         self._renaming: str | None = None
         self._deleting: str | None = None
-        self.empty = "No sessions yet. Ctrl+A looks in all folders."
+        self.empty = NONE_YET
 
     def on_mount(self) -> None:
         self._reload()
@@ -76,7 +85,9 @@ class SessionPicker(Picker):
         except BaError as error:
             self.say(error.with_hint)
             return
-        self._infos = {info.id: info for info in infos}
+        wanted = [info for info in infos if self._printed or not info.unattended]
+        self.empty = ONLY_PRINTED if infos and not wanted else NONE_YET
+        self._infos = {info.id: info for info in wanted}
         self._looked = ""
         self._arrange()
 
@@ -89,11 +100,13 @@ class SessionPicker(Picker):
         self.refill()
 
     def _where(self, info: SessionInfo) -> str:
-        """Where it is open now."""
+        """Where it is open now, or that it was not closed."""
         here = self._session.conversation
         if here is not None and info.id == here.id:
             return "open here"
-        return f"in use by {info.locked_by}" if info.locked_by else ""
+        if info.locked_by:
+            return f"open in {info.locked_by}: opens read-only"
+        return "ended unexpectedly" if info.left_open else ""
 
     def matching(self) -> Sequence[PickerChoice]:
         """What the titles say at once, and what was found in all the rest; as many as can be looked through."""
@@ -109,6 +122,7 @@ class SessionPicker(Picker):
 
     def _entitle(self, count: int) -> None:
         where = "Sessions of all folders" if self._everywhere else "Sessions of this folder"
+        where += ", with those of ba -p" if self._printed else ""
         order = f" · {list(ORDERS)[self._order]}" if self._order else ""
         more = f" · {SHOWN} of {count:,}, type to find others" if count > SHOWN else ""
         self.query_one(".title", Static).update(where + order + more)
@@ -167,6 +181,10 @@ class SessionPicker(Picker):
         self._everywhere = not self._everywhere
         self._reload()
 
+    def action_printed(self) -> None:
+        self._printed = not self._printed
+        self._reload()
+
     def action_order(self) -> None:
         if self._renaming is None:
             self._order = (self._order + 1) % len(ORDERS)
@@ -178,7 +196,7 @@ class SessionPicker(Picker):
             field = self.query_one(Input)
             field.value = self._infos[id].title
             field.action_end()
-            self.say("Write the title · Enter keeps it · Esc leaves it as it was")
+            self.say("Type the title · Enter save · Esc cancel")
 
     def action_fork(self) -> None:
         if id := self.highlighted:
@@ -190,10 +208,10 @@ class SessionPicker(Picker):
         if id is None or self._renaming is not None:
             return
         if conversation is not None and id == conversation.id:
-            self.say("This session is open; leave it before you delete it.")
+            self.say("This session is open here. Open another one before you delete it.")
         elif self._deleting != id:
             self._deleting = id
-            self.say(f"Press again to delete “{self._infos[id].title}” for good")
+            self.say(f"Press again to delete “{self._infos[id].title}” permanently")
         else:
             self._deleting = None
             self._change(lambda: self._library.delete(id))
@@ -211,7 +229,9 @@ class SessionPicker(Picker):
 
 
 def _choice(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> PickerChoice:
-    cells = [info.title or "Untitled", age(now - info.updated), count(info.turns, "turn"), money(info.cost)]
+    title = info.title or "Untitled"
+    title += " (ba -p)" if info.unattended else ""
+    cells = [title, age(now - info.updated), count(info.turns, "turn"), money(info.cost)]
     if everywhere:
         cells.append(info.cwd.name or str(info.cwd))
     below = f"{where} · {info.preview}" if where else info.preview

@@ -23,8 +23,8 @@ from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 from ba_tui.faces.tui.transcript.rows import duration
 
-KEYS = "Enter shows the output · x ends it · Esc closes"
-EMPTY = "No shells run in the background. Ctrl+B moves a running command there."
+KEYS = "Enter show output · x stop · Esc close"
+EMPTY = "No background commands. Ctrl+B moves a running command here."
 
 
 def state_of(job: Job) -> str:
@@ -107,10 +107,10 @@ class ShellList(Picker):
             self.say(f"{job.id} has ended already.")
         elif self._ending != job.id:
             self._ending = job.id
-            self.say(f"x again ends {job.id} and all it started")
+            self.say(f"Press x again to stop {job.id} and its child processes")
         else:
             self._ending = ""
-            self.say(f"Ending {job.id} …")
+            self.say(f"Stopping {job.id} …")
             self.run_worker(partial(self._end, job.id), group="end", exit_on_error=False)
 
     async def _end(self, id: str) -> None:

@@ -18,8 +18,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import MessageDone
-from ba_tui.core.messages import Message, Text
 from ba_tui.core.ports.skills import SkillLine, Skills, SkillState
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
@@ -27,42 +25,21 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.rows import painted
 from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
 MEANING: dict[SkillState, str] = {
-    "active": "Active: its instructions hold now.",
-    "waiting": "It starts with your next prompt.",
-    "on": "On: the model may start it, and so may you.",
-    "off": "Off: the model is not told of it; you can start it.",
+    "active": "Active: the model follows its instructions.",
+    "waiting": "It applies from your next message.",
+    "on": "On: you or the model can start it.",
+    "off": "Off: hidden from the model; you can start it.",
     "broken": "Broken: it can't be used.",
-    "shadowed": "Another skill of that name counts.",
+    "shadowed": "Hidden by another skill of that name.",
 }
 LABEL = 9
 MANY = 40
 _SIGNS = regex(r"([\\`*_{}\[\]<>()#+\-.!|~&])")
-
-
-class SkillText(TranscriptView):
-    """Markdown of one skill, rendered as answers are, and read from the top."""
-
-    DEFAULT_CSS = """
-    SkillText { background: $surface; height: 1fr; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", "Down", show=False),
-        Binding("k", "scroll_up", "Up", show=False),
-        Binding("g", "scroll_home", "First line", show=False),
-        Binding("G", "scroll_end", "Last line", show=False),
-        Binding("y", "copy", "Copy", show=False),
-        Binding("space", "page_down", "Page down", show=False),
-    ]
-
-    def read(self, text: str) -> None:
-        """Show ``text`` from its beginning."""
-        self.clear()
-        self.replay([MessageDone(Message("assistant", (Text(text),), origin="assistant"))])
-        self.action_scroll_home()
 
 
 @frozen
@@ -101,14 +78,14 @@ class SkillPage(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
             yield Static(painted(self._skill.id), classes="title", markup=False)
-            yield SkillText()
+            yield MarkdownPage()
             yield ClusterInput(placeholder="Parameters, if it takes any", compact=True, select_on_focus=False)
             yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:
         given = self.query_one(Input)
         given.cursor_blink = given.display = False
-        self.query_one(SkillText).focus()
+        self.query_one(MarkdownPage).focus()
         self._say()
         self.run_worker(self._load, group="page", exit_on_error=False)
         if self._starting:
@@ -122,7 +99,7 @@ class SkillPage(ModalScreen[None]):
         self._show()
 
     def _show(self) -> None:
-        self.query_one(SkillText).read(page(self._skill, self._body, self._checked))
+        self.query_one(MarkdownPage).read(page(self._skill, self._body, self._checked))
 
     def _say(self, told: str = "") -> None:
         state = self._skill.state
@@ -149,8 +126,8 @@ class SkillPage(ModalScreen[None]):
     def _ask(self, *, on: bool) -> None:
         given = self.query_one(Input)
         given.display = on
-        (given if on else self.query_one(SkillText)).focus()
-        self._say("Enter starts it · Esc leaves it" if on else "")
+        (given if on else self.query_one(MarkdownPage)).focus()
+        self._say("Enter start · Esc cancel" if on else "")
 
     def action_start(self) -> None:
         if self._skill.state in {"broken", "shadowed"}:
@@ -164,7 +141,7 @@ class SkillPage(ModalScreen[None]):
         self._ask(on=False)
         id, words = self._skill.id, event.value.strip()
         event.input.value = ""
-        self._do(lambda: self._skills.activate(id, words), f"{id} starts with your next prompt.")
+        self._do(lambda: self._skills.activate(id, words), f"{id} applies from your next message.")
 
     def action_end(self) -> None:
         id = self._skill.id
@@ -212,6 +189,13 @@ class SkillPage(ModalScreen[None]):
         event.stop()
         self.post_message(CopyToClipboard(self._body))
 
+    @on(MarkdownPage.LinkFollowed)
+    def _followed(self, event: MarkdownPage.LinkFollowed) -> None:
+        """What a skill names is not opened; the person gets the address."""
+        event.stop()
+        self.post_message(CopyToClipboard(event.address))
+        self._say(f"Copied: {event.address}")
+
     @on(TranscriptView.Opened)
     def _opened(self, event: TranscriptView.Opened) -> None:
         """It is open already."""
@@ -245,7 +229,7 @@ def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:
     if skill.trouble:
         parts.append(f"**Broken:** {plain(skill.trouble)}")
     parts.append(plain(skill.description))
-    parts += [_list("Odd about it", skill.warnings), _list("Files beside SKILL.md", skill.files)]
+    parts += [_list("Warnings", skill.warnings), _list("Files beside SKILL.md", skill.files)]
     if body.strip():
         parts += ["---", body]
     return "\n\n".join(part for part in parts if part)

@@ -28,14 +28,14 @@ from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
 from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice, app_of
 from ba_tui.faces.tui.transcript.rows import duration
 
-KEYS = "Enter shows all · Ctrl+S switches it on or off for this session · Esc closes"
+KEYS = "Enter details · Ctrl+S on/off for this session · Esc close"
 STATES = {
     "core": "always on",
     "on": "on",
     "off": "off",
     "deferred": "on demand",
     "broken": "broken",
-    "lacking": "lacks something",
+    "lacking": "requirement missing",
 }
 MEANING = {
     "core": "Always on.",
@@ -53,9 +53,9 @@ def marks(tool: ToolLine) -> str:
     """What is not as it should be, in words."""
     found = [tool.trouble] if tool.trouble else []
     if tool.breaker == "opened":
-        found.append(f"failed too often: left alone for {spell(tool.rest)}")
+        found.append(f"failed too often: paused for {spell(tool.rest)}")
     elif tool.breaker == "half-opened":
-        found.append("failed often: the next call decides")
+        found.append("failed often: on trial")
     if tool.slow:
         found.append("slow: it timed out repeatedly")
     return " · ".join(found)

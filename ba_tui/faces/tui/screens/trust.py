@@ -26,17 +26,18 @@ TrustAnswer: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 IGNORED = 0.5
 """Seconds without a key until keys count: those before were meant for something else."""
 MEANING = (
-    "Yes: models are told its context files; its tools and hooks may run.",
+    "Yes: models read its context files. Its tools and hooks may run.",
     "No: ba only reads here. Its context files, tools and hooks stay off.",
 )
-MEANING_LOW = ("Yes: what it brings may run.", "No: ba only reads here.")
+MEANING_LOW = ("Yes: its tools and hooks may run.", "No: ba only reads here.")
 TITLES = {
     "unknown": "Do you trust this folder?",
-    "changed": "What this folder runs has changed. Do you still trust it?",
+    "changed": "The tools or hooks of this folder changed. Do you still trust it?",
     "trusted": "You trust this folder",
 }
-CHANGED_LOW = "Changed: do you still trust it?"
-NOTHING = "This folder has no context files, tools, hooks, skills, commands or settings of its own."
+CHANGED_LOW = "Changed. Do you still trust it?"
+NOTHING = "This folder has no context files, tools, hooks, skills, commands or settings."
+UNSUPPORTED = "not supported yet"
 TIGHT = 18
 """Lines of a screen on which fewer words are used."""
 MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "home": "home", "end": "end"}
@@ -98,7 +99,7 @@ class TrustScreen(ModalScreen[TrustAnswer | None]):
         self.query_one("#trust-meaning", Static).update("\n".join(MEANING_LOW if low else MEANING))
         keys = ["↑ ↓ Enter" if low else "↑ ↓ Enter choose"]
         if self.seen.files:
-            keys.append("d in short" if self._whole else "d read it all")
+            keys.append("d summary" if self._whole else "d read the files")
             keys += ["Esc back"] if self._turned else []
         keys.append("PgUp PgDn" if low else "PgUp PgDn scroll")
         self.query_one(".keys", Static).update(" · ".join(keys))
@@ -158,23 +159,23 @@ def _quiet(view: RowView) -> RowView:
 def answers(seen: TrustState, *, starting: bool) -> Sequence[tuple[TrustAnswer | None, str, str]]:
     """Verdict, keys and words of each row. None leaves all as it is."""
     if seen.state == "trusted":
-        return (None, "1 y", "Yes, and it stays so"), ("revoke", "2 n", "No: take it back, and only read from now on")
+        return (None, "1 y", "Keep trusting"), ("revoke", "2 n", "Stop trusting: only read from now on")
     rows: list[tuple[TrustAnswer | None, str, str]] = []
     if not seen.trouble:
         changed = seen.state == "changed"
-        rows.append(("trust", "1 y", "Yes, trust it as it is now" if changed else "Yes, trust this folder"))
+        rows.append(("trust", "1 y", "Yes, trust it with these changes" if changed else "Yes, trust this folder"))
     rows.append(("no", "2 n", "No, look around only"))
     if starting:
-        rows.append(("quit", "3 q", "Leave ba"))
+        rows.append(("quit", "3 q", "Quit ba"))
     return rows
 
 
 def body_rows(seen: TrustState, *, whole: bool) -> list[GridRow]:
-    """What the folder brings by kind; ``whole``: every file, or what changed of it."""
+    """What the folder holds by kind; ``whole``: every file, or what changed of it."""
     if seen.trouble:
         return []
     if not whole:
-        return _brought(seen) or [line((NOTHING, "muted"))]
+        return ([] if seen.holds else [line((NOTHING, "muted"))]) + _brought(seen)
     rows: list[GridRow] = []
     if seen.gone:
         rows += [line((f"{visible(name)} is gone", "warning")) for name in seen.gone]
@@ -190,4 +191,7 @@ def _brought(seen: TrustState) -> list[GridRow]:
         gutter = f"{part.kind:<11}  {len(part.names):>3}  "
         rows.append(line((visible(", ".join(part.names)), ""), gutter=gutter))
     rows += [line((visible(link), "warning"), gutter=f"{'link':<11}       ") for link in seen.links]
+    for part in seen.unsupported:
+        names = f"{visible(', '.join(part.names))}: {UNSUPPORTED}"
+        rows.append(line((names, "muted"), gutter=f"{part.kind:<11}  {len(part.names):>3}  "))
     return rows

@@ -26,21 +26,21 @@ from ba_tui.faces.tui.screens.models import ServedModels
 from ba_tui.faces.tui.screens.picker import LOW, app_of
 from ba_tui.faces.tui.widgets.key_input import KeyInput
 
-BACK = "↑ ↓ scroll · Esc goes back"
-VARIABLES = """Set one of these before you start ba, and it is used at once:
+BACK = "↑ ↓ scroll · Esc back"
+VARIABLES = """Set one of these before you start ba:
 
   export ANTHROPIC_API_KEY=…      Claude models
   export OPENAI_API_KEY=…         OpenAI models
   export OPENAI_BASE_URL=…        any OpenAI-compatible endpoint
   export BA_MODEL=provider/model  the model to ask"""
 PREFIXES = (("sk-ant-", "anthropic"), ("sk-", "openai"))
-KEYS = "↑ ↓ Enter choose · Esc goes on without a model"
-READY = "↑ ↓ Enter choose · Esc closes"
-KEPT = "Kept in a file that only you can read · Enter saves · Esc goes back"
-TYPED = "Enter looks for its models · NAME before the address to name it · Esc goes back"
+KEYS = "↑ ↓ Enter choose · Esc skip"
+READY = "↑ ↓ Enter choose · Esc close"
+KEPT = "Saved in a file that only you can read · Enter save · Esc back"
+TYPED = "Enter find models · type NAME before the address to name it · Esc back"
 FEW = 3
 """Models of a server that are offered one by one."""
-NOBODY = "No model server answers on the usual ports (Ollama, LM Studio, llama.cpp, vLLM)."
+NOBODY = "No model server found on the usual ports (Ollama, LM Studio, llama.cpp, vLLM)."
 
 
 class Welcome(ModalScreen[str | None]):
@@ -66,6 +66,8 @@ class Welcome(ModalScreen[str | None]):
         self._address = ""
         self._unchecked = ""
         """A key that could not be checked; Enter saves it."""
+        self.saved = ""
+        """The file that a key was saved in."""
         self._keys = KEYS if missing else READY
 
     def compose(self) -> ComposeResult:
@@ -101,7 +103,7 @@ class Welcome(ModalScreen[str | None]):
         for place, server in enumerate(self._servers):
             options += _offers(place, server)
         options.append(Option("Type the address of a model server", "address"))
-        options.append(Option("Set environment variables: show how", "variables"))
+        options.append(Option("How to set environment variables", "variables"))
         notes = [note] if note else [line for server in self._servers for line in _troubles(server)]
         options += [Option(paintable(line, newlines=False), disabled=True) for line in notes]
         ways.clear_options()
@@ -195,10 +197,10 @@ class Welcome(ModalScreen[str | None]):
         try:
             server = await self._setup.find_server(self._address, key)
         except AuthFailed as error:
-            self._ask_key("", f"{error} Paste it, then Enter · Esc goes back")
+            self._ask_key("", f"{error} Paste the key, then Enter · Esc back")
             return
         if not server.models:
-            self._say(f"{server.base_url} answers, but offers no model. {' '.join(server.troubles)}".strip())
+            self._say(f"{server.base_url} answers but lists no models. {' '.join(server.troubles)}".strip())
             return
         await self._use(server, server.models[0].id if len(server.models) == 1 else "", key)
 
@@ -226,7 +228,7 @@ class Welcome(ModalScreen[str | None]):
         if unchecked and not key:
             self._work(self._save, unchecked)
         elif not key:
-            self._say("Nothing was pasted.")
+            self._say("Paste the key first.")
         elif not self._provider:
             self._work(self._find, key)
         else:
@@ -242,7 +244,7 @@ class Welcome(ModalScreen[str | None]):
             raise
         except ProviderError as error:
             self._unchecked = key
-            self._say(f"Not checked: {error} Enter saves the key all the same · Esc goes back")
+            self._say(f"Not checked: {error} Enter save it anyway · Esc back")
             return
         await self._save(key)
 
@@ -251,11 +253,11 @@ class Welcome(ModalScreen[str | None]):
         where = await asyncio.to_thread(self._setup.save_key, provider, key)
         served = await asyncio.to_thread(self._served, provider)
         if served:
-            self.notify(f"The key was saved in {where}.", markup=False)
+            self.saved = str(where)
             self.dismiss(served)
         else:
             self._show("ways")
-            self._say(f"Saved in {where}. Esc, then choose a model with /model.")
+            self._say(f"Saved in {where}. Press Esc, then choose a model with /model.")
 
     def _owner(self, key: str) -> str:
         """A key pasted under the wrong name tells its vendor by its beginning."""
@@ -290,7 +292,7 @@ def _offers(place: int, server: FoundServer) -> list[Option]:
 
 def _troubles(server: FoundServer) -> Sequence[str]:
     """What keeps models of ``server`` from being used, a line each."""
-    return server.troubles or (() if server.models else (f"{_where(server)} has no model yet.",))
+    return server.troubles or (() if server.models else (f"{_where(server)} has no models yet.",))
 
 
 def _where(server: FoundServer) -> str:

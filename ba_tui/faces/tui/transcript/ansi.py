@@ -17,7 +17,8 @@ from ba_tui.core.text.ansi import Colour, Ink, inked_lines
 def ansi_segments(text: str, ground: Style) -> list[list[Segment]]:
     """The lines of ``text`` over ``ground``, tabs expanded, progress lines as a terminal leaves them."""
     return [
-        [Segment(words.expandtabs(8), ground + ink_style(ink)) for words, ink in runs] for runs in inked_lines(text)
+        [Segment(words.replace("\n", "␤").expandtabs(8), ground + ink_style(ink)) for words, ink in runs]
+        for runs in inked_lines(text)
     ]
 
 

@@ -5,6 +5,8 @@ How it is painted is pane.py's business, where records come from is view.py's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events
@@ -14,21 +16,30 @@ from textual.scrollbar import ScrollDown, ScrollUp
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.graphemes import without_last
 from ba_tui.faces.tui.transcript import style
-from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition
+from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition, Shown
 from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
 from ba_tui.faces.tui.transcript.pane import TranscriptPane
-from ba_tui.faces.tui.transcript.records import Compaction, ProseRecord, Record, Thought, ToolRow, source
+from ba_tui.faces.tui.transcript.records import Compaction, End, Prompt, ProseRecord, Record, Thought, ToolRow, source
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 
 
 class Browsing(TranscriptPane):
     """A pane with a cursor on one record and a search over all of them."""
 
+    FINDING: ClassVar[Mapping[str, int]] = {"enter": -1, "up": -1, "down": 1, "shift+enter": 1}
+    """Keys that go to the next hit (1) or the previous one (-1)."""
     BINDINGS: ClassVar[list[BindingType]] = style.BINDINGS
 
     def current(self) -> Record | None:
-        """The record that keys work on."""
-        return self._transcript.layouts[self.chosen()].record if self._transcript.layouts else None
+        """The record that keys work on; an answer with the first table in sight that has lost columns."""
+        if not self._transcript.layouts:
+            return None
+        at = self.chosen()
+        record = self._transcript.layouts[at].record
+        if not isinstance(record, ProseRecord):
+            return record
+        tables = (line.table for place, line in self._window if place.record == at and line.table)
+        return replace(record, table=next(tables, None))
 
     def action_record(self, by: int) -> None:
         """Move the cursor; what it reaches comes into view."""
@@ -36,7 +47,10 @@ class Browsing(TranscriptPane):
             return
         last = len(self._transcript.layouts) - 1
         at = self.chosen() + by if self.cursor is not None else self.chosen() + min(by + 1, 0)
-        self.cursor = min(max(0, at), last)
+        at = min(max(0, at), last)
+        if isinstance(self._transcript.layouts[at].record, End) and at:
+            at += 1 if by > 0 and at < last else -1
+        self.cursor = at
         self._reveal(self.cursor)
 
     def _reveal(self, at: int) -> None:
@@ -68,7 +82,10 @@ class Browsing(TranscriptPane):
         layout.expanded = not layout.expanded
         layout.forget()
         self._transcript.lay(at, 0)
+        # What is below moves, not what the person looks at.
+        self._following = False
         self._show()
+        self._reveal(at)
 
     @property
     def searching(self) -> bool:
@@ -119,10 +136,8 @@ class Browsing(TranscriptPane):
         if key == "escape":
             self.search = None
             self._show()
-        elif key in ("enter", "up"):
-            self.find(query, -1)
-        elif key in ("down", "shift+enter"):
-            self.find(query, 1)
+        elif key in self.FINDING:
+            self.find(query, self.FINDING[key])
         elif key in ("backspace", "ctrl+h"):
             self.find(without_last(query))
         elif key == "ctrl+u":
@@ -150,14 +165,23 @@ class Browsing(TranscriptPane):
         place = self._window[event.y].place
         if place.block == GAP:
             return
-        again = self.cursor == place.record
+        again = self.cursor == place.record and event.chain == 2
         self.cursor = place.record
-        record = self._transcript.layouts[place.record].record
-        if isinstance(record, ToolRow | Thought | Compaction) and place.line == 0:
-            self._expand(place.record)
-        elif again and event.chain == 2 and not isinstance(record, ProseRecord):
-            self.post_message(RecordOpened(record))
+        self._click(self._window[event.y], again=again)
         self._show()
+
+    def _click(self, shown: Shown, *, again: bool) -> None:
+        """A folded record unfolds; a line that says what is missing opens all of it, as a second click does."""
+        place, line = shown
+        layout = self._transcript.layouts[place.record]
+        record, marker = layout.record, line.unit is not None and not line.unit.text
+        if isinstance(record, ProseRecord):
+            if line.table and (again or marker):
+                self.post_message(RecordOpened(replace(record, table=line.table)))
+        elif again or (marker and (layout.expanded or isinstance(record, Prompt))):
+            self.post_message(RecordOpened(record))
+        elif place.line == 0 or not layout.expanded:
+            self._expand(place.record)
 
     def _scroll_rows(self, rows: int) -> None:
         """Down, or up when negative, at once: an animation would repaint a dozen times for one key."""

@@ -5,15 +5,17 @@ Pure: no screen and no clock; what a record is, is said in records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.events import (
+    PERSON,
     Answered,
     Asked,
     Compressed,
     Event,
+    Judged,
     MessageDone,
     MessageRestarted,
     Notice,
@@ -27,6 +29,7 @@ from ba_tui.core.events import (
     ToolProgress,
     ToolStarted,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
 )
 from ba_tui.core.messages import Message
@@ -34,12 +37,14 @@ from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
     NoticeRecord,
+    Prompt,
     ProseRecord,
     Record,
     Retry,
     Thought,
     ToolRow,
     compaction,
+    denial,
     finished,
     prompt_of,
     queued,
@@ -60,6 +65,8 @@ class Records:
         self.changed = 0
         self._calls: dict[str, int] = {}
         self._asked: dict[str, str] = {}
+        self._persons: set[str] = set()
+        """Commands of the person's own that run: the end of a turn is not theirs."""
         self._drafts: list[int] = []
         self._pieces: list[str] = []
         self._began: float | None = None
@@ -78,6 +85,8 @@ class Records:
 
     def apply(self, event: Event) -> None:
         """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
+        if event.agent == PERSON:
+            self._own(event)
         if event.agent != "main":
             return
         match event:
@@ -86,8 +95,7 @@ class Records:
             case ThinkingDelta(text=text):
                 self._draft(Thought, text)
             case ToolProgress(call_id=call_id, text=text):
-                if (row := self._row(call_id)) is not None:
-                    self._change(call_id, replace(row, tail=(row.tail + text)[-TAIL:]))
+                self._report(call_id, text)
             case ToolInputDelta():
                 self._announce(event)
             case MessageDone(message=message):
@@ -96,6 +104,9 @@ class Records:
                 self._void()
             case ToolStarted() | ToolFinished() | Asked() | Answered():
                 self._tool(event)
+            case Judged(verdict="deny", call_id=call_id, tool=tool):
+                if (row := self._row(call_id)) is not None and row.name == tool:
+                    self._change(call_id, replace(row, note=denial(event)))
             case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts, at=at):
                 self._unretry()
                 self._add(Retry(reason, at + delay, attempt, attempts))
@@ -103,12 +114,34 @@ class Records:
                 self._add(NoticeRecord(text, level, hint))
             case Compressed():
                 self._add(compaction(event))
-            case TurnStarted() | Steered() | TurnEnded():
+            case TurnStarted() | Steered() | TurnResumed() | TurnEnded():
                 self._turn(event)
             case Rewound():
                 self._rewound(event)
             case _:
                 pass
+
+    def _own(self, event: Event) -> None:
+        """A command that the person runs beside the turns."""
+        match event:
+            case ToolStarted(call=call, target=target, at=at):
+                self._persons.add(call.id)
+                name = "!! private" if call.input.get("private") else "! shared"
+                row = ToolRow(call.id, name, target, "running", call.input, at, own=True)
+                self._calls[call.id] = self._add(row)
+            case ToolProgress(call_id=call_id, text=text):
+                self._report(call_id, text)
+            case ToolFinished(call_id=call_id):
+                self._persons.discard(call_id)
+                self._tool(event)
+            case Notice(text=text, level=level, hint=hint):
+                self._add(NoticeRecord(text, level, hint))
+            case _:
+                pass
+
+    def _report(self, call_id: str, text: str) -> None:
+        if (row := self._row(call_id)) is not None:
+            self._change(call_id, replace(row, tail=(row.tail + text)[-TAIL:]))
 
     def settle(self) -> None:
         """Put the pieces of a streaming answer together; afterwards ``items`` is all there is."""
@@ -131,11 +164,12 @@ class Records:
             item = self.items[index]
             if not isinstance(item, ProseRecord) or not item.text.strip():
                 self._remove(index)
-        for call_id in list(self._calls):
+        kept = {id: at for id, at in self._calls.items() if id in self._persons}
+        for call_id in set(self._calls) - set(kept):
             row = self._row(call_id)
             if row is not None and row.state in OPEN:
                 self._change(call_id, replace(row, state="cancelled", summary=INTERRUPTED, tail=""))
-        self._calls.clear()
+        self._calls = kept
         self._asked.clear()
         for index in self._drafts:
             item = self.items[index]
@@ -143,6 +177,11 @@ class Records:
                 self.items[index] = replace(item, open=False)
                 self.touched.add(index)
         self._drafts.clear()
+
+    def end(self) -> None:
+        """The file ends here: the person's own commands do not run any more either."""
+        self._persons.clear()
+        self.interrupt()
 
     def take_changes(self) -> tuple[int, set[int]]:
         """From which place on everything is new, and which places before it changed; then starts counting anew."""
@@ -258,11 +297,13 @@ class Records:
             case Answered(ask_id=ask_id, reply=reply):
                 call_id = self._asked.pop(ask_id, "")
                 if (row := self._row(call_id)) is not None:
-                    note = reply.text if reply.choice == "deny" else ""
+                    refused = reply.choice == "deny"
+                    note = reply.text if refused else ""
                     row = row if reply.edited is None else _edited(row, reply.edited)
-                    self._change(call_id, replace(row, state="running", started=event.at, note=note))
+                    row = replace(row, state="running", started=event.at, note=note, refused=refused)
+                    self._change(call_id, row)
 
-    def _turn(self, event: TurnStarted | Steered | TurnEnded) -> None:
+    def _turn(self, event: TurnStarted | Steered | TurnResumed | TurnEnded) -> None:
         match event:
             case TurnStarted(prompt=message, at=at):
                 self.interrupt()
@@ -273,6 +314,9 @@ class Records:
             case Steered(message=message):
                 if not message.hidden and message.origin in ("user", "steer"):
                     self._add(replace(prompt_of(message), steered=True))
+            case TurnResumed(calls=calls, at=at):
+                self._began = at
+                self._revive(calls)
             case TurnEnded(reason=reason, error=error, at=at):
                 self.interrupt()
                 seconds = max(0.0, at - self._began) if self._began is not None else 0.0
@@ -281,14 +325,29 @@ class Records:
                 # Work beside the turns ends too, and has no beginning.
                 self._began, self._counted = None, 0
 
+    def _revive(self, calls: Sequence[str]) -> None:
+        """Rows that read as interrupted are those of calls that are made again."""
+        wanted = set(calls)
+        for index in range(len(self.items) - 1, -1, -1):
+            item = self.items[index]
+            if not wanted or isinstance(item, Prompt):
+                break
+            if isinstance(item, ToolRow) and item.call_id in wanted:
+                wanted.remove(item.call_id)
+                self._counted = max(0, self._counted - 1)
+                self._calls[item.call_id] = index
+                self._change(item.call_id, replace(item, state="queued", summary=""))
+
     def _rewound(self, event: Rewound) -> None:
         """Turns that were taken back go, those that were brought back come again."""
         self.interrupt()
         if event.turns is not None:
-            self.changed = min(self.changed, self._course.back(self.items, event.turns))
+            cut = self._course.back(self.items, event.turns)
+            self.changed = min(self.changed, cut)
+            self._calls = {id: at for id, at in self._calls.items() if at < cut}
         what = "The files were rewound" if event.turns is None else "Rewound to here"
-        files = ", the files too" if event.files and event.turns is not None else ""
-        self._add(NoticeRecord(f"{what}{files}.", "info", "/rewind undo takes that back."))
+        files = ", files included" if event.files and event.turns is not None else ""
+        self._add(NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again."))
 
 
 def fold(events: Iterable[Event]) -> list[Record]:
@@ -296,7 +355,7 @@ def fold(events: Iterable[Event]) -> list[Record]:
     records = Records()
     for event in events:
         records.apply(event)
-    records.interrupt()
+    records.end()
     return records.items
 
 

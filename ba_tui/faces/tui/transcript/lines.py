@@ -14,6 +14,7 @@ from rich.cells import cell_len, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 
+from ba_tui.core.results import Table
 from ba_tui.core.values import frozen
 
 Segments = tuple[Segment, ...]
@@ -38,7 +39,8 @@ class Unit:
 class PaintedLine(NamedTuple):
     """``gutter`` is painted and never copied; ``glue`` stands between this line and the next in a copy.
 
-    ``fill`` paints the rest of the row; ``closes`` is the source that ends a code block.
+    ``fill`` paints the rest of the row; ``closes`` is the source that ends a code block; ``table`` is all of a table
+    whose last columns are not shown.
     """
 
     segments: Segments = ()
@@ -47,6 +49,7 @@ class PaintedLine(NamedTuple):
     glue: str = "\n"
     fill: Style | None = None
     closes: str = ""
+    table: Table | None = None
 
     @property
     def text(self) -> str:
@@ -157,6 +160,15 @@ def clipped(text: str, width: int, more: str = "…") -> str:
     start, end = hard_cuts(text, room)[0]
     kept = text[start:end].rstrip()
     return kept + more if cell_len(kept) <= room else more
+
+
+def clipped_segments(runs: Sequence[Segment], width: int, more: str = "…") -> Segments:
+    """``runs`` in at most ``width`` cells; what is left out at their end is marked."""
+    text = "".join(run.text for run in runs)
+    if cell_len(text) <= width:
+        return tuple(runs)
+    kept = sliced(runs, *hard_cuts(text, max(1, width - cell_len(more)))[0])
+    return (*kept, Segment(more, kept[-1].style if kept else None))
 
 
 def clipped_middle(text: str, width: int, more: str = "…") -> str:

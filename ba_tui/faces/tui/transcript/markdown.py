@@ -27,9 +27,13 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+    from ba_tui.faces.tui.transcript.excerpt import Paint, PreviewSpace
+
 MEASURE = 110
 """Prose is not set wider than this: longer lines are hard to read."""
 LONGEST_LINK = 2_000
+HREF = "href"
+"""The key in the meta of a style for the address of a link that is not of the web."""
 _TASK = regex(r"\[([ xX])\] ")
 _ADDRESS = regex(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)", re.IGNORECASE)
 _DISGUISED = regex(
@@ -302,10 +306,10 @@ class _Page:
 
 
 def _followed(url: str) -> Style:
-    """A link that the terminal can follow, when it is one of the web and no longer than terminals take."""
-    lower = url.lower()
-    fit = lower.startswith(("http:", "https:", "mailto:")) and len(url) <= LONGEST_LINK and url.isprintable()
-    return Style(link=url) if fit else Style.null()
+    """A link that the terminal can follow, when it is one of the web; otherwise the address, for keys of ours."""
+    if len(url) > LONGEST_LINK or not url.isprintable():
+        return Style.null()
+    return Style(link=url) if url.lower().startswith(("http:", "https:", "mailto:")) else Style.from_meta({HREF: url})
 
 
 def _spaced(run: Segment) -> Segment:
@@ -321,6 +325,11 @@ def plain(text: str, width: int, style: Style) -> list[PaintedLine]:
             for segments, glue in wrapped([Segment(line, style)] if line else [], width)
         ]
     return lines
+
+
+def plain_lines(space: PreviewSpace, style: Style) -> Paint:
+    """Return a function that wraps each line of a text by itself."""
+    return lambda text: [plain(line, space.width, style) for line in text.split("\n")]
 
 
 def one_line(runs: Sequence[Segment], width: int) -> Segments:

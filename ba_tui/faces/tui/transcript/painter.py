@@ -36,12 +36,12 @@ def strip(line: PaintedLine, width: int, palette: Palette, overlay: Overlay) -> 
     words = line.segments
     if overlay.wanted is not None:
         for found in overlay.wanted.finditer(line.text):
-            words = _over(words, found.span(), palette.match)
+            words = over(words, found.span(), palette.match)
     if overlay.selected is not None:
         start, end = overlay.selected
         size = len(line.text)
         span = (max(0, start), size if end < 0 else min(end, size))
-        words = _over(words, span, palette.selection)
+        words = over(words, span, palette.selection)
     before = (_edge(line, palette, overlay), *line.gutter)
     x = -sum(len(segment.text) for segment in before)
     segments: list[Segment] = []
@@ -68,8 +68,8 @@ def _edge(line: PaintedLine, palette: Palette, overlay: Overlay) -> Segment:
     return Segment(" ", palette.text)
 
 
-def _over(segments: Segments, span: Span, style: Style) -> Segments:
-    """``style`` over the characters of ``span``."""
+def over(segments: Segments, span: Span, style: Style) -> Segments:
+    """Return ``segments`` with ``style`` over the characters of ``span``."""
     start, end = span
     if start >= end:
         return segments

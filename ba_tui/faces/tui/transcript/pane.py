@@ -28,7 +28,7 @@ from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.messages import NewBelow
 from ba_tui.faces.tui.transcript.painter import Overlay, strip
 from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, palette
-from ba_tui.faces.tui.transcript.records import Prompt
+from ba_tui.faces.tui.transcript.records import End, Prompt
 from ba_tui.faces.tui.transcript.rows import Look
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 from ba_tui.faces.tui.transcript.selection import key, selected
@@ -50,6 +50,8 @@ class TranscriptPane(ScrollView):
     """The transcript, painted. It stays at the bottom while it is there."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(style.COMPONENTS)
+    FINDING_KEYS: ClassVar[str] = "Enter older  Down newer  Esc close "
+    """What the last row says while searching."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -220,7 +222,7 @@ class TranscriptPane(ScrollView):
         colours = self._transcript.look.palette
         if self.search is not None:
             words = f" Find: {paintable(self.search.query, newlines=False)}_  {self.search.tally}"
-            help_words = "Enter older  Down newer  Esc close "
+            help_words = self.FINDING_KEYS
             line = words.ljust(max(0, width - len(help_words))) + (help_words if width > 60 else "")
             return Strip([Segment(line, colours.bar)]).adjust_cell_length(width, colours.bar)
         if self._below and not self._following and len(self._window) == height:
@@ -240,8 +242,10 @@ class TranscriptPane(ScrollView):
         self.refresh()
 
     def chosen(self) -> int:
-        """The place of the record that keys work on; -1 when there is none."""
+        """The place of the record that keys work on; -1 when there is none. Not the end of a turn: it holds nothing."""
         last = len(self._transcript.layouts) - 1
+        if last > 0 and isinstance(self._transcript.layouts[last].record, End):
+            last -= 1
         if self.cursor is None and not self._following and self._window:
             return min(self._window[-1].place.record, last)
         return last if self.cursor is None else min(self.cursor, last)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from ba_tui.faces.tui.transcript.ansi import ansi_segments
+from ba_tui.faces.tui.transcript.excerpt import Paint, PreviewSpace, Rows
 from ba_tui.faces.tui.transcript.lines import PaintedLine, wrapped
-from ba_tui.faces.tui.transcript.palette import Palette
 
 
-def printed(output: str, width: int, palette: Palette) -> list[PaintedLine]:
-    """Terminal output in its own colours, cut hard at ``width``."""
-    lines: list[PaintedLine] = []
-    for segments in ansi_segments(output, palette.text):
-        lines += [PaintedLine(part, glue=glue) for part, glue in wrapped(segments, width, hard=True)]
-    return lines
+def printed_lines(space: PreviewSpace) -> Paint:
+    """Return a function that paints terminal output in its own colours, cut hard at the width."""
+
+    def paint(output: str) -> list[Rows]:
+        return [
+            [PaintedLine(part, glue=glue) for part, glue in wrapped(segments, space.width, hard=True)]
+            for segments in ansi_segments(output, space.palette.text)
+        ]
+
+    return paint

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 
+from ba_tui.core.results import CommandText, Diff, Diffs, ToolResult
 from ba_tui.faces.tui.transcript.chunks import Chunks, MarkdownChunk
 from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
-from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record
-from ba_tui.faces.tui.transcript.rows import GUTTER, Look, partial, rows
+from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record, ToolRow
+from ba_tui.faces.tui.transcript.rows import FOLDED, GUTTER, Look, partial, rows
 
 PIECE, BUDGET = 8_000, 0.04
 """Characters of prose that are cut into blocks at a time, and seconds after which the rest waits for the next time."""
@@ -37,7 +38,7 @@ class RecordLayout:
     def __init__(self, record: Record, gap: int, width: int) -> None:
         self.record = record
         self.gap = gap
-        self.expanded = False
+        self.expanded = isinstance(record, ToolRow) and record.own
         self.blocks: list[PaintedBlock] | None = None
         self.heights: Heights | None = None
         self.rough = _guess(record, width)
@@ -156,6 +157,10 @@ def _guess(record: Record, width: int) -> int:
             return max(1, text.count("\n") + len(text) // max(20, width))
         case Prompt(text=text):
             return 1 + text.count("\n")
+        case ToolRow(result=ToolResult(display=CommandText(output=output))):
+            return 1 + min(FOLDED, output.count("\n", 0, 1_000))
+        case ToolRow(result=ToolResult(display=Diff() | Diffs())):
+            return FOLDED
         case _:
             return 1
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Compressed, Ending, Strategy
+from ba_tui.core.events import Compressed, Ending, Judged, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
-from ba_tui.core.results import CommandText, ToolResult
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
+from ba_tui.core.text.wording import count, with_hint
 from ba_tui.core.values import frozen
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
@@ -22,20 +22,23 @@ OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
 
 @frozen
 class Prompt:
-    """The person's words; ``steered`` when they joined a running turn."""
+    """The person's words; ``steered`` when they joined a running turn, ``unread`` while the model has not got them."""
 
     text: str
     attached: tuple[str, ...] = ()
     steered: bool = False
+    unread: bool = False
 
 
 @frozen
 class ProseRecord:
-    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole."""
+    """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole. ``table``: the one of its
+    tables that is to be opened."""
 
     text: str
     open: bool = False
     partial: str = ""
+    table: Table | None = None
 
 
 @frozen
@@ -48,7 +51,8 @@ class Thought:
 
 @frozen
 class ToolRow:
-    """One call. ``tail`` is what it reported while running, ``note`` the person's words when they refused it."""
+    """One call. ``tail`` is what it reported while running, ``note`` who or what denied it, and why. ``own``: the
+    person made it, to see what comes of it."""
 
     call_id: str
     name: str
@@ -60,7 +64,10 @@ class ToolRow:
     tail: str = ""
     summary: str = ""
     note: str = ""
+    refused: bool = False
+    """The person denied it."""
     result: ToolResult | None = None
+    own: bool = False
 
 
 @frozen
@@ -107,11 +114,11 @@ class End:
 Record: TypeAlias = Prompt | ProseRecord | Thought | ToolRow | NoticeRecord | Compaction | Retry | End
 
 _PARTIAL = {
-    "cancelled": "interrupted: the answer is not complete",
-    "error": "broken off: the answer is not complete",
-    "max_tokens": "cut at the output limit",
-    "context_window": "cut: the context window is full",
-    "refusal": "the model declined to go on",
+    "cancelled": "interrupted: this answer is incomplete",
+    "error": "failed: this answer is incomplete",
+    "max_tokens": "stopped at the output limit",
+    "context_window": "stopped: the context window is full",
+    "refusal": "the model declined to continue",
 }
 _TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url", "expression", "name")
 
@@ -136,13 +143,21 @@ def source(record: Record) -> str:
             return error.with_hint if error else reason
 
 
+def unread(result: ToolResult) -> str:
+    """Words about what of the result the model was not given; empty when it read all."""
+    lines = result.meta.get(UNREAD)
+    if not isinstance(lines, int):
+        return ""
+    return f"The model did not read {count(lines, 'line')} in the middle." if lines else "The model read a summary."
+
+
 def prompt_of(message: Message) -> Prompt:
     attached = tuple(
         block.media_type if isinstance(block, Image) else block.title or block.media_type
         for block in message.blocks
         if isinstance(block, Image | Document)
     )
-    return Prompt(message.text, attached)
+    return Prompt(message.said, attached)
 
 
 def compaction(event: Compressed) -> Compaction:
@@ -192,6 +207,22 @@ def _guessed_target(args: Mapping[str, Any]) -> str:
     return " ".join(str(value)[:500].split())
 
 
+def denial(event: Judged) -> str:
+    """Who or what denied a call, and why: the person, a rule, a hook, the mode or the sandbox."""
+    first, _, rest = " ".join(event.reason.split()).partition(". ")
+    why = first.rstrip(".")
+    match event.by:
+        case "person":
+            return f"you said: {event.reason.strip()}" if why else "you said no"
+        case "rule" if event.rule:
+            rule = f"rule {event.rule}"
+            return f"{rest.rstrip('.')} ({rule})" if rest else rule
+        case "hook":
+            return ": ".join(filter(None, (f"hook {event.rule}".rstrip(), why)))
+        case _:
+            return f"{why[:1].lower()}{why[1:]}"
+
+
 def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
     kind = result.error.kind if result.error else ""
     failed = result.is_error or result.exit_status not in (0, None)
@@ -200,5 +231,7 @@ def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
         state = "denied"
     elif kind == "interrupted":
         state = "cancelled"
+    if state == "denied" and not row.note and result.error:
+        row = replace(row, note=" ".join(result.error.message.split()).partition(". ")[0].rstrip("."))
     summary = row.note if state == "denied" and row.note else result.summary
     return replace(row, state=state, result=result, duration=duration, summary=summary, tail="")

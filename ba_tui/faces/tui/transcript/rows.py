@@ -14,6 +14,7 @@ from rich.style import Style
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import money, short_count
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_middle, wrapped
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
 from ba_tui.faces.tui.transcript.palette import Palette
@@ -35,8 +36,12 @@ GUTTER = 2
 """Cells for a record's sign and the space behind it."""
 NAME = 11
 SHOWN = 12
+"""Rows of a prompt or of notes that are shown once they are cut."""
+FOLDED, UNFOLDED = 5, 30
+"""Rows below a call: what came of it at a glance, and after Space or a click."""
 LONG = 4_000
 """Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
+JOINING = "Sent. The model reads this after the current step."
 PATHS = ("path", "file_path")
 
 
@@ -86,7 +91,7 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
             return _compaction(record, look, expanded=expanded)
         case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
             wait = max(0, round(until - look.now))
-            what, place = ("Trying again", f" ({attempt} of {attempts})") if attempts else ("Next request", "")
+            what, place = ("Retrying", f" ({attempt} of {attempts})") if attempts else ("Next request", "")
             hint = f"{what} in {wait} s{place}. Esc stops." if wait else f"{what}…"
             return _said(look.palette.glyphs.retry, reason, hint, look, look.palette.warning)
         case End():
@@ -109,10 +114,11 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
     lines = plain(record.text[:LONG], look.room, palette.prompt)
     if len(record.text) > LONG or len(lines) > 2 * SHOWN:
         left = record.text.count("\n", len(record.text[:LONG])) + max(0, len(lines) - SHOWN)
-        more = f"{palette.glyphs.more} {max(1, left):,} more lines: Enter opens all"
+        more = f"{palette.glyphs.more} {count(max(1, left), 'more line')} below: Enter opens all"
         lines = [*lines[:SHOWN], PaintedLine((Segment(more, palette.prompt),), unit=Unit(""))]
-    for name in record.attached:
-        lines.append(PaintedLine((Segment(f"[{paintable(name, newlines=False)}]", palette.prompt),), unit=Unit("")))
+    notes = [f"[{paintable(name, newlines=False)}]" for name in record.attached]
+    notes += [clipped(JOINING, look.room, palette.glyphs.more)] if record.unread else []
+    lines += [PaintedLine((Segment(note, palette.prompt),), unit=Unit("")) for note in notes]
     blank = (Segment(" " * GUTTER, palette.prompt),)
     first = _sign(sign, palette.prompt_mark)
     return [line._replace(gutter=blank if at else first, fill=palette.prompt) for at, line in enumerate(lines)]
@@ -126,15 +132,12 @@ def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[PaintedLine]:
         sign = frames[int(look.now) % len(frames)]
     tone = getattr(palette, record.state, palette.dim)
     line = PaintedLine(_tool_words(record, look), _sign(sign, tone), Unit(_tool_source(record)))
-    if not expanded:
+    if record.state in OPEN and not expanded:
         return [line]
     edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
-    inner, left = preview(record, look.room - 2, palette, SHOWN)
-    lines = [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in inner)]
-    if left:
-        words = f"{palette.glyphs.more} {left:,} more lines: Enter opens all"
-        lines.append(PaintedLine((Segment(words, palette.dim),), edge, Unit("")))
-    return lines
+    room = max(8, look.width - GUTTER - 2)
+    space = PreviewSpace(room, palette, UNFOLDED if expanded else FOLDED, unfolded=expanded)
+    return [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in preview(record, space))]
 
 
 def _tool_source(record: ToolRow) -> str:
@@ -177,10 +180,10 @@ def _outcome(record: ToolRow) -> str:
             tail = record.tail[-400:].rstrip().replace("\r", "\n").rsplit("\n", 1)[-1].strip()
             return tail or record.summary
         case "denied":
-            return f"denied: {record.note}" if record.note else "denied"
+            return f"denied: {record.note}" if record.note else "denied by you" if record.refused else "denied"
         case "failed":
             error = record.result.error if record.result else None
-            said = error.message if error else record.summary or "failed"
+            said = record.summary or (error.kind.replace("_", " ") if error else "failed")
             return ", ".join((*_marks(record), said))
         case "cancelled":
             return "interrupted"
@@ -225,7 +228,7 @@ def _thought(record: Thought, look: Look, *, expanded: bool) -> list[PaintedLine
 
 
 WAYS = {
-    "truncate": "the oldest rounds left out",
+    "truncate": "oldest rounds removed",
     "extract": "by rules",
     "summarize": "with a summary",
 }
@@ -236,7 +239,7 @@ def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Paint
     palette = look.palette
     sizes = f"{short_count(record.before)} to {short_count(record.after)} tokens"
     if record.strategy == "undo":
-        head, more = "Compression taken back", (sizes,)
+        head, more = "Compression undone", (sizes,)
     else:
         cost = money(record.cost) if record.cost != 0 else ""
         head, more = "Compressed", (sizes, WAYS[record.strategy], cost)
@@ -250,7 +253,9 @@ def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Paint
     notes = plain(record.notes[:LONG].strip(), look.room, palette.thought) if record.notes else []
     lines += notes[:SHOWN]
     if len(notes) > SHOWN or len(record.notes) > LONG:
-        lines.append(PaintedLine((Segment(f"{palette.glyphs.more} Enter opens all", palette.dim),), unit=Unit("")))
+        lines.append(
+            PaintedLine((Segment(f"{palette.glyphs.more} more below: Enter opens all", palette.dim),), unit=Unit(""))
+        )
     return _signed(lines, sign, look)
 
 
@@ -275,7 +280,7 @@ def _end(record: End, look: Look) -> list[PaintedLine]:
         "limit": "Stopped at a limit.",
         "error": "The turn ended with an error.",
     }[record.reason]
-    return _said(glyphs.cancelled, said, "Say how to go on.", look, palette.denied)
+    return _said(glyphs.cancelled, said, "What should I do instead?", look, palette.denied)
 
 
 def partial(text: str, look: Look) -> list[PaintedLine]:

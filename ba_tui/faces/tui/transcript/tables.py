@@ -1,4 +1,4 @@
-"""Tables of words laid out in cells: column widths that fit, wrapped cells, and a list of pairs when nothing fits."""
+"""Tables of words laid out in cells: column widths that fit, wrapped cells, the first columns of what is too wide."""
 
 from __future__ import annotations
 
@@ -8,34 +8,43 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, wrapped
+from ba_tui.core.results import Table
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_segments, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
 
 Cell = list[Segment]
-SMALLEST = 5
+READABLE = 10
+"""Cells below which no column of words is squeezed."""
 GAP = 3
+_FIGURE = regex(r"\S*\d\S*")
+"""A number, a date, a name with digits: half of it would be another one."""
+LONGEST_FIGURE = 24
 
 
 class TableLayout(NamedTuple):
-    """Rows of cells, the first one the head. ``sources`` are the Markdown lines, the ruler second."""
+    """Rows of cells, the first one the head. ``sources`` are the Markdown lines, the ruler second.
+
+    ``folded``: each row takes one line, and what is too long for its cell is cut.
+    """
 
     rows: Sequence[Sequence[Cell]]
     aligns: Sequence[str]
     sources: Sequence[str]
+    folded: bool = False
 
 
 def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
-    """The lines of ``grid`` at ``width``; each copies as its Markdown line."""
-    columns = len(grid.aligns)
-    natural = [max((_width(row[at]) for row in grid.rows), default=0) for at in range(columns)]
-    widths = _fitted(natural, width - GAP * (columns - 1))
-    if widths is None:
-        return _pairs(grid, width, palette)
+    """The lines of ``grid`` at ``width``; each copies as its Markdown line. Columns that have no room are counted."""
+    widths = _widths(grid, width)
     glyphs = palette.glyphs
     between = Segment(f" {glyphs.column} ", palette.rule)
+    cut = len(grid.aligns) - len(widths)
+    whole = as_table(grid) if cut else None
     lines: list[PaintedLine] = []
     for at, row in enumerate(grid.rows):
-        cells = [wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
+        cells = [_cell_lines(cell, size, grid, palette) for cell, size in zip(row, widths, strict=False)]
         height = max(len(cell) for cell in cells)
         unit = Unit(grid.sources[at if at == 0 else at + 1], height)
         for level in range(height):
@@ -43,37 +52,75 @@ def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
             for column, cell in enumerate(cells):
                 if column:
                     segments.append(between)
-                content = cell[level][0] if level < len(cell) else ()
+                content = cell[level] if level < len(cell) else ()
                 segments += _aligned(content, widths[column], grid.aligns[column], palette)
-            lines.append(PaintedLine(tuple(segments), unit=unit))
+            if cut:
+                segments += [between, Segment(glyphs.more if not level else "", palette.dim)]
+            lines.append(PaintedLine(tuple(segments), unit=unit, table=whole))
         if at == 0:
             ruler = f"{glyphs.rule}{glyphs.cross}{glyphs.rule}".join(glyphs.rule * size for size in widths)
-            lines.append(PaintedLine((Segment(ruler, palette.rule),), unit=Unit(grid.sources[1])))
+            ruler += f"{glyphs.rule}{glyphs.cross}{glyphs.rule}" if cut else ""
+            lines.append(PaintedLine((Segment(ruler, palette.rule),), unit=Unit(grid.sources[1]), table=whole))
+    if cut and not grid.folded:
+        words = f"{glyphs.more} {count(cut, 'more column')} on the right: Enter opens the table"
+        lines.append(
+            PaintedLine((Segment(clipped(words, width, glyphs.more), palette.dim),), unit=Unit(""), table=whole)
+        )
     return lines
+
+
+def columns_shown(grid: TableLayout, width: int) -> int:
+    """How many of the columns have room within ``width``."""
+    return len(_widths(grid, width))
+
+
+def as_table(grid: TableLayout) -> Table:
+    """The words of ``grid`` as a value that opens in full."""
+    head, *body = [tuple("".join(run.text for run in cell) for cell in row) for row in grid.rows]
+    return Table(head, tuple(body))
+
+
+def _cell_lines(cell: Cell, size: int, grid: TableLayout, palette: Palette) -> list[Segments]:
+    if grid.folded:
+        return [clipped_segments(cell, size, palette.glyphs.more)]
+    return [segments for segments, _ in wrapped(cell, size)]
 
 
 def _width(cell: Cell) -> int:
     return cell_len("".join(segment.text for segment in cell))
 
 
-def _fitted(natural: Sequence[int], room: int) -> list[int] | None:
-    """Widths within ``room``: the widest columns give way first. None when not even the smallest fit."""
-    widths = [max(1, size) for size in natural]
-    if sum(widths) <= room:
-        return widths
-    if sum(min(size, SMALLEST) for size in widths) > room:
-        return None
-    while (excess := sum(widths) - room) > 0:
-        widest = max(widths)
-        second = max((size for size in widths if size < widest), default=SMALLEST)
-        wide = [at for at, size in enumerate(widths) if size == widest]
-        step = max(1, min(widest - max(second, SMALLEST), -(-excess // len(wide))))
-        for at in wide:
-            if excess <= 0:
-                break
-            taken = min(step, excess)
-            widths[at] -= taken
-            excess -= taken
+def _widths(grid: TableLayout, width: int) -> list[int]:
+    """Widths of the first columns, as many as can be read within ``width``; those of the others are left out."""
+    columns = len(grid.aligns)
+    natural = [max(1, *(_width(row[at]) for row in grid.rows)) for at in range(columns)]
+    if sum(natural) + GAP * (columns - 1) <= width:
+        return natural
+    least = [_least(grid, at, size) for at, size in enumerate(natural)]
+    for kept in range(columns, 0, -1):
+        room = width - GAP * (kept - 1) - (GAP + 1 if kept < columns else 0)
+        if sum(least[:kept]) <= room:
+            return _fitted(natural[:kept], least[:kept], room)
+    return [max(1, width - GAP - 1)]
+
+
+def _least(grid: TableLayout, column: int, natural: int) -> int:
+    """What a column needs to be read: no figure in it is broken."""
+    figures = (cell_len(word) for row in grid.rows for run in row[column] for word in _FIGURE.findall(run.text))
+    longest = max((size for size in figures if size <= LONGEST_FIGURE), default=0)
+    return min(natural, max(READABLE, longest))
+
+
+def _fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths within ``room``: the widest columns give way first, none below its ``least``."""
+    widths = list(least)
+    spare = room - sum(widths)
+    while spare > 0 and (growing := [at for at, size in enumerate(widths) if size < natural[at]]):
+        lowest = min(widths[at] for at in growing)
+        for at in growing:
+            if widths[at] == lowest and spare > 0:
+                widths[at] += 1
+                spare -= 1
     return widths
 
 
@@ -85,18 +132,3 @@ def _aligned(content: Segments, width: int, align: str, palette: Palette) -> lis
     if spare > left:
         parts.append(Segment(" " * (spare - left), palette.text))
     return parts
-
-
-def _pairs(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
-    """Head and value under each other, for screens too narrow for columns."""
-    heads = grid.rows[0]
-    lines: list[PaintedLine] = []
-    for at, row in enumerate(grid.rows[1:]):
-        runs: list[tuple[Segments, str]] = []
-        for head, cell in zip(heads, row, strict=True):
-            runs += wrapped([*head, Segment(": ", palette.dim), *cell], width)
-        unit = Unit(grid.sources[at + 2], len(runs))
-        if lines:
-            lines.append(PaintedLine((Segment(palette.glyphs.rule * min(width, 8), palette.rule),), unit=Unit("")))
-        lines += [PaintedLine(segments, unit=unit, glue=glue) for segments, glue in runs]
-    return lines

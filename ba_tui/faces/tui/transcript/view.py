@@ -19,7 +19,7 @@ from ba_tui.faces.tui.transcript.fold import Records, fold
 from ba_tui.faces.tui.transcript.layout import FIRST, TranscriptLayout, layouts_of
 from ba_tui.faces.tui.transcript.markdown import warm
 from ba_tui.faces.tui.transcript.record_layout import RecordLayout
-from ba_tui.faces.tui.transcript.records import Record
+from ba_tui.faces.tui.transcript.records import Prompt, Record
 from ba_tui.faces.tui.transcript.rows import lively
 from ba_tui.faces.tui.transcript.turn_records import reaches_back
 
@@ -54,6 +54,9 @@ class TranscriptView(Browsing, can_focus=True):
         super().__init__()
         self._records = Records()
         self._older: list[Record] = []
+        self._sent: list[Record] = []
+        """What the person sent and no event has told of yet; it stands at the end."""
+        self._resent = False
         self._flushing = False
         self._warm = False
         self._rest_until = 0.0
@@ -101,6 +104,14 @@ class TranscriptView(Browsing, can_focus=True):
         elif isinstance(event, TextDelta | ThinkingDelta):
             self.warm_up()
 
+    def show_sent(self, prompts: Sequence[str], steered: Sequence[str]) -> None:
+        """Show at once what was sent: ``prompts`` that open a turn, and messages to the running one."""
+        sent = [*map(Prompt, prompts), *(Prompt(text, steered=True, unread=True) for text in steered)]
+        if sent != self._sent:
+            self._sent = list(sent)
+            self._resent = True
+            self.call_later(self.flush)
+
     def warm_up(self) -> None:
         """Load what words need, once, in a thread."""
         if not self._warm:
@@ -117,7 +128,7 @@ class TranscriptView(Browsing, can_focus=True):
             cut -= 1
         for event in events[cut:]:
             self._records.apply(event)
-        self._records.interrupt()
+        self._records.end()
         self.flush()
         if cut:
             self.prepend(events[:cut])
@@ -148,7 +159,7 @@ class TranscriptView(Browsing, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything that is shown."""
-        self._records, self._transcript, self._older = Records(), TranscriptLayout(), []
+        self._records, self._transcript, self._older, self._sent = Records(), TranscriptLayout(), [], []
         self._place, self._following, self.cursor, self.search = FIRST, True, None, None
         self._styled = False
         self._strips.clear()
@@ -167,7 +178,10 @@ class TranscriptView(Browsing, can_focus=True):
         older, known = len(self._older), len(self._transcript.layouts)
         for at in touched:
             self._transcript.update(older + at, self._records.items[at])
-        self._transcript.replace_from(older + start, self._records.items[start:])
+        items = self._records.items
+        if self._resent or start < len(items) or known != older + len(items) + len(self._sent):
+            self._resent = False
+            self._transcript.replace_from(older + start, [*items[start:], *self._sent])
         if not touched:
             self._transcript.catch_up()
         fresh = len(self._transcript.layouts) - known

@@ -34,6 +34,7 @@ FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 INDENT = "  "
 """Words stand below words, in the column behind the signs."""
 HINT_SECONDS = 3.0
+THINKING, ANSWERING = ANSWERS = ("Thinking", "Answering")
 TICKS = 4
 SLOW = 3.0
 """Seconds after which a model that has not begun to answer counts as a slow reader."""
@@ -84,9 +85,9 @@ class Activity(Static):
             case TurnStarted(agent="main"):
                 self.begin()
             case ThinkingDelta():
-                self._say("Thinking")
+                self._say(THINKING)
             case TextDelta():
-                self._say("Answering")
+                self._say(ANSWERING)
             case ToolInputDelta(name=name, size=size):
                 self._say(f"Preparing {name} ({short_count(size)} characters)")
             case ToolStarted(call=call):
@@ -95,7 +96,7 @@ class Activity(Static):
                 self._say("Waiting for you")
             case ToolFinished() | MessageDone() | Answered():
                 self._say("Working")
-            case PromptProgress(agent="main"):
+            case PromptProgress(agent="main") if self._word not in ANSWERS:
                 if self._reading is None:
                     self._say("Working")
                     self._reading_since = self._clock()

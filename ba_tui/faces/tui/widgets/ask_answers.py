@@ -7,27 +7,28 @@ from typing import Literal, TypeAlias
 
 from ba_tui.core.questions import Question
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.rule_words import rule_words, split_rules
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 
-Name: TypeAlias = Literal["once", "session", "always", "no", "words", "go_on", "stop", "option", "write"]
+AnswerName: TypeAlias = Literal["once", "session", "always", "edits", "no", "words", "go_on", "stop", "option", "write"]
 
 Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"]
 
 EDIT_HINT = "e edit the arguments first"
 FULL_HINT = "d full diff or full text"
-WRITING = "Answer keys wait while the input holds text: Enter queues it, Esc Esc clears."
-WRITING_LOW = "Answer keys wait: the input holds text."
-NO_RULE = " · asked each time: no rule is narrow enough"
+WRITING = "Answer keys are off while the input holds text: Enter queues it, Esc Esc clears it."
+WRITING_LOW = "Answer keys are off: the input holds text."
+NO_RULE = " · can't be remembered: too broad"
 RULE = regex(r"[\w.*:-]+(\(.+\))?")
 
 
 @frozen
 class AskAnswer:
-    """``keys`` as Textual names them, ``shown`` as people read them; ``rule`` follows the label."""
+    """``keys`` as Textual names them, ``shown`` as people read them; ``rule``, in words, follows the label."""
 
-    name: Name
+    name: AnswerName
     keys: tuple[str, ...]
     shown: str
     label: str
@@ -39,9 +40,11 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
     """The rows of the panel; ``rule`` stands in for the question's own when the person edited it."""
     match question.kind:
         case "permission":
-            return _permission(question.rule and (rule or question.rule), "Yes" if question.fixed else "Yes, once")
+            return _permission(question, rule)
         case "continue":
-            return AskAnswer("go_on", ("1", "y"), "1 y", "Go on"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
+            return AskAnswer("go_on", ("1", "y"), "1 y", "Continue"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
+        case "plan":
+            return _PLAN
         case "choice":
             picks = tuple(
                 AskAnswer(
@@ -54,17 +57,23 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
             return (*picks, AskAnswer("write", keys, " ".join(keys), "Write an answer"))
 
 
-def _permission(rule: str | None, yes: str) -> tuple[AskAnswer, ...]:
-    remembered = (
-        (
-            AskAnswer("session", ("2", "s"), "2 s", "Yes, for this session:", rule),
-            AskAnswer("always", ("3", "a"), "3 a", "Always in this project:", rule),
-        )
-        if rule
-        else ()
-    )
+_PLAN = (
+    AskAnswer("once", ("1", "y"), "1 y", "Yes, in default mode", "", "asks before changes"),
+    AskAnswer("edits", ("2", "a"), "2 a", "Yes, and accept edits", "", "commands still ask"),
+    AskAnswer("no", ("3", "n"), "3 n", "No, keep planning"),
+    AskAnswer("words", ("tab",), "Tab", "No, and say what to change"),
+)
+
+
+def _permission(question: Question, edited: str | None) -> tuple[AskAnswer, ...]:
+    session, always = edited or question.session_rule or question.rule, edited or question.rule
+    remembered: list[AskAnswer] = []
+    if session:
+        remembered.append(AskAnswer("session", ("2", "s"), "2 s", "Yes, for this session:", rule_words(session)))
+    if always:
+        remembered.append(AskAnswer("always", ("3", "a"), "3 a", "Always in this project:", rule_words(always)))
     return (
-        AskAnswer("once", ("1", "y"), "1 y", yes),
+        AskAnswer("once", ("1", "y"), "1 y", "Yes" if question.fixed else "Yes, once"),
         *remembered,
         AskAnswer("no", ("4", "n"), "4 n", "No"),
         AskAnswer("words", ("tab",), "Tab", "No, and say what to do instead"),
@@ -126,6 +135,11 @@ def answer_rows(answers: Sequence[AskAnswer], pointer: Pointer, room: int) -> li
     return rows
 
 
+def _editable(question: Question) -> bool:
+    """Whether a rule that is offered can be edited: several at once can't."""
+    return any(rule and len(split_rules(rule)) == 1 for rule in (question.rule, question.session_rule))
+
+
 def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
     """The keys that are no rows; ``hidden`` lines of the body are out of sight."""
     more = f" ({count(hidden, 'more line')})" if hidden else ""
@@ -135,15 +149,18 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
                 return "Tab say what instead · d full" if low else f"{FULL_HINT}{more} · Esc No, and interrupt"
             if low:
                 return "Tab say what instead · d full · e edit"
-            rule = " · r edit the rule" if question.rule else NO_RULE
+            offered = question.rule or question.session_rule
+            rule = " · r edit the rule" if _editable(question) else "" if offered else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
+        case "asking" if question.kind == "plan":
+            return "Tab say what to change · d full" if low else f"d full text{more} · Esc No, and interrupt"
         case "asking":
             several = "Space ticks · Enter sends · " if question.multiple else ""
             full = f"d full text{more} · " if hidden else ""
             return f"{several}{full}Esc interrupts"
         case "confirm":
-            return "Enter confirms · r edits the rule · Esc back"
+            return f"Enter confirms{' · r edits the rule' if _editable(question) else ''} · Esc back"
         case "edit":
             return f"Ctrl+S Yes, {'' if low else 'once, '}with these · Esc back"
         case _:
-            return f"Enter {'takes the rule' if phase == 'rule' else 'sends'} · Esc back"
+            return f"Enter {'uses this rule' if phase == 'rule' else 'sends'} · Esc back"

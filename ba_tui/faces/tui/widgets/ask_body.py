@@ -11,16 +11,21 @@ from textual.content import Content
 
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Display, Prose
+from ba_tui.core.text.rule_words import split_rules
 from ba_tui.faces.tui.displays.renderer import Build
 from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.rows import GridRow, line, text_rows, visible
+from ba_tui.faces.tui.widgets.ask_answers import AskAnswer
 
 MUTED = "$text-muted"
 GRAVE = frozenset({"destructive", "outside the workspace", "outside the sandbox", "shares a secret"})
 LIGHT = 6_000
 """Characters up to which a body is made on the spot, in a few milliseconds."""
+
+
+PLAN_ABOVE = "The plan is the answer above."
 
 
 def heading(question: Question) -> str:
@@ -30,7 +35,9 @@ def heading(question: Question) -> str:
             first = question.text.strip().split("\n")[0]
             return visible(first or f"Allow {question.tool}?")
         case "continue":
-            return "Go on?"
+            return "Continue?"
+        case "plan":
+            return "Carry out this plan?"
         case "choice":
             return "A question for you"
 
@@ -56,7 +63,7 @@ def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
     On one line what is dangerous comes first, because the end of the line may be cut off.
     """
     parts: list[tuple[str, str]] = []
-    if question.tool and question.kind != "choice":
+    if question.tool and question.kind not in {"choice", "plan"}:
         parts.append((visible(question.tool), "bold"))
     if name := asker(agent):
         parts.append((f"asked by {name}", "$text-accent"))
@@ -75,15 +82,20 @@ def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
     return Content(" · " if one_line else "\n").join([line for line in lines if line])
 
 
-def remembering(label: str, rule: str) -> Content:
-    """The rule in full, before it is stored."""
-    return Content.assemble((f"{label}\n", MUTED), (visible(rule), "bold $text-accent"))
+def remembering(answer: AskAnswer, rule: str) -> Content:
+    """The rules in full, before they are stored: in words, then as they are written."""
+    written = " · ".join(map(visible, split_rules(rule)))
+    said = f"{answer.label} {visible(answer.rule)}"
+    return Content.assemble((f"{said}\n", MUTED), (written, "bold $text-accent"))
 
 
 def body_builds(question: Question) -> list[Build]:
     """Functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
         # What a question with options shows is part of it, such as files that it is about.
+        if question.kind == "plan":
+            above = list[Build]([lambda: [line((PLAN_ABOVE, "muted"))]])
+            return list(renderer_of(question.preview).question(question.preview)) if question.preview else above
         shown = renderer_of(question.preview).question(question.preview)[0] if question.preview else list[GridRow]
         return [lambda: [*text_rows(question.text.strip(), reveal=True), *argument_rows(question.args), *shown()]]
     if question.preview is None:
@@ -131,7 +143,7 @@ def other_arguments(question: Question) -> dict[str, Any]:
 
 
 def _in_preview(value: object, display: Display | None) -> bool:
-    return isinstance(value, str) and display is not None and renderer_of(display).shows(display, value)
+    return display is not None and renderer_of(display).shows(display, value)
 
 
 def in_full(question: Question, agent: str) -> Inspected:

@@ -41,9 +41,9 @@ class Chosen:
     def told(self) -> str:
         """What a yes would do now."""
         if self.question is None and self.accepted:
-            return "No call makes just these: d chooses"
+            return "These can't be made as one call: d to choose again"
         if self.question is None:
-            return "Nothing is accepted: d chooses, or No"
+            return "No change is accepted: d to choose, or No"
         return f"{len(self.accepted)} of {self.total} accepted: yes makes only these"
 
 
@@ -82,7 +82,7 @@ def accepted(of: ArgumentDraft, text: str, args: Mapping[str, Any]) -> dict[str,
     except json.JSONDecodeError as error:
         raise UsageError(f"Line {error.lineno}, column {error.colno}: {error.msg}.", "Correct it, or Esc.") from error
     except RecursionError as error:
-        raise UsageError("The arguments are nested too deep.", "Make them flatter, or Esc.") from error
+        raise UsageError("The arguments are nested too deep.", "Remove some levels, or Esc.") from error
     if not isinstance(value, dict):
         raise UsageError("Line 1, column 1: the arguments must be an object, { … }.", "Correct it, or Esc.")
     return cast("dict[str, Any]", value) if value != dict(args) else None

@@ -222,7 +222,7 @@ class AskForm(AskLayout, can_focus=True):
             self._blame(chosen.told)
             return
         edited = self._current.args if chosen is not None else None
-        self._answer(Reply(choice, rule=self._rule if choice != "once" else None, edited=edited))
+        self._answer(Reply(choice, rule=self._rule(choice), edited=edited))
 
     @property
     def _current(self) -> Question:
@@ -234,6 +234,8 @@ class AskForm(AskLayout, can_focus=True):
         match answer.name:
             case "once" | "go_on":
                 self._allow("once")
+            case "edits":
+                self._answer(Reply("session"))
             case "no" | "stop":
                 self._answer(Reply("deny"))
             case "always":
@@ -268,13 +270,17 @@ class AskForm(AskLayout, can_focus=True):
     # Writing
 
     def _write(self, phase: Phase, text: str | None = None) -> None:
-        places: dict[Phase, str] = {"words": "What to do instead", "rule": "tool(pattern)"}
+        instead = "What to change in the plan" if self.question.kind == "plan" else "What to do instead"
+        places: dict[Phase, str] = {"words": instead, "rule": "tool(pattern)"}
         words = self._writing.kept(phase) if text is None else text
         self._open_field(phase, WordsInput(words, places.get(phase, "Your answer")))
 
     def _edit_rule(self) -> None:
-        if self._rule and visible(self._rule) == self._rule:
-            self._write("rule", self._rule)
+        confirming = self._confirming.name if self._confirming else "always"
+        rule = self._rule(confirming) or self._rule("session") or ""
+        # Several rules, a line each, are kept as they are or not at all.
+        if rule and visible(rule) == rule:
+            self._write("rule", rule)
 
     def _edit(self) -> None:
         before, self._draft = self._draft, draft(self._current)
@@ -291,11 +297,11 @@ class AskForm(AskLayout, can_focus=True):
             if fault := rule_fault(words):
                 self._blame(fault)
                 return
-            self._rule = words
+            self._edited_rule = words
             self._answers = answers_to(self.question, words)
             self._turn_to("confirm", next(answer for answer in self._answers if answer.name == "always"))
         elif not words:
-            self._blame("Write it, or Esc to go back.")
+            self._blame("Type an answer, or Esc to go back.")
         elif self._phase == "words":
             self._answer(Reply("deny", words))
         else:

@@ -18,6 +18,7 @@ from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.widgets.ask_answers import (
     WRITING,
     WRITING_LOW,
+    AnswerName,
     AskAnswer,
     Phase,
     Pointer,
@@ -61,7 +62,7 @@ class AskLayout(Widget):
         self.question = question
         self.agent = agent
         self._phase: Phase = "asking"
-        self._rule = question.rule
+        self._edited_rule: str | None = None
         self._answers = answers_to(question)
         self._row = default_row(question, self._answers)
         self._confirming: AskAnswer | None = None
@@ -114,10 +115,17 @@ class AskLayout(Widget):
     @property
     def _noted(self) -> Content:
         if self._phase == "confirm" and self._confirming is not None:
-            return remembering(self._confirming.label, self._rule or "")
+            return remembering(self._confirming, self._rule(self._confirming.name) or "")
         if self._fault is None and self._chosen is not None:
             return Content.styled(self._chosen.told, "$text-warning")
         return self._fault or Content("")
+
+    def _rule(self, answer: AnswerName) -> str | None:
+        """The rules that an answer keeps, one a line; None for those that keep none."""
+        if answer not in {"session", "always"}:
+            return None
+        own = self.question.session_rule if answer == "session" else None
+        return self._edited_rule or own or self.question.rule
 
     def _blame(self, words: str) -> None:
         self._fault = Content.styled(words, "$text-error")
@@ -169,5 +177,5 @@ class AskLayout(Widget):
     @property
     def _shown(self) -> tuple[AskAnswer, ...]:
         """The rows that are painted: on a low screen the last one is in the hint."""
-        low = self.has_class("-low") and self.question.kind == "permission"
+        low = self.has_class("-low") and self.question.kind in {"permission", "plan"}
         return self._answers[:-1] if low else self._answers

@@ -22,5 +22,5 @@ class QuestionPreview(RowView, can_focus=False):
             if better:
                 self.show(first, *better)
         else:
-            self.put([line(("Reading what it would do …", "muted"))])
+            self.put([line(("Preparing the preview …", "muted"))])
             self.show(first, *better)

@@ -19,7 +19,8 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.lines import clipped
 
 ROWS = 8
-Kind = Literal["command", "mention", "history"]
+Kind = Literal["command", "argument", "mention", "history", "path"]
+_ARGUMENT = regex(r"/[\w-]+ +(\S*)$")
 _AT = regex(r"(?<![A-Za-z0-9_@/.:\\-])@(\"[^\"]*|[^\s\"@]*)$")
 
 
@@ -51,6 +52,8 @@ def wanted(before: str, row: int) -> CompletionRequest | None:
         return CompletionRequest("command", before[1:], 0)
     if found := _AT.search(before):
         return CompletionRequest("mention", found[1].lstrip('"'), found.start())
+    if row == 0 and (found := _ARGUMENT.match(before)):
+        return CompletionRequest("argument", before[1:], found.start(1))
     return None
 
 

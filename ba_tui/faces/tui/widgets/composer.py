@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,10 +24,16 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.drafts import DraftStore, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
-from ba_tui.faces.tui.widgets.prompt import PromptInput
+from ba_tui.faces.tui.widgets.pastes import names_something
+from ba_tui.faces.tui.widgets.prompt import PLACEHOLDER, PromptInput
+from ba_tui.faces.tui.widgets.shell_paths import LastWord, last_word, paths
 
+COMMANDING = frozenset({"command", "argument"})
+"""What is completed from the table of commands."""
 DRAFT_DELAY = 0.7
 WEIGH_DELAY = 0.3
+SIGNS = {"": "❯", "shell": "shared $", "private": "private $"}
+"""What stands before the input: a command says who reads what it prints."""
 FindCommands = Callable[[str], Sequence[Candidate]]
 
 
@@ -57,12 +64,17 @@ class Composer(Vertical):
         self.find_commands: FindCommands | None = None
         self.mentions: Callable[[], Mentions | None] = _none
         """What can be mentioned in the conversation that is open."""
+        self.is_choice: Callable[[str], bool] = _never
+        """Whether a text chooses something that is offered: such a text is no prompt, and stays out of the history."""
+        self.shell_folder: Callable[[], Path] = Path.cwd
+        """Where a command of the person's own would start."""
         self.history: PromptHistory | None = None
         self.drafts: DraftStore | None = None
         self.waiting = False
         """True while prompts wait in the queue."""
         self.prompt = PromptInput()
         self.popup = Completion()
+        self._sign = Static(SIGNS[""], id="sign", markup=False)
         self._place: int | None = None
         self._stash = ""
         self._searching = False
@@ -73,6 +85,7 @@ class Composer(Vertical):
         self._draft_timer: Timer | None = None
         self.touched = False
         """Whether the person has typed anything yet."""
+        self._suggestion = ""
         self._filled = False
         self._heavy = False
         self._weigh_timer: Timer | None = None
@@ -80,7 +93,7 @@ class Composer(Vertical):
     def compose(self) -> ComposeResult:
         yield self.popup
         with Horizontal(id="entry"):
-            yield Static("❯", id="sign", markup=False)
+            yield self._sign
             yield self.prompt
 
     @property
@@ -112,6 +125,17 @@ class Composer(Vertical):
         self.remember(self.prompt.value)
         self.prompt.reset()
 
+    def suggest(self, text: str) -> None:
+        """Offer ``text`` as the next prompt: Enter on the empty input sends it. Empty offers nothing."""
+        self._suggestion = text
+        self.prompt.placeholder = f"Enter sends: {text}" if text else PLACEHOLDER
+
+    def say_read_only(self, owner: str) -> None:
+        """Say that ``owner`` writes the session, and the way on; empty where it can be written here."""
+        words = f"Read-only: open in {owner}. Press Enter to continue in a copy." if owner else PLACEHOLDER
+        if words != self.prompt.placeholder and not self._suggestion:
+            self.prompt.placeholder = words
+
     def close_popup(self) -> bool:
         """Hide the popup; False when there was none."""
         if not self.popup.display:
@@ -140,8 +164,15 @@ class Composer(Vertical):
         event.stop()
         self._offer(())
         self._searching = False
-        self.remember(event.text)
-        self.post_message(self.Sent(event.text))
+        text = event.text
+        if self._suggestion and not (text.strip() or self.waiting):
+            text = self._suggestion
+            if not text.startswith("/"):
+                # A second Enter must not send it again.
+                self.suggest("")
+        if not self.is_choice(text):
+            self.remember(text)
+        self.post_message(self.Sent(text))
 
     def remember(self, text: str) -> None:
         """Add ``text`` to the history: Up brings it back."""
@@ -180,7 +211,7 @@ class Composer(Vertical):
     def _show_entry(self, place: int | None, text: str) -> None:
         self.prompt.set_value(text)
         self._place = place
-        self._dismissed = wanted(self.prompt.before_cursor, self.prompt.cursor_location[0])
+        self._dismissed, _ = self._request()
 
     @on(PromptInput.Changed)
     def _changed(self, event: PromptInput.Changed) -> None:
@@ -193,17 +224,31 @@ class Composer(Vertical):
             self.post_message(self.Filled())
         if not self.prompt.text:
             self._place = None
+        self._show_mode()
         self._complete()
         if self._draft_timer:
             self._draft_timer.stop()
         self._draft_timer = self.set_timer(DRAFT_DELAY, self.keep)
         self._weigh_soon()
 
+    @property
+    def mode(self) -> str:
+        """``shell`` or ``private`` while what is typed is a command of the person's own; else empty."""
+        start = self.prompt.text[:2]
+        return "private" if start == "!!" else "shell" if start[:1] == "!" else ""
+
+    def _show_mode(self) -> None:
+        mode = self.mode
+        if mode or self.has_class("-shell") or self.has_class("-private"):
+            self.set_class(mode == "shell", "-shell")
+            self.set_class(mode == "private", "-private")
+            self._sign.update(SIGNS[mode])
+
     def _weigh_soon(self) -> None:
         if self._weigh_timer:
             self._weigh_timer.stop()
             self._weigh_timer = None
-        if "@" in self.prompt.text:
+        if not self.mode and names_something(self.prompt.text):
             self._weigh_timer = self.set_timer(WEIGH_DELAY, self._weigh)
         elif self._heavy:
             self._heavy = False
@@ -228,16 +273,30 @@ class Composer(Vertical):
             self._wanted = CompletionRequest("history", self.prompt.text, 0)
             self._offer([Candidate(text, " ".join(text.split())[:300]) for text in found])
             return
-        row, _ = self.prompt.cursor_location
-        self._wanted = wanted(self.prompt.before_cursor, row)
+        self._wanted, word = self._request()
         if self._wanted is None:
             self._dismissed = None
         if self._wanted is None or (self._dismissed and self._dismissed.column == self._wanted.column):
             self._offer(())
-        elif self._wanted.kind == "command":
+        elif self._wanted.kind in COMMANDING:
             self._offer(self.find_commands(self._wanted.query) if self.find_commands else ())
+        elif word:
+            self.run_worker(partial(self._list_paths, self._wanted, word), group="names", exclusive=True)
         elif mentions := self.mentions():
             self.run_worker(partial(self._list_names, self._wanted, mentions), group="names", exclusive=True)
+
+    def _request(self) -> tuple[CompletionRequest | None, LastWord | None]:
+        """What is to be completed at the cursor; with it the word, when that is a command's."""
+        before = self.prompt.before_cursor
+        if not self.mode:
+            return wanted(before, self.prompt.cursor_location[0]), None
+        word = last_word(before)
+        return (CompletionRequest("path", word.text, word.column) if word.text else None), word
+
+    async def _list_paths(self, asked: CompletionRequest, word: LastWord) -> None:
+        found = await asyncio.to_thread(paths, word, self.shell_folder())
+        if asked == self._wanted:
+            self._offer(found)
 
     async def _list_names(self, asked: CompletionRequest, mentions: Mentions) -> None:
         try:
@@ -287,12 +346,17 @@ class Composer(Vertical):
             # A folder: go on completing inside it.
             self._dismissed = None
             self._complete()
-        elif asked.kind == "command" and send and not choice.insert.endswith(" "):
+        elif asked.kind in COMMANDING and send and not choice.insert.endswith(" "):
             self.prompt.submit()
 
 
 def _none() -> Mentions | None:
     return None
+
+
+def _never(text: str) -> bool:
+    del text
+    return False
 
 
 def _candidate(found: Suggestion) -> Candidate:

@@ -1,4 +1,5 @@
 """What stands beside and below the conversation: side panel, inspector, todo strip, and when there is room for each.
+Before the first prompt the start page stands in its place.
 
 A fold for those that fold. The conversation itself comes from outside.
 """
@@ -20,8 +21,11 @@ from ba_tui.faces.tui.widgets.todos import TodoList
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.model import Inspected
     from ba_tui.faces.tui.inspector.pane import Inspector
+    from ba_tui.faces.tui.widgets.start_page import StartPage
 
 ROOM = 110
+WIDEST_SIDE = 34
+"""Columns of the side panel, which never takes more than a quarter of the screen."""
 STRIP = 8
 """Rows of the todo strip at most."""
 
@@ -33,8 +37,10 @@ class MainArea(Vertical):
         self.todos = TodoList(id="todos")
         self.inspector: Inspector | None = None
         """The side inspector while it is open."""
+        self.start_page: StartPage | None = None
+        """In place of the conversation until something is said."""
         self._conversation = conversation
-        self._side_wanted: bool | None = None
+        self._side_wanted = True
         self._todos_wanted = False
 
     def compose(self) -> ComposeResult:
@@ -50,10 +56,10 @@ class MainArea(Vertical):
         return self.size.width >= ROOM
 
     def apply(self, event: Event) -> None:
-        turns = len(self.side.ledger.turns)
+        before = self.side.filled
         self.side.apply(event)
         self.todos.apply(event)
-        if not turns and self.side.ledger.turns:
+        if before != self.side.filled:
             self.settle()
 
     def reset(self) -> None:
@@ -71,15 +77,15 @@ class MainArea(Vertical):
 
     def settle(self) -> None:
         """The side panel when there is room and something in it; else the todos as a strip, when wanted."""
-        filled = bool(self.side.todos.items) or bool(self.side.ledger.turns)
-        wanted = filled if self._side_wanted is None else self._side_wanted
+        wanted = self.side.filled and self._side_wanted
         self.side.display = wanted and self.has_room and self.inspector is None
+        self.side.styles.width = min(WIDEST_SIDE, self.size.width // 4)
         self.todos.display = self._todos_wanted and not self.side.display
         self.todos.fit(min(STRIP, self.size.height // 2))
 
     def toggle_side(self) -> bool:
-        """False when there is no room for it."""
-        if not self.has_room:
+        """False when there is no room for it, or nothing in it."""
+        if not self.has_room or not self.side.filled:
             return False
         self._side_wanted = not self.side.display
         self.settle()
@@ -92,6 +98,25 @@ class MainArea(Vertical):
         else:
             self._todos_wanted = not self._todos_wanted
             self.settle()
+
+    async def show_start(self, **choices: object) -> None:
+        """Show the start page with ``choices``, fields of StartChoices."""
+        from ba_tui.faces.tui.widgets.start_page import StartPage  # noqa: PLC0415 - not before the first paint
+
+        if self.start_page is None:
+            self.start_page = StartPage()
+            await self.query_one("#centre").mount(self.start_page)
+        self.start_page.show(**choices)
+
+    def is_choice(self, text: str) -> bool:
+        """Whether ``text`` is a number of the start page."""
+        return self.start_page is not None and self.start_page.choices.holds(text)
+
+    def leave_start(self) -> None:
+        """Show the conversation: something is said in it."""
+        if self.start_page is not None:
+            self.start_page.remove()
+            self.start_page = None
 
     async def inspect(self, value: Inspected) -> None:
         """Show ``value`` beside the conversation."""

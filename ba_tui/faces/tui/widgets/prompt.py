@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
 from textual import events
@@ -18,9 +17,10 @@ from textual.document._document import EditResult, Location
 from textual.message import Message
 from textual.timer import Timer
 
-from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture
+from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture, takes_pictures
 from ba_tui.faces.tui.widgets.text_fields import ClusterArea
 
+PLACEHOLDER = "Ask, or describe a task. / for commands, @ for files, ? for help"
 NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
 CHOOSING = frozenset({"up", "down", "ctrl+n", "tab", "enter", "escape", "pageup", "pagedown"})
 REST = 5.0
@@ -59,7 +59,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         Binding("ctrl+u,super+backspace", "delete_to_start_of_line", "Delete to start of line", show=False),
         Binding("ctrl+k", "delete_to_end_of_line_or_delete_line", "Delete to end of line", show=False),
         Binding("ctrl+x,super+x", "cut", "Cut", show=False),
-        Binding("ctrl+v", "paste", "Paste", show=False),
+        Binding("ctrl+v,alt+v", "paste", "Paste a picture or text", show=False),
         Binding("ctrl+underscore,super+z", "undo", "Undo", show=False),
         Binding("alt+underscore,super+y", "redo", "Redo", show=False),
         Binding("f4", "unfold", "Unfold pastes", show=False),
@@ -83,8 +83,18 @@ class PromptInput(ClusterArea, inherit_bindings=False):
 
         direction: Literal[-1, 1]
 
+    class PasteWanted(Message):
+        """The clipboard should come in: its picture, or else what was copied in ba."""
+
     class HelpWanted(Message):
         """``?`` on empty input."""
+
+    class Remarked(Message):
+        """``words`` are for the person, for a moment."""
+
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self.words = words
 
     def __init__(self) -> None:
         super().__init__(
@@ -92,7 +102,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             tab_behavior="focus",
             highlight_cursor_line=False,
             compact=True,
-            placeholder="Ask, or describe a task. / for commands, @ for files, ? for help",
+            placeholder=PLACEHOLDER,
         )
         self.match_cursor_bracket = False
         self.pastes = Pastes()
@@ -268,13 +278,23 @@ class PromptInput(ClusterArea, inherit_bindings=False):
     async def _take_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        await self.insert_paste(event.text)
+        if event.text:
+            await self.insert_paste(event.text)
+        else:
+            # So terminals paste a clipboard without text: it may hold a picture.
+            self.action_paste()
+
+    def insert_picture(self, name: str) -> None:
+        """Put a chip for the picture ``name``, a path that can be mentioned, at the cursor."""
+        self._replace_via_keyboard(f"{self.pastes.picture(name)} ", *self.selection)
+        self._restart_blink()
 
     async def insert_paste(self, text: str) -> None:
         """Insert foreign text at the cursor: cleaned, and folded when it is long. A picture becomes a mention."""
-        picture = "" if self.text.startswith(("/", "!")) else dropped_picture(text)
+        picture = dropped_picture(text) if takes_pictures(self.text) else ""
         if picture and await asyncio.to_thread(os.path.isfile, picture):
-            text = f'@"{picture}" ' if " " in picture else f"@{picture} "
+            self.insert_picture(picture)
+            return
         text = await asyncio.to_thread(cleaned, text) if len(text) > LARGE else cleaned(text)
         if text:
             self._replace_via_keyboard(self.pastes.fold(text), *self.selection)
@@ -285,8 +305,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             self.action_cursor_left()
 
     def action_paste(self) -> None:
-        clipboard = str(self.app.clipboard)  # pyright: ignore[reportUnknownMemberType] - App is generic
-        self.run_worker(partial(self.insert_paste, clipboard), exit_on_error=False)
+        self.post_message(self.PasteWanted())
 
     def action_unfold(self) -> None:
         """Show folded pastes in full, as far as that stays workable."""
@@ -294,7 +313,8 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         if unfolded == self.text:
             return
         if len(unfolded) > LARGE:
-            self.notify(f"{len(unfolded):,} characters are too many to edit here; they are sent in full.")
+            words = f"{len(unfolded):,} characters are too many to edit here. They are sent in full."
+            self.post_message(self.Remarked(words))
             return
         self.set_value(unfolded)
 

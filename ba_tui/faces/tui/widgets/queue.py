@@ -50,7 +50,7 @@ class QueueLines(Static):
             words = (
                 "Paused. Enter sends the next, Up edits the newest."
                 if self._paused
-                else "Enter on empty input steers with the next, Up edits the newest."
+                else "Enter sends the next now, Up edits the newest."
             )
             lines.append(Content.styled(words, "$text-muted italic"))
         self.update(Content("\n").join(lines))

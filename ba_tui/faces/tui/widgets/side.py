@@ -1,4 +1,4 @@
-"""The side panel: todos, how full the window is, what the session has used.
+"""The side panel: todos, how full the window is, what the session has used. Nothing stands there that is empty.
 
 Hidden by the screen when there is no room; it folds events all the same.
 """
@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ba_tui.core.events import Event
-from ba_tui.core.ledger import Ledger
+from ba_tui.core.ledger import Account, Ledger
 from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
 from ba_tui.faces.tui.widgets.status import REST
 from ba_tui.faces.tui.widgets.todos import TodoList
@@ -27,6 +27,11 @@ class SidePanel(VerticalScroll, can_focus=False):
         self._window = 0
         self._drawing = False
         self._height = 0
+
+    @property
+    def filled(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.todos.items or self.ledger.session.requests)
 
     def compose(self) -> ComposeResult:
         yield self.usage
@@ -52,19 +57,23 @@ class SidePanel(VerticalScroll, can_focus=False):
         ledger, muted = self.ledger, "$text-muted"
         used, percent = ledger.session.usage, share(ledger.filled, self._window)
         warning, colour = fullness(percent)
-        rows = [
-            ("Context", f"{filled(ledger)} of {short_count(self._window)}" if ledger.filled else "—"),
-            ("In", f"{short_count(used.prompt)}, {cache_share(used)} cached" if used.prompt else "—"),
-            ("Out", short_count(used.output) if used.prompt else "—"),
-            ("Cost", money(ledger.session.cost if ledger.session.requests else None)),
-            ("This turn", money(ledger.turn.cost if ledger.turn.requests else None)),
-            ("Turns", str(len(ledger.turns))),
-        ]
-        lines = [Content.styled(self._title or "New session", "bold"), Content("")]
-        lines += [Content.assemble((f"{name:<10}", muted), value) for name, value in rows]
+        width = max(1, self.usage.size.width)
+        lines = (
+            [Content(self._title).truncate(width, ellipsis=True).stylize("bold"), Content("")] if self._title else []
+        )
         if ledger.filled:
-            gauge = f"{bar(percent, 10 if warning else 16)} {percent:>3}% {warning}".rstrip()
-            lines.insert(3, Content.styled(gauge, colour if warning else "$accent"))
+            gauge = f"{bar(percent, 8 if warning else 16)} {percent:>3}% {warning}".rstrip()
+            lines += [_row("Context", f"{filled(ledger)} of {short_count(self._window)}", muted)]
+            lines += [Content.styled(gauge, colour if warning else "$accent")]
+        rows = [
+            ("In", short_count(used.prompt) if used.prompt else ""),
+            ("Cached", cache_share(used) if used.cache_read else ""),
+            ("Out", short_count(used.output) if used.output else ""),
+            ("Cost", _price(ledger.session)),
+            ("This turn", _price(ledger.turn) if len(ledger.turns) > 1 else ""),
+            ("Turns", str(len(ledger.turns)) if len(ledger.turns) > 1 else ""),
+        ]
+        lines += [_row(name, value, muted) for name, value in rows if value]
         # Figures change with every step; only another height is worth laying the screen out again.
         height = len(lines) if all(line.cell_length <= self.usage.size.width for line in lines) else 0
         self.usage.update(Content("\n").join(lines), layout=not height or height != self._height)
@@ -73,3 +82,12 @@ class SidePanel(VerticalScroll, can_focus=False):
 
     def on_resize(self) -> None:
         self._draw()
+
+
+def _row(name: str, value: str, style: str) -> Content:
+    return Content.assemble((f"{name:<10}", style), value)
+
+
+def _price(account: Account) -> str:
+    """Empty where nothing was asked, or nothing has a price."""
+    return money(account.cost) if account.requests and account.cost is not None else ""

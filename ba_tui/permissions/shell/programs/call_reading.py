@@ -38,7 +38,7 @@ _BEGUN = regex(r"[\"']?[\w./:@%+,]")
 _MACHINE = regex(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[/:]", re.IGNORECASE)
 _HELP = ("--help", "--version")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
-_GIVEN = "words that become known only when they run need a sandbox"
+_GIVEN = "arguments that are known only when it runs need a sandbox"
 
 
 def plain_name(program: str) -> str:
@@ -69,7 +69,7 @@ def _needs(name: str) -> str:
 
 def _unknown(name: str, argv: Sequence[ShellWord]) -> CallReading:
     reading = CallReading((name,), touched=list(argv[1:]))
-    reading.beyond.append(Beyond(0, f"`{name}` is not known to only read", binding=False))
+    reading.beyond.append(Beyond(0, f"`{name}` is unknown to ba", binding=False))
     for at, word in enumerate(argv[1:], 1):
         if word.text is None and not _substituted_file(word):
             reading.beyond.append(Beyond(at, unresolved(word)))
@@ -78,7 +78,7 @@ def _unknown(name: str, argv: Sequence[ShellWord]) -> CallReading:
 
 def unresolved(word: ShellWord) -> str:
     raw = " ".join(word.raw.split())
-    return f"what `{raw if len(raw) <= 40 else raw[:40] + '…'}` is becomes known only when it runs"
+    return f"the value of `{raw if len(raw) <= 40 else raw[:40] + '…'}` is known only when it runs"
 
 
 def _substituted_file(word: ShellWord) -> bool:
@@ -123,7 +123,7 @@ class _Walk:
         found.path = (self.program, *found.path[1:])
         found.effects = entry.effects
         if not entry.reads:
-            why = entry.why.replace("{}", self._name()) or f"`{self._name()}` is not known to only read"
+            why = entry.why.replace("{}", self._name()) or f"`{self._name()}` is unknown to ba"
             found.beyond.append(Beyond(0, why, binding=False))
             found.touched += [word for word in self.argv[start:] if word.text != "--"]
             if "*" in entry.never:
@@ -145,7 +145,8 @@ class _Walk:
         """Options without which it does more than read."""
         entry, names = self.entry, {name for name, _ in self.options}
         if entry.needs and not names & entry.needs:
-            why = f"`{self._name()}` only reads with {' or '.join(sorted(entry.needs))}"
+            option = min(entry.needs, key=lambda name: (not name.startswith("--"), name != "-l", name))
+            why = f"`{self._name()}` may write unless it has {option}"
             self.found.beyond.append(Beyond(0, why, binding=False))
         for option, others in entry.beside.items():
             if option in names and names.isdisjoint(others.split()):
@@ -163,7 +164,7 @@ class _Walk:
     def _because(self, option: str) -> str:
         reason = self.entry.never.get(option, "")
         shown = self._name() if option in {"*", "-*", "!"} else f"{self._name()} {option}"
-        return f"`{shown}` {reason or ('is not known to only read' if self.entry.reads else 'is not known to ba')}"
+        return f"`{shown}` {reason}" if reason else f"`{shown}` is unknown to ba"
 
     def _enter(self, at: int) -> int:
         """Past the options before a subcommand and the subcommand itself; ``entry`` is its then."""

@@ -33,8 +33,8 @@ def sed_problem(script: str) -> str:
                 at, opened = _sed_command(script, _addresses(script, at))
                 depth += opened
     except (IndexError, ValueError) as error:
-        return str(error) if isinstance(error, ValueError) else "its script can't be followed"
-    return "" if depth == 0 else "its script can't be followed"
+        return str(error) if isinstance(error, ValueError) else "ba can't check its script"
+    return "" if depth == 0 else "ba can't check its script"
 
 
 def _addresses(script: str, at: int) -> int:
@@ -64,7 +64,7 @@ def _sed_command(script: str, at: int) -> tuple[int, int]:
     if name in "sy":
         mark = script[at]
         if mark in "\n\\;":
-            raise ValueError("its script can't be followed")
+            raise ValueError("ba can't check its script")
         at = _delimited(script, _delimited(script, at + 1, mark), mark)
         at = _end(_FLAGS, script, at) if name == "s" else at
     elif name in "aic":
@@ -86,7 +86,7 @@ def _text_end(script: str, at: int) -> int:
     while end > 0 and script[end - 1] == "\\":
         if script[at:end].endswith("\\\\"):
             # One of them takes the meaning of the other away, and seds differ over how many are left.
-            raise ValueError("its script can't be followed")
+            raise ValueError("ba can't check its script")
         end = script.find("\n", end + 1)
     return len(script) if end < 0 else end
 
@@ -97,7 +97,7 @@ def _delimited(script: str, at: int, mark: str) -> int:
     while script[at] != mark:
         at += 2 if script[at] == "\\" else 1
     if script.rfind("[", start, at) > script.rfind("]", start, at):
-        raise ValueError("its script can't be followed")
+        raise ValueError("ba can't check its script")
     return at + 1
 
 
@@ -155,7 +155,9 @@ def secrets_problem(text: str) -> str:
 
 def gh_problem(path: str) -> str:
     """Only a path on the machine that ``gh`` is set up for is known to be a question."""
-    return "" if "://" not in path and path.strip("/") != "graphql" else "it may change something or reach elsewhere"
+    return (
+        "" if "://" not in path and path.strip("/") != "graphql" else "it may change something or reach another machine"
+    )
 
 
 def setting_problem(name: str) -> str:
@@ -239,7 +241,7 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
 def problem_of(check: str, texts: Sequence[str]) -> str:
     """What is wrong with the ``texts`` that ``check`` looks at, joined as the program joins them."""
     if check in _NEEDED and not texts:
-        return "it takes what it is to do from its input, or shows all there is"
+        return "it reads its script from standard input, or prints everything"
     return CHECKS[check](("\0" if check == "sql" else "\n").join(texts)) if check in CHECKS and texts else ""
 
 

@@ -164,11 +164,11 @@ def _entry(name: str, given: Any, above: CommandEntry | None) -> CommandEntry:
     never, options = _reasons(fields.get("never")), _options(fields.get("options"))
     common = {name: kind for name, kind in above.options.items() if name not in never} if above else _NOTHING
     reads = bool(fields.get("reads", "commands" not in fields))
-    # What reads may take its input; what runs code may not.
+    # What reads may take its input, and so may what says which operands it has; what runs code may not.
     feared = {
         name: why
         for name, why in (above.never if above else _NOTHING).items()
-        if name not in options and not (reads and name == "!")
+        if name not in options and not (name == "!" and (reads or "operands" in fields))
     }
     entry = CommandEntry(
         name,

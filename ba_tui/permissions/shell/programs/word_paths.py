@@ -151,15 +151,15 @@ def odd_below(folder: Path, listing: KnownListing, seems: Seems) -> str:
     that a program takes for something else. Empty when all may."""
     for entry, inner in _entries(folder):
         if entry is None:
-            return "are more than can be looked through"
+            return "there are more than ba can check"
         name = entry.name
         fits = not listing.names or any(fnmatchcase(name.lower(), each.lower()) for each in listing.names)
         if not fits and not inner:
             continue
         if (not listing.ended and _PARTED.search(name)) or (listing.bare and not _BARE.fullmatch(name)):
-            return f"may be {name!r}, which reads as something else"
+            return f"one may be {name!r}, which reads as something else"
         if fits and not (listing.regular and entry.is_symlink()) and not inner and _odd(entry, seems, links=True):
-            return f"is {os.path.relpath(entry.path, folder)}, which holds secrets or is a link to elsewhere"
+            return f"one is {os.path.relpath(entry.path, folder)}, which holds secrets or links elsewhere"
     return ""
 
 

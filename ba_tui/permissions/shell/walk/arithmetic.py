@@ -1,4 +1,4 @@
-"""Whether arithmetic in a command only meets numbers: bash runs ``$(…)`` inside a text that it computes with.
+"""Whether arithmetic in a command only meets numbers: bash runs ``$(…)`` inside a text that it calculates with.
 
 The names and commands that are computed with were noted when the command was read.
 """
@@ -26,17 +26,17 @@ def uncertain(findings: TokenFindings) -> str:
             continue
         looked.add(name)
         if _POSITIONAL.fullmatch(name):
-            return f"it computes with ${name}, whose text is known only when it runs"
+            return f"it calculates with ${name}, whose value is known only when it runs"
         if name in findings.wild or "*" in findings.wild:
-            return f"it computes with {name!r}, whose text is known only when it runs"
+            return f"it calculates with {name!r}, whose value is known only when it runs"
         for token in findings.sources.get(name, ()):
             names = numbers_in(token, findings)
             if names is None:
-                return f"it computes with {name!r}, which may be no number"
+                return f"it calculates with {name!r}, which may be no number"
             findings.counted.update(names)
             todo += names
     if not all(_counts(run) for run in findings.counted_runs):
-        return "it computes with what a command prints"
+        return "it calculates with the output of a command"
     return ""
 
 

@@ -118,7 +118,7 @@ def _hash(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, .
 def _compgen(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or re.match(r"-[a-zA-Z]*[CFWPSXGAo]", word.text):
-            raise UnreadableCommand("'compgen' may run what its words say")
+            raise UnreadableCommand("'compgen' may run its arguments")
     return ()
 
 
@@ -140,7 +140,7 @@ def _read(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, .
 
 def _mapfile(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     if any(word.text is None or re.match(r"-\w*[Cc]", word.text) for word in words[1:]):
-        raise UnreadableCommand("'mapfile -C' runs what its words say")
+        raise UnreadableCommand("'mapfile -C' runs its arguments")
     _names(_operands(words[1:], "dnOsu"), findings)
     return ()
 
@@ -191,14 +191,14 @@ def _printf(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner,
 def _unset(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or not (word.text in ("-f", "-v", "-n") or _NAME.fullmatch(word.text)):
-            raise UnreadableCommand("'unset' of what is no plain name")
+            raise UnreadableCommand("'unset' gets a name that is not plain")
     return ()
 
 
 def _test(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for before, word in pairwise(words):
         if before.text in ("-v", "-R") and (word.text is None or not _NAME.fullmatch(word.text)):
-            raise UnreadableCommand("'test -v' of what is no plain name")
+            raise UnreadableCommand("'test -v' gets a name that is not plain")
         if before.text is None and several(before) and word.text and "[" in word.text and word.text != "]":
             raise UnreadableCommand("'test' may get an operator known only when it runs")
     return ()
@@ -219,7 +219,7 @@ def _wait(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, .
 def _let(words: Sequence[ShellWord], findings: TokenFindings) -> tuple[Inner, ...]:
     for word in words[1:]:
         if word.text is None or not _NUMERIC.fullmatch(word.text):
-            raise UnreadableCommand("'let' computes with what is not plain")
+            raise UnreadableCommand("'let' gets a value that is not plain")
         findings.counted.update(re.findall(r"[A-Za-z_]\w*", word.text))
     return ()
 

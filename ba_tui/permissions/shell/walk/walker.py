@@ -60,7 +60,7 @@ class CommandWalk:
         self.findings.counted |= COMPUTED & (self.findings.wild | self.findings.sources.keys())
         self.trouble = self.trouble or self._risky() or uncertain(self.findings)
         if not self.trouble and (name := unseen(command, self.findings.programs)):
-            self.trouble = f"two readers differ over {name[:40]!r}"
+            self.trouble = f"ba's two parsers disagree about {name[:40]!r}"
         findings = self.findings
         bound = frozenset(findings.bound | findings.counted)
         taken = frozenset(self.values.taken | findings.counted)
@@ -74,7 +74,7 @@ class CommandWalk:
         if lists:
             return f"the list {min(lists)!r} is declared with a value known only when it runs"
         names = RUNNING & (self.findings.wild | self.findings.sources.keys())
-        return f"the shell may run what is in {min(names)}" if names else ""
+        return f"the shell may run the value of {min(names)}" if names else ""
 
     def _functions(self) -> None:
         """A function runs where it is called, not where it stands."""
@@ -104,7 +104,7 @@ class CommandWalk:
                 after = self._block(node, scope, folders)
                 return after, after
             case _:
-                raise UnreadableCommand("a part of it is not known")
+                raise UnreadableCommand("a part of it can't be read")
 
     def _chain(self, chain: Chain, scope: ShellScope, folders: Folders) -> Folders:
         if chain.background:
@@ -194,7 +194,7 @@ class CommandWalk:
         self.moved = moved or self.moved
         self.functions.append((start, len(self.found)))
         if block.name in ("cd", "pwd", "pushd", "popd", "exit", "return", "exec", "command", "builtin", "eval"):
-            self.trouble = self.trouble or f"a function takes the place of {block.name!r}"
+            self.trouble = self.trouble or f"a function replaces {block.name!r}"
         return folders
 
     def _runs(self, runs: Sequence[object], scope: ShellScope, folders: Folders) -> None:
@@ -282,7 +282,7 @@ class CommandWalk:
     def _running(self, assigned: Sequence[tuple[str, ShellWord]]) -> None:
         for name, _ in assigned:
             if name in RUNNING or name.startswith("BASH_FUNC"):
-                self.trouble = self.trouble or f"the shell may run what is in {name}"
+                self.trouble = self.trouble or f"the shell may run the value of {name}"
 
     def _simple(self, simple: ExpandedCommand, scope: ShellScope, folders: Folders) -> tuple[Folders, Folders]:
         words, name = simple.argv, simple.argv[0].text

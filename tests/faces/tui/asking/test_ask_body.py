@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, Source, Table, Todos
+from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
 from ba_tui.faces.tui.inspector.row_view import RowView
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, Chat, asked, seen, settle
 
@@ -26,6 +26,7 @@ PREVIEWS: dict[str, tuple[Display | None, dict[str, Any]]] = {
     "blank command": (CommandText("\n\n"), {"command": "\n\n", "timeout": 5}),
     "empty prose": (Prose(""), {"text": ""}),
     "empty source": (Source("a.sql", ""), {"sql": ""}),
+    "script without arguments": (ScriptCall("sql", "query.py", {}, ""), {"skill_id": "sql", "script_name": "query.py"}),
     "empty table": (Table((), ()), {"table": "t"}),
     "no changes": (Diffs(()), {"patch": "*** Begin"}),
     "no todos": (Todos(()), {"items": []}),
@@ -86,7 +87,7 @@ async def test_a_short_body_does_not_wait_for_threads() -> None:
             app.panel.ask("q2", Question("permission", "Allow?", tool="t", args=args, preview=preview), "main")
             await pilot.pause()
             await pilot.pause()
-            assert "Reading what it would do" in body(app), seen(app)
+            assert "Preparing the preview" in body(app), seen(app)
             free.set()
             await held
             await settle(pilot)

@@ -58,7 +58,7 @@ async def test_the_choice_is_still_there_and_can_be_taken_back() -> None:
         await pilot.press("y")
         await settle(pilot)
         assert app.answers == [], "nothing is accepted, so a yes means nothing"
-        assert "Nothing is accepted: d chooses, or No" in seen(app)
+        assert "No change is accepted: d to choose, or No" in seen(app)
         await pilot.press("d")
         await settle(pilot)
         assert "[ ] Change 1 of 3  left out" in seen(app)
@@ -164,7 +164,7 @@ async def test_what_cannot_be_seen_by_looking_is_said(size: tuple[int, int]) -> 
 async def test_why_nothing_is_remembered_is_said() -> None:
     async with Chat().run_test() as pilot:
         screen = seen(await asked(pilot, DANGER))
-        assert "asked each time: no rule is narrow enough" in screen
+        assert "can't be remembered: too broad" in screen
         assert "2 s" not in screen
 
 

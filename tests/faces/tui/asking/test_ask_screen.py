@@ -41,10 +41,10 @@ async def test_how_to_go_on_stands_below_what_is_written(size: tuple[int, int]) 
     new = "\n".join(f"line {number}" for number in range(9))
     args = {**EDIT.args, "new_string": new}
     change = Diff("a.py", "zero\none\n", f"zero\n{new}\n")
-    long = replace(EDIT, args=args, preview=change, reason="It changes files, and default mode asks before that.")
+    long = replace(EDIT, args=args, preview=change, reason="Edits need approval in default mode.")
     async with Chat().run_test(size=size) as pilot:
         app = await asked(pilot, long)
-        for key, words in (("e", "Ctrl+S Yes,"), ("tab", "Enter sends"), ("r", "Enter takes the rule")):
+        for key, words in (("e", "Ctrl+S Yes,"), ("tab", "Enter sends"), ("r", "Enter uses this rule")):
             await pilot.press(key)
             await pilot.pause()
             assert words in seen(app), seen(app)
@@ -57,8 +57,8 @@ async def test_the_words_are_those_of_the_specification() -> None:
         screen = seen(await asked(pilot, PUSH))
     for words in (
         "1 y  Yes, once",
-        "2 s  Yes, for this session: shell(git push)",
-        "3 a  Always in this project: shell(git push)",
+        "2 s  Yes, for this session: git push",
+        "3 a  Always in this project: git push",
         "4 n  No",
         "Tab  No, and say what to do instead",
         "e edit the arguments first",

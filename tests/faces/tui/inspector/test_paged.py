@@ -166,7 +166,7 @@ async def test_an_expired_result_shows_what_is_left(stored: Counting, tmp_path: 
     (tmp_path / inspected.whole.ref).unlink()
     async with looking(inspected) as (app, pilot):
         await until(pilot, lambda: any("what the model was given" in line for line in app.shown))
-        assert "cleaned away" in " ".join(app.shown)
+        assert "deleted by the clean-up" in " ".join(app.shown)
         await pilot.press("y")
         await until(pilot, lambda: app.copied)
         assert app.copied[0][0] == "what the model was given"

@@ -262,7 +262,7 @@ async def test_what_cannot_be_made_is_said_and_a_better_version_may_fail() -> No
         with pytest.raises(WorkerFailed):
             await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert "This cannot be shown: ValueError: odd [b]bytes[/]" in seen(pilot.app)
+        assert "Cannot show this: ValueError: odd [b]bytes[/]" in seen(pilot.app)
         sheet.show(lambda: [line(("plain", ""))], broken)
         with pytest.raises(WorkerFailed):
             await pilot.app.workers.wait_for_complete()

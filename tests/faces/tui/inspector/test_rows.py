@@ -178,7 +178,7 @@ def test_cells_of_a_table() -> None:
     assert cell_text("[red]x[/]\n").plain == "[red]x[/]␤"
     assert cell_text(None).plain == ""
     assert cell_text(1.5).justify == "right"
-    assert len(cell_text("x" * 999).plain) == 200
+    assert len(cell_text("x" * 999).plain) == 40
     assert table_text(Table(("a", "b"), ((1, None), ("x\ty", True)))) == "a\tb\n1\t\nx y\tTrue"
 
 

@@ -30,7 +30,7 @@ PARTS = (
     ContextPart("Skills", 0),
     ContextPart("Conversation", 9_000, "4 messages", items=(ContextItem("you: What is wrong", 20, said=True),)),
     ContextPart("Tool results", 31_000, "1 result", items=(BIG, ContextItem("grep x", 12, "round 1", said=True))),
-    ContextPart("Kept for the answer", 8_192, "of a window of 200,000", kept_free=True),
+    ContextPart("Reserved for reply", 8_192, "of a window of 200,000", kept_free=True),
 )
 
 
@@ -73,24 +73,24 @@ def named(title: str, of: Window) -> Section:
 def test_the_shares_add_up_to_the_window() -> None:
     shown = texts(named("Window", window(*STORY)), 60)
     assert shown == [
-        "Window               tokens  share",
-        "System prompt         ~1.9k     1%  built in",
-        "Tools                  ~900    <1%  2 listed",
-        "Memory files           ~240    <1%  AGENTS.md",
-        "Skills                    0     0%",
-        "Conversation          ~9.0k     4%  4 messages",
-        "Tool results         ~31.0k    16%  1 result",
-        "Free                  ~148k    74%",
-        "Kept for the answer    8.2k     4%  of a window of 200,000",
+        "Window              tokens  share",
+        "System prompt        ~1.9k     1%  built in",
+        "Tools                 ~900    <1%  2 listed",
+        "Memory files          ~240    <1%  AGENTS.md",
+        "Skills                   0     0%",
+        "Conversation         ~9.0k     4%  4 messages",
+        "Tool results        ~31.0k    16%  1 result",
+        "Free                 ~148k    74%",
+        "Reserved for reply    8.2k     4%  of a window of 200,000",
     ]
 
 
 def test_how_full_it_is_is_told_with_how_that_is_known() -> None:
     assert lead(window(), 90).plain.startswith("~43.0k of 200k tokens")
-    assert "Nothing was counted by the vendor yet" in lead(window(), 90).plain
+    assert "The provider has not counted yet" in lead(window(), 90).plain
     counted = lead(window(*STORY), 90).plain
     assert counted.startswith("43.5k of 200k tokens")
-    assert "22%\nCounted by the vendor" in counted
+    assert "22%\nCounted by the provider" in counted
     grown = lead(window(*STORY, ToolFinished("1", ToolResult("x" * 480_000))), 90).plain
     assert "~164k of 200k tokens" in grown
     assert "82% nearly full" in grown
@@ -216,5 +216,6 @@ async def test_a_resumed_session_shows_its_totals_again(told: World) -> None:
     async with running(told, Start(resume="aaaa"), size=(120, 36)) as hand:
         await hand.until(lambda: "43.5k/200k" in hand.status or "43.5k/131k" in hand.status)
         side = hand.chat.query_one(SidePanel)
-        await hand.until(lambda: "74.7k, 40% cached" in str(side.usage.content))
+        await hand.until(lambda: "74.7k" in str(side.usage.content))
+        assert "Cached    40%" in str(side.usage.content)
         assert "Turns     2" in str(side.usage.content)

@@ -67,7 +67,7 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
     async with running(changed) as hand:
         await opened(hand)
         await hand.press("escape")
-        assert hand.hint == "Esc again goes back to before a prompt."
+        assert hand.hint == "Press Esc again to rewind."
         await hand.press("escape")
         await hand.until(lambda: isinstance(hand.app.screen, RewindList))
         await hand.until(lambda: "1 file +1 -0" in page(hand, RewindList))
@@ -80,18 +80,20 @@ async def test_escape_twice_and_back_to_before_a_prompt_and_forth(changed: World
         await hand.until(lambda: "2 files would change." in page(hand, RewindDialog))
         shown = page(hand, RewindDialog)
         assert "Rewind to before “make a file”" in shown
-        assert "! 1 of them changed outside of the turns" in shown
-        assert "This prompt and 1 after it are taken back" in shown
+        assert "! 1 edited by you since; your edits will be lost." in shown
+        assert "This prompt and 1 after it are removed" in shown
         await hand.press("d")
         await hand.until(lambda: isinstance(hand.app.screen, InspectorScreen))
         await hand.press("escape")
         shown = page(hand, RewindDialog)
-        assert shown.index("Conversation only") < shown.index("Conversation and files, with 1 file that you changed")
+        assert shown.index("Conversation only") < shown.index(
+            "Conversation and files, including 1 file that you edited"
+        )
         await hand.press("down", "enter")
         await hand.until(lambda: hand.text == "make a file")
         await hand.until(lambda: "About add two." in hand.said())
         assert "About make a file." not in hand.said()
-        assert "Rewound to here, the files too." in hand.said()
+        assert "Rewound to here, files included." in hand.said()
         assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\n"}
         hand.chat.composer.clear()
         await hand.send("/rewind undo")
@@ -116,7 +118,7 @@ async def test_enter_alone_keeps_what_was_changed_by_hand(changed: World):
 async def test_what_is_left_and_what_can_not_be_is_told(changed: World):
     async with running(changed, size=(60, 16)) as hand:
         await hand.send("/rewind")
-        await hand.until(lambda: "Nothing was said yet that could be taken back." in hand.said())
+        await hand.until(lambda: "Nothing to rewind yet." in hand.said())
         await hand.send("/diff")
         await hand.until(lambda: "This session changed no files." in hand.said())
         await opened(hand)

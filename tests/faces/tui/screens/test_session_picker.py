@@ -92,6 +92,6 @@ async def test_what_is_open_here_is_told_from_what_is_open_elsewhere(world: Worl
         world.shelf.infos["aaaa1111"] = replace(world.shelf.infos["aaaa1111"], locked_by="pid 1")
         await hand.send("/resume")
         await shown(hand, SessionPicker)
-        await hand.until(lambda: "in use by pid 7" in lines(hand))
+        await hand.until(lambda: "open in pid 7: opens read-only" in lines(hand))
         assert "open here" in lines(hand)
         assert "pid 1" not in lines(hand)

@@ -8,14 +8,15 @@ import pytest
 from textual.widgets import Input, Static
 
 from ba_tui.core.ports.skills import SkillLine
-from ba_tui.faces.tui.screens.skill_page import SkillPage, SkillText, page
+from ba_tui.faces.tui.screens.skill_page import SkillPage, page
 from ba_tui.faces.tui.screens.skills import SkillBrowser
+from ba_tui.faces.tui.transcript.page import MarkdownPage
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys, lines
 from tests.faces.tui.test_command_table import Skilled
 
-BODY = "# Reading\n\nFirst **look**, then read.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+BODY = "# Reading\n\nFirst **look**, then read.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nSee [the forms](forms.md).\n"
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def skilled(world: World) -> Skilled:
 
 
 def shown(hand: Hand) -> str:
-    text = hand.app.screen.query_one(SkillText)
+    text = hand.app.screen.query_one(MarkdownPage)
     return "\n".join(text.render_line(y).text for y in range(text.size.height))
 
 
@@ -94,8 +95,8 @@ async def test_the_list_says_how_every_skill_stands_and_its_keys_act(world: Worl
 async def test_a_page_reads_from_its_top_on_a_small_screen(world: World, skilled: Skilled) -> None:
     async with running(world, size=(40, 10)) as hand:
         await open_page(hand, "pdf")
-        assert "State    On: the model may start" in shown(hand)
-        await hand.until(lambda: hand.app.screen.query_one(SkillText).records)
+        assert "State    On: you or the model" in shown(hand)
+        await hand.until(lambda: hand.app.screen.query_one(MarkdownPage).records)
         await hand.press("end")
         await hand.until(lambda: "1 │ 2" in shown(hand).replace("  ", " "))
         await hand.press("g")
@@ -103,6 +104,17 @@ async def test_a_page_reads_from_its_top_on_a_small_screen(world: World, skilled
         seen = page(skilled.held[1], BODY)
         assert "\\[PDF\\] files\\_of\\_any" in seen
         assert "you are asked once, when it starts" in seen
+
+
+async def test_arrows_scroll_a_page_and_a_link_is_copied(world: World, skilled: Skilled) -> None:
+    async with running(world, size=(40, 10)) as hand:
+        await open_page(hand, "pdf")
+        await hand.until(lambda: hand.app.screen.query_one(MarkdownPage).records)
+        first = shown(hand)
+        await hand.press("down")
+        await hand.until(lambda: shown(hand) != first)
+        await hand.press("tab", "enter")
+        await hand.until(lambda: keys(hand) == "Copied: forms.md")
 
 
 async def test_it_is_started_with_parameters_ended_and_checked(world: World, skilled: Skilled) -> None:
@@ -116,7 +128,7 @@ async def test_it_is_started_with_parameters_ended_and_checked(world: World, ski
         await hand.press("a", *"a.pdf", "enter")
         await hand.until(lambda: keys(hand) == "pdf starts with your next prompt.")
         assert skilled.done == [("activate", "pdf", "a.pdf")]
-        assert "It starts with your next prompt." in shown(hand)
+        assert "It applies from your next message." in shown(hand)
         await hand.press("v")
         await hand.until(lambda: keys(hand) == "It is valid, 1 warning.")
         assert "description is short" in shown(hand)

@@ -135,7 +135,7 @@ async def test_a_server_without_models_or_with_trouble_is_told(world: World) -> 
     world.ways.found = (server(), server(title="gpubox", provider="gpubox", trouble="gpubox wants an API key."))
     async with running(world) as hand:
         screen = await welcomed(hand)
-        await hand.until(lambda: "Ollama at http://127.0.0.1:11434/v1 has no model yet." in rows(screen))
+        await hand.until(lambda: "Ollama at http://127.0.0.1:11434/v1 has no models yet." in rows(screen))
         assert "gpubox wants an API key." in rows(screen)
 
 
@@ -163,9 +163,9 @@ async def test_a_server_that_wants_a_key_gets_one(world: World) -> None:
         screen = await welcomed(hand)
         await hand.until(lambda: any("usual ports" in row for row in rows(screen)))
         await hand.press("down", "down", "down", "enter", *"box", "enter")
-        await hand.until(lambda: said(screen).startswith("box wants an API key. Paste it"))
+        await hand.until(lambda: said(screen).startswith("box wants an API key. Paste the key"))
         await hand.press(*"sk-1", "enter")
-        await hand.until(lambda: said(screen).startswith("box refuses this key. Paste it"))
+        await hand.until(lambda: said(screen).startswith("box refuses this key. Paste the key"))
         await hand.press(*"sk-2", "enter")
         await hand.until(lambda: world.ways.keys == [("box", "sk-2")])
 
@@ -192,9 +192,9 @@ async def test_a_key_that_nobody_can_check_is_saved_if_the_person_wants(world: W
         await hand.press("down", "enter", *"sk-ant-one", "enter")
         await hand.until(lambda: said(screen).startswith("Not checked: Nothing answers at api.anthropic.com."))
         await hand.press("escape", "enter", "enter")
-        await hand.until(lambda: said(screen) == "Nothing was pasted.")
+        await hand.until(lambda: said(screen) == "Paste the key first.")
         await hand.press(*"sk-ant-two", "enter")
-        await hand.until(lambda: said(screen).startswith("Not checked: Not now. Enter saves the key all the same"))
+        await hand.until(lambda: said(screen).startswith("Not checked: Not now. Enter save it anyway"))
         assert world.ways.keys == []
         await hand.press("enter")
         await hand.until(lambda: world.ways.keys == [("anthropic", "sk-ant-two")])
@@ -263,7 +263,7 @@ async def test_variables_are_shown(world: World) -> None:
         await hand.until(lambda: screen.query_one("#ways", OptionList).option_count == 6)
         await hand.press("down", "down", "down", "down", "enter")
         assert screen.query_one("#variables").region.y < 5, "in sight on a small screen, too"
-        assert "Esc goes back" in str(screen.query_one(".keys", Static).content)
+        assert "Esc back" in str(screen.query_one(".keys", Static).content)
         await hand.press("escape")
         assert not screen.query_one("#variables").display
 

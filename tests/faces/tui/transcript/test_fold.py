@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ba_tui.core.events import (
@@ -9,6 +11,7 @@ from ba_tui.core.events import (
     Answered,
     Asked,
     Event,
+    Judged,
     MessageDone,
     MessageRestarted,
     Notice,
@@ -168,6 +171,46 @@ def test_a_denial_carries_the_words_of_the_person() -> None:
     row = records.items[-1]
     assert isinstance(row, ToolRow)
     assert (row.state, row.summary) == ("denied", "use make clean")
+
+
+@pytest.mark.parametrize(
+    ("by", "rule", "reason", "note"),
+    [
+        ("person", "", "", "you said no"),
+        ("person", "", "use make clean", "you said: use make clean"),
+        ("rule", "shell(rm:*)", "Denied by the rule shell(rm:*) (config.yaml:3).", "rule shell(rm:*)"),
+        (
+            "rule",
+            "*(@secret)",
+            "Denied by the rule *(@secret) (x). .env is secret.",
+            ".env is secret (rule *(@secret))",
+        ),
+        ("mode", "", "Plan mode only reads: nothing runs. Read on.", "plan mode only reads: nothing runs"),
+        ("hook", "guard.sh", "Not on a Friday.", "hook guard.sh: Not on a Friday"),
+        ("sandbox", "", "There is no sandbox.", "there is no sandbox"),
+    ],
+)
+def test_a_denied_row_says_who_denied_it_and_why(by: Any, rule: str, reason: str, note: str) -> None:
+    call = ToolUse("9", "shell", {"command": "make"})
+    events: list[Event] = [
+        TurnStarted(user("go")),
+        MessageDone(Message("assistant", (call,))),
+        ToolStarted(call, "make"),
+        Judged("9", "shell_network", "deny", "rule", "shell_network(domain:x)"),
+        Judged("9", "shell", "deny", by, rule, reason),
+        ToolFinished("9", failure("permission_denied", "No.")),
+    ]
+    for row in (live(events).items[-1], fold(events)[-1]):
+        assert isinstance(row, ToolRow)
+        assert (row.state, row.note) == ("denied", note)
+
+
+def test_a_denial_that_nobody_recorded_says_what_its_result_says() -> None:
+    call = ToolUse("9", "shell", {})
+    denied = failure("permission_denied", "The script, or one beside it, has changed. Ask.")
+    row = fold([TurnStarted(user("go")), MessageDone(Message("assistant", (call,))), ToolFinished("9", denied)])[-1]
+    assert isinstance(row, ToolRow)
+    assert row.note == "The script, or one beside it, has changed"
 
 
 def test_calls_without_a_result_read_as_interrupted() -> None:

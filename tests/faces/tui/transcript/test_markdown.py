@@ -184,11 +184,36 @@ def test_html_entities_bring_no_controls() -> None:
     assert "<i>x</i>" in text
 
 
-def test_narrow_tables_wrap_and_then_become_pairs() -> None:
+def test_narrow_tables_wrap() -> None:
     source = "| Name | Words |\n|--|--|\n| a | one two three four five |\n"
     assert all(cell_len(line) <= 20 for line in shown(page(source, 20)))
-    wide = "|" + "|".join("abcdefgh" for _ in range(8)) + "|\n|" + "--|" * 8 + "\n|" + "x|" * 8 + "\n"
-    assert shown(page(wide, 20))[0] == "abcdefgh: x"
+
+
+def test_a_table_that_is_too_wide_keeps_its_first_columns_and_counts_the_others() -> None:
+    heads = "|".join(f"column{at}" for at in range(8))
+    source = f"|{heads}|\n|{'--|' * 8}\n|{'value|' * 8}\n"
+    lines = page(source, 32)
+    assert shown(lines) == [
+        "column0 │ column1 │ column2 │ …",
+        "────────┼─────────┼─────────┼─",
+        "value   │ value   │ value   │ …",
+        "… 5 more columns on the right:…",
+    ]
+    whole = lines[0].table
+    assert whole is not None
+    assert whole.columns == tuple(f"column{at}" for at in range(8))
+    assert whole.rows == (("value",) * 8,)
+    assert copied([(line, 0, len(line.text)) for line in lines]).startswith(source.strip()), "copies whole rows"
+    assert all(line.table is None for line in page(source, 100))
+
+
+@pytest.mark.parametrize("figure", ["1,234,567.89", "2026-11-23T10:00", "−12.5 %"])
+def test_no_figure_in_a_table_is_broken(figure: str) -> None:
+    words = "some words that are longer than the screen is wide"
+    source = f"| What | Amount | Why |\n|--|--:|--|\n| {words} | {figure} | {words} |\n"
+    for width in range(24, 70):
+        amounts = {line.text.split("│")[1].strip() for line in page(source, width) if line.text.count("│") > 1}
+        assert amounts <= {"Amount", figure, "", "…", *figure.split()}, width
 
 
 @settings(deadline=None, max_examples=150)

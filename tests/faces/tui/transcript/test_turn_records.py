@@ -34,7 +34,7 @@ def test_turns_go_and_come_again():
 
 def test_files_alone_leave_the_turns():
     assert words([*TALK, Rewound(files="c", undo="u")])[-3:] == ["c", "c!", "The files were rewound."]
-    assert words([*TALK, Rewound(turns=2, files="c", undo="u")])[-2:] == ["b!", "Rewound to here, the files too."]
+    assert words([*TALK, Rewound(turns=2, files="c", undo="u")])[-2:] == ["b!", "Rewound to here, files included."]
 
 
 def test_only_what_stands_behind_the_cut_is_painted_anew():

@@ -1,0 +1,43 @@
+"""The next prompt in a session that suggests one: after an answer, and after a turn that was stopped."""
+
+from __future__ import annotations
+
+from ba_tui.core.events import Event, MessageDone, Notice, TurnEnded, TurnStarted
+from ba_tui.faces.tui.acts.port import Actions, Room
+
+GO_ON = "go on"
+
+
+class NextPrompt:
+    """Offers it in the empty input. Does nothing where the session has no suggestions."""
+
+    def __init__(self, chat: Actions) -> None:
+        self._chat = chat
+        self._suggestions = chat.session.start.suggestions
+        self._answer = ""
+
+    def reset(self) -> None:
+        """Another session is shown, or this one after a rewind."""
+        if self._suggestions and self._chat.session.started:
+            self._chat.composer.suggest(GO_ON)
+
+    def apply(self, event: Event) -> None:
+        if not self._suggestions:
+            return
+        match event:
+            case TurnStarted(agent="main"):
+                self._chat.composer.suggest("")
+            case MessageDone(agent="main", message=message):
+                self._answer = message.text
+            case TurnEnded(agent="main", reason=reason):
+                answer, self._answer = self._answer, ""
+                if reason == "cancelled":
+                    self._chat.tell(Notice("Press Enter to go on with the demo."))
+                # Work beside the turns ends without an answer.
+                whole = answer and reason == "done"
+                self._chat.composer.suggest(self._suggestions.get(answer, "") if whole else GO_ON)
+            case _:
+                pass
+
+
+SUGGESTIONS = Room({}, panes=(NextPrompt,))

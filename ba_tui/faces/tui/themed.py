@@ -1,0 +1,81 @@
+"""What every app of ours has in common: its first colours, how it reads the terminal, and how it leaves one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import TypeVar
+
+from rich.text import Text
+from textual.app import App
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+
+from ba_tui.faces.tui.colourless import Colourless
+from ba_tui.faces.tui.terminal import GroundKnown, TerminalGone, TerminalInput
+from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, theme_of
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class ThemedApp(App[Result]):
+    """``wanted`` is the name of a theme; without one, or with ``auto``, the app follows the terminal."""
+
+    def __init__(self, wanted: str, *, color: bool) -> None:
+        if not color:
+            # Textual reads the variable when it is made; an environment without colour needs all of its children.
+            os.environ["NO_COLOR"] = "1"
+        super().__init__()
+        if self.no_color:
+            # In place of greys; Textual has no public way to choose them.
+            self._filters[:] = [Colourless(lambda: self.current_theme.background)]
+        self._wanted = "" if wanted == "auto" else wanted
+        self.theme_names: list[str] = []
+        for values in (DARK, LIGHT):
+            self.register_theme(theme_of(values))
+            self.theme_names.append(str(values["name"]))
+        self.ansi_theme_dark, self.ansi_theme_light = PRINTED_DARK, PRINTED_LIGHT
+        self.theme = self._first_theme()
+
+    def _first_theme(self) -> str:
+        if self._wanted in self.theme_names:
+            return self._wanted
+        return "light" if "light" in self._wanted or (not self._wanted and looks_light()) else "dark"
+
+    def get_driver_class(self) -> type[Driver]:
+        chosen = super().get_driver_class()
+        return TerminalInput if chosen is LinuxDriver else chosen
+
+    def _on_ground_known(self, event: GroundKnown) -> None:
+        """Follow the terminal unless a theme was chosen."""
+        if not self._wanted and self.theme in {"dark", "light"}:
+            self.theme = "light" if event.light else "dark"
+
+    # Leaving
+
+    def on_mount(self) -> None:
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self._leave_now)
+
+    def _leave_now(self) -> None:
+        self.run_worker(self.action_quit, exit_on_error=False)
+
+    def _on_terminal_gone(self, _event: TerminalGone) -> None:
+        self._leave_now()
+
+    def way_back(self) -> str:
+        """What to tell a person whose app failed, so that they can go on."""
+        return ""
+
+    def _fatal_error(self) -> None:
+        """An error of ours: one line for the person, the traceback for the log. Local values could hold secrets."""
+        error = self._exception
+        log.critical("the app failed", exc_info=error)
+        words = f"ba stopped because of an error of its own: {type(error).__name__}: {error}"
+        self._exit_renderables.append(Text(f"{words}\nNothing that was said is lost. {self.way_back()}".rstrip()))
+        self._close_messages_no_wait()

@@ -1,0 +1,141 @@
+"""What stands above the input before the first prompt: folder, model, sessions to continue, prompts to try.
+
+A picture of values. Who reads them, and what a number does, stands in ``acts.start_page``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.widgets import Static
+
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
+from ba_tui.core.values import frozen
+from ba_tui.faces.tui.meters import age
+from ba_tui.faces.tui.screens.picker import fitted
+
+T = TypeVar("T")
+WIDEST = 100
+LEAST = 12
+"""Columns that a preview needs to say anything."""
+CONTINUE, CRASHED, TRY = "Continue", "ba ended unexpectedly. Continue where you were", "Try"
+KEYS = "Type a number, then Enter · /resume lists all sessions · ? shows keys"
+KEYS_FIRST = "Type a number, then Enter · ? shows keys"
+QUIET = "$text-muted"
+
+
+@frozen
+class StartChoices:
+    """What the page offers. Sessions are numbered first, then prompts, from 1."""
+
+    folder: str = ""
+    model: str = ""
+    sessions: tuple[SessionInfo, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+    def holds(self, text: str) -> bool:
+        return bool(self.session(text) or self.prompt(text))
+
+    def session(self, text: str) -> SessionInfo | None:
+        """The session that a typed number stands for."""
+        return _chosen(self.sessions, text, 1)
+
+    def prompt(self, text: str) -> str:
+        """The prompt that a typed number stands for; empty for none."""
+        return _chosen(self.prompts, text, 1 + len(self.sessions)) or ""
+
+
+def _chosen(rows: Sequence[T], text: str, first: int) -> T | None:
+    text = text.strip()
+    place = int(text) - first if text.isascii() and text.isdecimal() and len(text) == 1 else -1
+    return rows[place] if 0 <= place < len(rows) else None
+
+
+class StartPage(Static):
+    """``clock`` in seconds since the epoch."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(id="start-page", markup=False)
+        self.choices = StartChoices()
+        self._clock = clock
+
+    def show(self, **changes: object) -> None:
+        """Change parts of what is offered."""
+        self.choices = replace(self.choices, **changes)  # pyright: ignore[reportArgumentType]
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        if self.size.width:
+            width = min(WIDEST, self.size.width)
+            self.update(Content("\n").join(page(self.choices, self._clock(), width, self.size.height)), layout=False)
+
+
+def page(choices: StartChoices, now: float, width: int, height: int) -> list[Content]:
+    """The page in ``width`` cells and at most ``height`` rows: what matters least goes first."""
+    head = [_head(choices, width), Content("")]
+    sessions = _sessions(choices.sessions, now, width)
+    prompts = _prompts(choices.prompts, 1 + len(choices.sessions), width)
+    keys = [Content.styled(KEYS if choices.sessions else KEYS_FIRST, QUIET)]
+    parts = {"head": head, "sessions": sessions, "prompts": prompts, "keys": keys}
+    shown: set[str] = set()
+    for name in ("sessions", "keys", "prompts", "head"):
+        if len(parts[name]) <= height:
+            shown.add(name)
+            height -= len(parts[name])
+    return [line for name, part in parts.items() if name in shown for line in part]
+
+
+def _head(choices: StartChoices, width: int) -> Content:
+    folder, model = paintable(choices.folder, newlines=False), paintable(choices.model, newlines=False)
+    gap = f" · {model}" if model else ""
+    room = max(8, width - cell_len(gap))
+    while cell_len(folder) > room and len(folder) > 1:
+        # Of a long path the end tells more.
+        folder = f"…{folder.lstrip('…')[1:]}"
+    return Content.assemble((folder, "bold"), (gap, QUIET))
+
+
+def _sessions(infos: Sequence[SessionInfo], now: float, width: int) -> list[Content]:
+    if not infos:
+        return []
+    crashed = infos[0].left_open
+    rows = [Content.styled(CRASHED, "$text-warning") if crashed else Content.styled(CONTINUE, "$accent")]
+    ages = [f"{count(info.turns, 'turn')}, {_ago(now - info.updated)}" for info in infos]
+    last = max(map(cell_len, ages))
+    titles = [paintable(info.title or "Untitled", newlines=False) for info in infos]
+    room = max(8, width - 4 - 2 - last)
+    first = min(room, max(map(cell_len, titles)))
+    left = room - first - 2
+    for number, (info, title, ago) in enumerate(zip(infos, titles, ages, strict=True), 1):
+        # The newest words of the person, where the title does not say them already.
+        preview = paintable(info.preview, newlines=False)
+        known = left < LEAST or preview.rstrip("…") in title or title.rstrip("…") in preview
+        quiet = " " * (room - first) if known else f"  {fitted(preview, left)}"
+        told = f"{quiet}  {' ' * (last - cell_len(ago))}{ago}"
+        rows.append(Content.assemble((f" {number}  ", "$accent"), fitted(title, first), (told, QUIET)))
+    return [*rows, Content("")]
+
+
+def _ago(seconds: float) -> str:
+    told = age(seconds)
+    return "just now" if told == "now" else f"{told} ago"
+
+
+def _prompts(prompts: Sequence[str], first: int, width: int) -> list[Content]:
+    if not prompts:
+        return []
+    rows = [
+        Content.assemble((f" {number}  ", "$accent"), fitted(paintable(text, newlines=False), width - 4).rstrip())
+        for number, text in enumerate(prompts, first)
+    ]
+    return [Content.styled(TRY, "$accent"), *rows, Content("")]

@@ -1,0 +1,134 @@
+"""Plan mode: the model is told of it, presents its plan, and the person decides whether it is carried out.
+
+That nothing is changed meanwhile is the permission policy's business; this room asks and changes the mode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Judged, Mode, ModeChanged, Steered
+from ba_tui.core.messages import Message, clean_text, reminder
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import Prose, ToolResult, failure
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Call
+from ba_tui.core.turn import Branch
+
+NAME = "present_plan"
+MODES: dict[str, Mode] = {"once": "default", "session": "accept-edits"}
+"""The mode that each answer chooses."""
+ON = (
+    "Plan mode is on: only read, change nothing. Find out what you need, then call present_plan with the whole plan; "
+    "the person decides whether it is carried out. Questions that need no plan you just answer."
+)
+ALONE = (
+    "Plan mode is on: only read, change nothing. Nobody can be asked now, so your answer is the plan: the steps, the "
+    "files that each one changes, how you will check them, and what is still open."
+)
+OFF = "Plan mode is off. The mode is now {mode}."
+AGREED = "The person agreed to the plan. The mode is now {mode}. Carry it out step by step; keep a todo list."
+CARRY_OUT = "Carry out this plan?"
+_STEP = regex(r"^\s{0,3}(?:\d{1,3}[.)]|[-*+])\s+\S", re.MULTILINE)
+LEAST_STEPS = 2
+
+
+class _Asked:
+    """What happened in one turn: whether the model was told of the mode, and the person asked about a plan."""
+
+    def __init__(self) -> None:
+        self.told = False
+        self.person = False
+
+
+class PlanMode:
+    """core.agent.Interceptor, and what the tool present_plan does. One for a session.
+
+    ``attended``: somebody can be asked. Without that the answer of the model is the plan, and nothing follows.
+    """
+
+    def __init__(self, mode: Callable[[], Mode], set_mode: Callable[[Mode], None], *, attended: bool) -> None:
+        self._mode = mode
+        self._set_mode = set_mode
+        self._attended = attended
+        self._told: Mode | None = None
+        """The mode that the model was last told of; None while that was never plan mode."""
+
+    @property
+    def presents(self) -> bool:
+        """Whether the model should have the tool present_plan now."""
+        return self._attended and self._mode() == "plan"
+
+    async def before(self, branch: Branch) -> None:
+        """Tell the model of the mode: once in each turn, and when it was left since."""
+        asked, mode = branch.state(_Asked), self._mode()
+        if mode == "plan":
+            if branch.transcript.mode != mode:
+                # A flag chose it: without a record the session would go on in another mode when it is resumed.
+                branch.emit(ModeChanged(mode))
+            if not asked.told:
+                branch.emit(Steered(reminder(ON if self._attended else ALONE)))
+            asked.told, self._told = True, mode
+        elif self._told == "plan":
+            self._told = mode
+            branch.emit(Steered(reminder(OFF.format(mode=mode))))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Ask about a plan that the model wrote as its answer instead of presenting it."""
+        asked = branch.state(_Asked)
+        if not self.presents or asked.person or len(_STEP.findall(reply.text)) < LEAST_STEPS:
+            return
+        asked.person = True
+        answer = await branch.ask(Question("plan", CARRY_OUT))
+        words = answer.text.strip()
+        if mode := self._chosen(answer, branch):
+            branch.post(reminder(AGREED.format(mode=mode)))
+        elif words and answer.by == "person":
+            branch.post(reminder(_again(words)))
+
+    async def present(self, text: str, call: Call) -> ToolResult:
+        """Show the plan and ask whether to carry it out; the result tells the model."""
+        plan = clean_text(text).strip()
+        if not plan:
+            return failure("invalid_parameters", "The plan is empty.", hint="Write the whole plan in Markdown.")
+        if self._mode() != "plan":
+            return failure("invalid_parameters", "Plan mode is off.", hint="Do the work; no plan has to be presented.")
+        call.branch.state(_Asked).person = True
+        question = Question("plan", CARRY_OUT, call_id=call.id, tool=NAME, preview=Prose(plan, markdown=True))
+        reply = await call.ask(question)
+        mode, words = self._chosen(reply, call.branch), reply.text.strip()
+        verdict: Literal["allow", "deny"] = "allow" if mode else "deny"
+        by: Literal["person", "mode"] = "person" if reply.by == "person" else "mode"
+        why = f"to carry out the plan in {mode} mode" if mode else words
+        call.branch.emit(Judged(call.id, NAME, verdict, by, reason=why))
+        if mode:
+            return ToolResult(AGREED.format(mode=mode), Prose(plan, markdown=True), summary=f"agreed, {mode} mode")
+        if reply.by == "nobody":
+            told = "Nobody can agree to the plan now. Give the whole plan as your final answer."
+            return ToolResult(told, Prose(plan, markdown=True), summary="nobody could be asked")
+        summary = f"keep planning: {words}" if words else "keep planning"
+        return ToolResult(_again(words), Prose(plan, markdown=True), summary=" ".join(summary.split())[:200])
+
+    def _chosen(self, reply: Reply, branch: Branch) -> Mode | None:
+        """The mode that the answer chooses, from now on; None when planning goes on."""
+        mode = MODES.get(reply.choice)
+        if mode is None:
+            return None
+        try:
+            self._set_mode(mode)
+        except UsageError:
+            # A folder that is not trusted knows but one other mode.
+            mode = "default"
+            self._set_mode(mode)
+        self._told = mode
+        branch.emit(ModeChanged(mode))
+        return mode
+
+
+def _again(words: str) -> str:
+    if words:
+        return f"The person wants to keep planning and said: {words}\nChange the plan and present it again."
+    return "The person wants to keep planning. Ask what should change in one sentence, or end your turn."

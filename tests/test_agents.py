@@ -14,9 +14,11 @@ from ba_tui.assembly.start import StartOptions, Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
+from ba_tui.context.touched import NestedInstructions, TouchedFiles
 from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.effects import READ_ONLY
-from ba_tui.core.events import MAIN, Event, ToolFinished
+from ba_tui.core.errors import ProviderError
+from ba_tui.core.events import MAIN, Event, SideRequest, ToolFinished
 from ba_tui.core.spawning import spawn
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
@@ -39,18 +41,22 @@ steps:
 """
 
 
+async def nobody(system: str, text: str, purpose: str) -> tuple[str, SideRequest]:
+    raise ProviderError("no model is there")
+
+
 class House:
     """The parts of one session, and all events of its agents."""
 
     def __init__(self, folder: Path, where: Path) -> None:
         self.events: list[Event] = []
         self.start = Startup(folder, StartOptions({"permission_mode": "bypass"}), conversation)
-        self.tools = SessionTools(self.start, SessionScope(folder, Artifacts(where / "data")))
+        self.tools = SessionTools(self.start, SessionScope(folder, Artifacts(where / "data")), nobody)
         self.tools.registry.refresh()
         notices = PendingNotices()
-        line = SessionLine(
-            PromptNotes(tuple, notices), notices, Spending(), self.said, Calibration(), RequestStore(where)
-        )
+        nested = NestedInstructions(TouchedFiles(folder), self.tools.registry.get_tool, tuple)
+        notes = PromptNotes(tuple, notices)
+        line = SessionLine(notes, nested, notices, Spending(), self.said, Calibration(), RequestStore(where))
         self.builder = AgentBuilder(self.start, self.tools, line)
         self.turn = Turn(self.events.append)
         self.branch = Branch(self.turn, Transcript())

@@ -16,6 +16,7 @@ from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.prompt_size import PromptSize
 from ba_tui.context.reminders import NearlyFull, Refocus
+from ba_tui.context.touched import NestedInstructions
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.events import MAIN
@@ -35,6 +36,7 @@ from ba_tui.tools.builtin.images import pixels
 from ba_tui.tools.builtin.recall import NAME as RECALL
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.todos import UnfinishedTodos
+from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.selection import SelectedTools
 from ba_tui.tools.visible import Joining, Visible
@@ -42,10 +44,12 @@ from ba_tui.tools.visible import Joining, Visible
 
 @frozen
 class SessionLine:
-    """What all agents of a session share beside its tools: instructions to be said again, notices that wait, what was
-    spent, all events so far, how far token estimates are off, and where their requests are kept."""
+    """What all agents of a session share beside its tools: instructions to be said again, those for files that are
+    touched, notices that wait, what was spent, all events so far, how far token estimates are off, and where their
+    requests are kept."""
 
     notes: PromptNotes
+    nested: NestedInstructions
     notices: PendingNotices
     spending: Spending
     history: ReadHistory
@@ -87,7 +91,9 @@ class AgentBuilder:
         in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)
         # Skills of the person's own take no room from the tools of a first request.
         counted = spec.prompt.replace(notes.catalogue, notes.own_catalogue).strip()
-        visible = Visible(tools.registry, tools.search, system=counted, for_subagent=not main)
+        skills = notes.search if notes.listed.shortened and main else None
+        search = Search(tools.search, skills)
+        visible = Visible(tools.registry, search, system=counted, for_subagent=not main)
         chosen: Toolset = visible if main else SelectedTools(visible, spec.tools, spec.ceiling)
 
         def recalling() -> Sequence[Tool]:
@@ -136,6 +142,8 @@ class AgentBuilder:
             SharedCommands() if parts.main else None,
             # Files that the prompt mentions stand right behind it.
             attaching,
+            # What is to be followed for the files that the last calls were about.
+            line.nested if parts.main else None,
             # No request goes out beyond the limits of the session, or of the agent: nothing after this is worth doing.
             BudgetLimits(line.spending, parts.model.info, settings.max_cost, settings.max_tokens),
             BudgetLimit(budget) if budget else None,

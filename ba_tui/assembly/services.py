@@ -9,7 +9,8 @@ from pathlib import Path
 from ba_tui.assembly.session import conversation
 from ba_tui.assembly.start import StartOptions, Startup, trust_for
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.core.events import Notice
+from ba_tui.core.errors import ProviderError
+from ba_tui.core.events import Notice, SideRequest
 from ba_tui.core.services import Services
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
@@ -47,4 +48,8 @@ def tools_alone(cwd: Path, flags: Mapping[str, object], results: Path | None = N
     """
     start = Startup(cwd, StartOptions(flags), conversation)
     stored = Artifacts(results or start.where.cache / FOLDER, int(start.settings.commands.output_mb * 1e6))
-    return SessionTools(start, SessionScope(cwd, stored))
+
+    async def ask(system: str, text: str, purpose: str) -> tuple[str, SideRequest]:
+        raise ProviderError("no model is there: only the tool runs")
+
+    return SessionTools(start, SessionScope(cwd, stored), ask)

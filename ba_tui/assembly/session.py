@@ -11,10 +11,12 @@ from ba_tui.assembly.agents import AgentBuilder, SessionLine
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.commands import CommandFiles, folders
-from ba_tui.context.instructions import InstructionFile, read_instructions
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import Instructions, read_instructions
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.system_prompt import joined, prompt_origin, system_prompt
+from ba_tui.context.touched import NestedInstructions, TouchedFiles
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
@@ -27,9 +29,11 @@ from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
+from ba_tui.ingress import Ingress
 from ba_tui.observe.calls import CallLog, soon
 from ba_tui.observe.metrics import Metrics
 from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.small_model import SmallModel
 from ba_tui.providers.tokens.calibration import RATIOS, Calibration
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
@@ -39,6 +43,9 @@ from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.prompts import PromptSources, SessionPrompts
 from ba_tui.tools.session import SessionScope
+
+SMALL_TOKENS = 2_000
+"""Tokens of an answer of the small model: some models think before they write."""
 
 
 def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Conversation:
@@ -55,6 +62,12 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     if info.model and start.given("permission_mode") and settings.permission_mode in made.permissions.modes():
         made.set_mode(settings.permission_mode)
     return made
+
+
+def _instructions(place: InstructionPlace, ingress: Ingress, touched: TouchedFiles) -> Sequence[Instructions]:
+    """Those that count now: for all files, or for one that was touched."""
+    files = touched.files
+    return [each for each in read_instructions(place, ingress, files) if each.concerns(files, place.root)]
 
 
 class Session:
@@ -75,16 +88,20 @@ class Session:
         seen = Modalities(model.sees_pictures, model.reads_documents)
         full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
         scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen)
-        self._tools = tools = SessionTools(start, scope)
+        self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
+        self._tools = tools = SessionTools(start, scope, self._small.ask)
         guarded, registry, policy = tools.guarded, tools.registry, tools.policy
 
         # The main agent.
-        source = InstructionFile(cwd, root, start.where.config, closed=not start.trusts(root))
-        self._instructions = lambda: read_instructions(source, tools.ingress)
+        foreign, closed = settings.other_instructions, not start.trusts(root)
+        place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign)
+        touched = TouchedFiles(cwd)
+        self._instructions = partial(_instructions, place, tools.ingress, touched)
         notices = PendingNotices(tools.problems)
         self._notes = PromptNotes(self._instructions, notices)
         self._calibration = Calibration(start.where.state / RATIOS)
-        line = SessionLine(self._notes, notices, spending, history, self._calibration, self._requests)
+        nested = NestedInstructions(touched, registry.get_tool, self._instructions)
+        line = SessionLine(self._notes, nested, notices, spending, history, self._calibration, self._requests)
         self._agents = AgentBuilder(start, tools, line)
         system = joined(system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue)
         self._main = main = self._agents.parts(AgentSpec(MAIN, prompt=system, max_loops=settings.max_loops), model)
@@ -148,5 +165,6 @@ class Session:
     async def close(self) -> None:
         await self._main.window.close()
         await self._tools.close()
+        await self._small.close()
         await asyncio.to_thread(self._calibration.save)
         await asyncio.to_thread(self._requests.close)

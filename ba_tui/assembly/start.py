@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from ba_tui.context.compression.selection import SummaryBudget
-from ba_tui.context.instructions import InstructionFile, read_instructions
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import read_instructions
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
@@ -100,6 +101,6 @@ def trust_for(where: Places, cwd: Path) -> Trust:
     """What the person trusts; who reviews the project of ``cwd`` is shown its instructions too."""
 
     def instructions(root: Path) -> Sequence[str]:
-        return [item.line for item in read_instructions(InstructionFile(cwd, root, None), ingress_for(where, root))]
+        return [item.line for item in read_instructions(InstructionPlace(cwd, root, None), ingress_for(where, root))]
 
     return Trust(where, instructions)

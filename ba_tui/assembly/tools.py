@@ -5,7 +5,7 @@ from __future__ import annotations
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
 from ba_tui.core.events import Notice
-from ba_tui.hooks.found import SessionFacts, found_hooks
+from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
@@ -16,13 +16,14 @@ from ba_tui.resources import project_root
 from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
+from ba_tui.skills.recent import RecentSkills
 from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings
 
 
 class SessionTools:
     """Made once for a session; all its agents share it."""
 
-    def __init__(self, start: Startup, scope: SessionScope) -> None:
+    def __init__(self, start: Startup, scope: SessionScope, ask: AskModel) -> None:
         settings, where, root = start.settings, start.where, project_root(scope.cwd)
         self.ingress = ingress_for(where, root, settings.secrets)
         catalog, choices = start.skills(self.ingress)
@@ -36,14 +37,19 @@ class SessionTools:
         self.policy = policy = self.permissions.policy
 
         context = SkillContext(
-            scope.id, scope.cwd, self.permissions.confirms, start.access.missing, lambda: scope.transcript.skills
+            scope.id,
+            scope.cwd,
+            self.permissions.confirms,
+            start.access.missing,
+            lambda: scope.transcript.skills,
+            RecentSkills(where.state / "recent_skills.json"),
         )
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.skill_notes = SkillNotes(self.skills)
         policy.grant(GrantedRules(self.skills.granted, "an active skill"))
 
         facts = SessionFacts(scope.id, scope.file, scope.cwd, root, start.shell.inherited(), lambda: policy.mode)
-        self.hooks = hooks_along(hooks, facts, self.ingress.clean)
+        self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
         process = ToolSettings(settings, where, start.shell, attended=not start.strict)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry

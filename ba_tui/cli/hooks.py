@@ -28,10 +28,10 @@ OURS = (".ba/config.yaml", ".ba/config.local.yaml")
 def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.")] = False, cwd: Cwd = None) -> int:
     """Print every hook: its event, the tools it is for, its command and where it stands.
 
-    Events and matchers may have ba's names or Claude Code's (pre_tool or PreToolUse, shell or Bash). A hook reads
-    Claude Code's JSON on standard input; tool_name in it is ba's, and file_path stands beside path.
+    Events and matchers may have ba's names or Claude Code's (pre_tool or PreToolUse, shell or Bash). A hook reads JSON
+    on standard input. Tools and their input have the names of the matcher's world in it, else those of the event's.
     """
-    from ba_tui.hooks.config import CLAUDE_FILES  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.hooks.claude_files import CLAUDE_FILES  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.hooks.found import found_hooks  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ def _print(hooks: Sequence[Hook], root: Path) -> None:
     for hook in hooks:
         whose = ", trusted" if _of_project(hook, root) else ""
         where = f"({hook.source}{whose}; {hook.timeout:g} s)"
-        print_line(printable(f"{hook.event:<{events}}  {hook.matcher or '*':<{matchers}}  {hook.command}  {where}"))
+        print_line(printable(f"{hook.event:<{events}}  {hook.matcher or '*':<{matchers}}  {hook.text}  {where}"))
 
 
 def _of_project(hook: Hook, root: Path) -> bool:

@@ -195,7 +195,8 @@ def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Transcripts, one session each.")],
     as_json: AsJson = False,
 ) -> None:
-    """Take in transcripts of Claude Code (~/.claude/projects), ba's own jsonl exports, lists of tool results."""
+    """Take in transcripts of Claude Code (~/.claude/projects) and Codex (~/.codex/sessions), what `opencode export`
+    writes, ba's own jsonl exports, and lists of tool results."""
     library = _library(ctx)
     taken: list[dict[str, Any]] = []
     trouble: list[tuple[Path, BaError]] = []

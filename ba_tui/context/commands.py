@@ -6,16 +6,16 @@ What one stands for when it is called is made in ``expansion``; nothing is run h
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ba_tui.context.front_matter import divided
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.commands import CommandLine
@@ -32,9 +32,6 @@ MOST = 500
 DEEPEST = 6
 PROJECT = (".claude/commands", ".ba/commands")
 DESCRIPTION = 200
-_MARK = "---"
-_FIELD = regex(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
-_ITEM = regex(r"[ \t]*-[ \t]+(.*)$")
 _TOOL = regex(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _CALL = regex(r"/([^\s/]+)(?:\s+(.*))?\Z", re.DOTALL)
 _OWN = ("model", "description", "argument-hint", "allowed-tools")
@@ -197,7 +194,7 @@ def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
         line = raw[: error.start].count(b"\n") + 1
         return replace(bare, trouble=f"{bare.shown}:{line}: it is not UTF-8 text")
     try:
-        fields, body = _divided(clean_text(text))
+        fields, body = divided(clean_text(text), _OWN)
     except UsageError as error:
         return replace(bare, trouble=f"{bare.shown}:{error}")
     first = next((line.strip("#>-* \t") for line in body.split("\n") if line.strip("#>-* \t")), "")
@@ -213,55 +210,3 @@ def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
         model="" if model in {"inherit", "default"} else model,
         digest=digest,
     )
-
-
-@dataclass(slots=True)
-class _Front:
-    """Front matter, line by line. Not YAML: files for other programs hold ``argument-hint: [a] [b]`` and bare colons,
-    which no parser of YAML takes."""
-
-    fields: dict[str, str] = field(default_factory=dict[str, str])
-    key: str = ""
-
-    def take(self, line: str, number: int) -> None:
-        if not line.strip() or line.lstrip().startswith("#"):
-            return
-        if found := _FIELD.match(line):
-            self.key = found[1].lower()
-            value = (found[2] or "").strip()
-            self.fields[self.key] = "" if re.fullmatch(r"[|>][+-]?", value) else _plain(value)
-        elif (item := _ITEM.match(line)) and self.key:
-            self._more(_plain(item[1].strip()))
-        elif line[0] in " \t" and self.key:
-            self._more(line.strip())
-        else:
-            raise UsageError(f"{number}: {line.strip()[:40]!r} is not a field of the form name: value")
-
-    def _more(self, text: str) -> None:
-        if self.key in _OWN:
-            self.fields[self.key] = f"{self.fields[self.key]} {text}".strip()
-
-
-def _divided(text: str) -> tuple[dict[str, str], str]:
-    """The fields of the front matter and the rest. Raises UsageError that begins with the line."""
-    lines = text.split("\n")
-    if lines[0].rstrip() != _MARK:
-        return {}, text
-    front = _Front()
-    for number, line in enumerate(lines[1:], 2):
-        if line.rstrip() == _MARK:
-            return front.fields, "\n".join(lines[number:])
-        front.take(line, number)
-    raise UsageError("1: the front matter is not closed with a line ---")
-
-
-def _plain(value: str) -> str:
-    """A value without its quotes, if the whole of it stands in some."""
-    if len(value) > 1 and value[0] == value[-1] == '"':
-        try:
-            return str(json.loads(value))
-        except ValueError:
-            return value
-    if len(value) > 1 and value[0] == value[-1] == "'":
-        return value[1:-1].replace("''", "'")
-    return value

@@ -1,52 +1,37 @@
-"""Project instructions (AGENTS.md, else CLAUDE.md), read as data and said once as a hidden reminder.
+"""Instructions for the model from the files of the person and the project, read as data and said once each.
 
-Which folders count is decided here; how a model is told, too. Nothing here grants a permission.
+Which files count is decided in ``instruction_files``; how a model is told, here. Nothing here grants a permission.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from ba_tui.context.front_matter import divided
+from ba_tui.context.imports import LARGEST, LIMIT, Imports, name_of, target_of, why
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import NOTE, Message, Text, reminder
 from ba_tui.core.text.markup import INSTRUCTIONS
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.ingress import FileRefused, Ingress, Owner, shown
-from ba_tui.resources import there
+from ba_tui.ingress import Ingress, Owner
 
-NAMES = ("AGENTS.md", "CLAUDE.md", "BA.md")
-LIMIT = 32_000
-LARGEST = 4 * LIMIT + 64_000
-"""Bytes of a file that are read: more than are told, so that a secret at the cut is known as one."""
-LEAST = 100
-"""Characters that a file counts for at least, of the LIMIT that may be imported."""
-IMPORT_DEPTH = 3
-_IMPORT = regex(r"^@(\S+)\s*$", re.MULTILINE)
 _TOLD = regex(rf'<{INSTRUCTIONS} source="[^"]*" id="([0-9a-f]{{12}})">')
-
-
-@frozen
-class InstructionFile:
-    """Whose files are looked for: the ``person``'s folder, None for nobody's, and the project from ``root`` down to
-    ``cwd`` unless that is ``closed``, because nobody has agreed to it yet."""
-
-    cwd: Path
-    root: Path
-    person: Path | None
-    closed: bool = False
+_PATHS = ("paths", "globs")
+"""Fields of a rule that name the files it is for: Claude Code's and Cursor's."""
+MOST = 20
+"""Alternatives of one pattern that are looked at."""
 
 
 @frozen
 class Instructions:
     """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything.
     ``imports`` are the files that were put into it, ``refused`` those that were not, each with the reason. ``target``
-    is the file that was read, empty where no link led to it."""
+    is the file that was read, empty where no link led to it. ``paths``: the files that it is for, all when empty."""
 
     shown: str
     text: str
@@ -54,32 +39,46 @@ class Instructions:
     imports: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     target: str = ""
+    paths: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
         """What there is to know of it before it is read, in one line."""
         parts = [self.note] if self.note else []
+        parts += [f"for {', '.join(self.paths)}"] if self.paths else []
         parts += [f"imports {', '.join(self.imports)}"] if self.imports else []
         name = f"{self.shown} → {self.target}" if self.target else self.shown
         return f"{name} ({'; '.join([*parts, *self.refused])})" if parts or self.refused else name
 
+    def concerns(self, touched: Iterable[Path], root: Path) -> bool:
+        """Whether it counts now: it is for all files, or for one of those ``touched``."""
+        if not self.paths:
+            return True
+        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - few projects have rules for some files only
 
-def read_instructions(source: InstructionFile, ingress: Ingress) -> tuple[Instructions, ...]:
-    """The person's own file first, then from the project root down to ``cwd``: what stands nearest comes last.
+        spec = GitIgnoreSpec.from_lines(pattern if "/" in pattern else f"/{pattern}" for pattern in self.paths)
+        return any(spec.match_file(file.relative_to(root)) for file in touched if file.is_relative_to(root))
 
-    In each folder the first of AGENTS.md, CLAUDE.md, BA.md counts. A file that can't be read is listed with a note.
+
+def read_instructions(
+    place: InstructionPlace, ingress: Ingress, touched: Collection[Path] = ()
+) -> tuple[Instructions, ...]:
+    """The person's own files first; of the project's, what stands nearest comes last. See InstructionPlace.files.
+
+    The same file, and the same text, counts once. A file that can't be read is listed with a note.
     """
     found: list[Instructions] = []
-    seen: set[str] = set()
-    for folder, owner in _folders(source):
-        for name in NAMES:
-            path = folder / name
-            if there(path) and not path.is_dir():
-                real = os.path.realpath(path)
-                if real not in seen:
-                    seen.add(real)
-                    found.append(_read(path, owner, ingress))
-                break
+    had: set[str] = set()
+    texts: set[str] = set()
+    for path, owner in place.files(touched):
+        real = os.path.realpath(path)
+        if real in had:
+            continue
+        had.add(real)
+        item = _read(path, owner, ingress, had)
+        if item.text.strip() not in texts or not item.text:
+            texts.add(item.text.strip())
+            found.append(item)
     return tuple(found)
 
 
@@ -115,88 +114,51 @@ def _told(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(marks)
 
 
-def _folders(source: InstructionFile) -> Iterator[tuple[Path, Owner]]:
-    """The folders that count: from ``root`` down to ``cwd``, or only ``cwd`` when it does not lie below."""
-    if source.person:
-        yield source.person, "user"
-    if source.closed:
-        return
-    folder = source.root if source.cwd.is_relative_to(source.root) else source.cwd
-    yield folder, "project"
-    for part in source.cwd.relative_to(folder).parts:
-        folder /= part
-        yield folder, "project"
-
-
-def _read(path: Path, owner: Owner, ingress: Ingress) -> Instructions:
-    name = _name(path, owner, ingress)
+def _read(path: Path, owner: Owner, ingress: Ingress, had: set[str]) -> Instructions:
+    name = name_of(path, owner, ingress)
     try:
         text = ingress.text(path, LARGEST, owner)
     except OSError as error:
-        return Instructions(name, "", _why(error))
-    imports = _Imports(ingress)
+        return Instructions(name, "", why(error))
+    text, paths = _divided(text)
+    imports = Imports(ingress, had)
     whole = imports.of(text, path.parent, owner)
     # What a file begins, an imported one may complete: a secret, or a tag.
     text = ingress.clean(whole) if imports.taken else whole
     note = f"cut at {LIMIT:,} characters" if len(text) > LIMIT else ""
-    target = _target(path, owner, ingress)
-    return Instructions(name, text[:LIMIT], note, tuple(imports.taken), tuple(imports.refused), target)
+    target = target_of(path, owner, ingress)
+    return Instructions(name, text[:LIMIT], note, tuple(imports.taken), tuple(imports.refused), target, paths)
 
 
-@dataclass(slots=True)
-class _Imports:
-    """Puts files in the place of lines ``@path``, those that the importing file's owner may read, to a limited depth,
-    and not without end: a file may import itself in each of its lines."""
-
-    ingress: Ingress
-    taken: dict[str, None] = field(default_factory=dict[str, None])
-    refused: dict[str, None] = field(default_factory=dict[str, None])
-    _left: int = LIMIT
-
-    def of(self, text: str, folder: Path, owner: Owner, depth: int = IMPORT_DEPTH) -> str:
-        def replace(match: re.Match[str]) -> str:
-            return match.group(0) if depth == 0 else self._put(match, folder, owner, depth)
-
-        return _IMPORT.sub(replace, text)
-
-    def _put(self, match: re.Match[str], folder: Path, owner: Owner, depth: int) -> str:
-        name = match.group(1)
-        if self._left <= 0:
-            return match.group(0)
-        try:
-            path = folder / Path(name).expanduser()
-            words = self.ingress.text(path, LARGEST, owner)[:LIMIT]
-            # What the project's files import is the project's, whoever imported them.
-            within = self.ingress.owner(Path(os.path.realpath(path)))
-        except FileRefused as error:
-            self.refused[f"@{_plain(name)} {_why(error)}"] = None
-            return match.group(0)
-        except (OSError, ValueError, RuntimeError):
-            return match.group(0)
-        target = _target(path, owner, self.ingress)
-        self.taken[_name(path, owner, self.ingress) + (f" → {target}" if target else "")] = None
-        self._left -= max(len(words), LEAST)
-        return self.of(words, path.parent, within if within == "project" else owner, depth - 1)
+def _divided(text: str) -> tuple[str, tuple[str, ...]]:
+    """The words of a file without its front matter, and the files that it is for."""
+    try:
+        fields, body = divided(text, _PATHS)
+    except UsageError:
+        return text, ()
+    if fields.get("alwaysapply", "").lower() == "true":
+        return body, ()
+    given = " ".join(fields.get(name, "") for name in _PATHS)
+    return body, tuple(pattern for each in _patterns(given) for pattern in _alternatives(each))
 
 
-def _why(error: OSError) -> str:
-    if isinstance(error, FileRefused):
-        return f"was not read: {error.strerror}"
-    return f"can't be read: {error.strerror or error}"
+def _patterns(text: str) -> Sequence[str]:
+    """Patterns from a list or from one line; the commas between braces belong to a pattern."""
+    words, depth = [""], 0
+    for char in text.strip("[] "):
+        depth += (char == "{") - (char == "}")
+        if char in ", " and depth == 0:
+            words.append("")
+        elif char not in "\"'":
+            words[-1] += char
+    return [word for word in words if word]
 
 
-def _name(path: Path, owner: Owner, ingress: Ingress) -> str:
-    path = Path(os.path.normpath(path))
-    inside = owner == "project" and path.is_relative_to(ingress.root)
-    return _plain(str(path.relative_to(ingress.root)) if inside else shown(path))
-
-
-def _target(path: Path, owner: Owner, ingress: Ingress) -> str:
-    """Where links lead; empty where there are none."""
-    real = os.path.realpath(path)
-    return "" if real == os.path.normpath(path) else _name(Path(real), owner, ingress)
-
-
-def _plain(name: str) -> str:
-    """A path that can stand in an attribute of a tag, and on a line."""
-    return paintable(name, newlines=False).translate({ord('"'): "'", ord("<"): "‹", ord(">"): "›"})[:300]
+def _alternatives(pattern: str) -> Sequence[str]:
+    """What braces stand for: ``*.{ts,tsx}`` is two patterns."""
+    head, brace, rest = pattern.partition("{")
+    inner, closed, tail = rest.partition("}")
+    if not brace or not closed:
+        return [pattern]
+    tails = _alternatives(tail)
+    return [f"{head}{each}{end}" for each in inner.split(",") for end in tails][:MOST]

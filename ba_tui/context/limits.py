@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ba_tui.core.errors import StopTurn
-from ba_tui.core.events import Compressed, Event, MessageDone, Notice
+from ba_tui.core.events import Compressed, Event, MessageDone, Notice, SideRequest
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.provider import ASSUMED, ModelInfo
 from ba_tui.core.turn import Branch
@@ -29,7 +29,7 @@ class Spending:
         match event:
             case MessageDone(message=message, cost=cost):
                 self._add(message.usage, cost)
-            case Compressed(cost=cost, usage=usage):
+            case Compressed(cost=cost, usage=usage) | SideRequest(cost=cost, usage=usage):
                 self._add(usage, cost)
             case _:
                 pass

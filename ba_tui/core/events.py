@@ -215,6 +215,18 @@ class Compressed(Signed):
 
 
 @frozen
+class SideRequest(Signed):
+    """A model answered a request beside the conversation; ``purpose`` says what for. ``cost`` in US dollars, None when
+    unknown."""
+
+    purpose: str
+    model: str
+    usage: Usage | None = None
+    cost: float | None = None
+    type: Literal["side_request"] = "side_request"
+
+
+@frozen
 class Checkpointed(Signed):
     """The files as they were before the first change of turn ``turn`` (from 1), kept under ``id``."""
 
@@ -300,6 +312,7 @@ Event: TypeAlias = Annotated[
     | Judged
     | SkillsChanged
     | Compressed
+    | SideRequest
     | Checkpointed
     | Rewound
     | Notice

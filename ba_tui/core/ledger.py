@@ -14,6 +14,7 @@ from ba_tui.core.events import (
     ModelChanged,
     PromptProgress,
     Rewound,
+    SideRequest,
     Steered,
     Strategy,
     ToolFinished,
@@ -106,6 +107,8 @@ class Ledger:
                 self._answered(event)
             case Compressed():
                 self._compressed(event)
+            case SideRequest():
+                self._asked_beside(event)
             case Rewound(agent="main", turns=int(), messages=messages):
                 self._stands(messages)
             case Steered(agent="main", message=message):
@@ -135,6 +138,12 @@ class Ledger:
                 account.answer(used, event.cost)
         if main and used.prompt:
             self.filled, self.estimated = used.prompt + used.output, False
+
+    def _asked_beside(self, event: SideRequest) -> None:
+        used = event.usage or Usage()
+        for account in (self.session, self.models.setdefault(event.model, Account()), self._open):
+            if account is not None:
+                account.answer(used, event.cost)
 
     def _compressed(self, event: Compressed) -> None:
         cost = (event.cost or 0.0) if event.priced else None

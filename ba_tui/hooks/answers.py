@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.core.events import Notice
+from ba_tui.core.events import Notice, SideRequest
 from ba_tui.core.messages import clean_json
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import clipped
@@ -52,7 +52,7 @@ _SPECIFIC: Mapping[str, type] = {
 @frozen
 class HookAnswer:
     """One hook's. ``message`` is for the person, ``context`` for the model; ``stop``: end the turn, and why.
-    ``trouble``: it failed, and so says nothing."""
+    ``trouble``: it failed, and so says nothing. ``request``: what asking a model for it cost."""
 
     hook: Hook
     decision: HookDecision = ""
@@ -62,11 +62,13 @@ class HookAnswer:
     message: str = ""
     stop: str | None = None
     trouble: str = ""
+    request: SideRequest | None = None
 
 
 @frozen
 class HookVerdict:
-    """What the hooks of one event say together; ``by`` is who decided, ``rewriter`` who changed the input."""
+    """What the hooks of one event say together; ``by`` is who decided, ``rewriter`` who changed the input.
+    ``notices`` are for the person, ``requests`` were made to a model."""
 
     decision: HookDecision = ""
     reason: str = ""
@@ -76,6 +78,12 @@ class HookVerdict:
     context: str = ""
     stop: str | None = None
     notices: Sequence[Notice] = field(default_factory=tuple[Notice, ...])
+    requests: Sequence[SideRequest] = field(default_factory=tuple[SideRequest, ...])
+
+    @property
+    def events(self) -> Sequence[Notice | SideRequest]:
+        """To be emitted where the hooks ran."""
+        return (*self.notices, *self.requests)
 
 
 def read_answer(hook: Hook, ran: Completed) -> HookAnswer:
@@ -148,12 +156,13 @@ def combined(answers: Sequence[HookAnswer]) -> HookVerdict:
     return HookVerdict(
         strongest,
         "\n".join(dict.fromkeys(answer.reason for answer in deciding if answer.reason)),
-        ", ".join(answer.hook.command for answer in deciding),
+        ", ".join(answer.hook.text for answer in deciding),
         last.rewritten if last else None,
         _name(last) if last else "",
         "\n".join(answer.context for answer in answers if answer.context),
         stops[0] if stops else None,
         tuple(notices),
+        tuple(answer.request for answer in answers if answer.request),
     )
 
 

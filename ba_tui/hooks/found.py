@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from ba_tui.core.events import SideRequest
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
 from ba_tui.settings import HookLine
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from ba_tui.hooks.config import Hook
 
 CLAUDE = ".claude"
+AskModel: TypeAlias = Callable[[str, str, str], Awaitable[tuple[str, SideRequest]]]
+"""Gives the small model's answer to a system prompt and a message for a purpose, and what it cost. Raises ProviderError
+when none comes."""
 
 
 @frozen
@@ -34,7 +38,8 @@ def found_hooks(lines: Sequence[HookLine], root: Path, trusted: Callable[[Path],
     claude = (root / CLAUDE).is_dir() and trusted(root)
     if not lines and not claude:
         return [], []
-    from ba_tui.hooks.config import CLAUDE_FILES, read_claude, read_hooks  # noqa: PLC0415 - most people have no hooks
+    from ba_tui.hooks.claude_files import CLAUDE_FILES, read_claude  # noqa: PLC0415 - most people have no hooks
+    from ba_tui.hooks.config import read_hooks  # noqa: PLC0415
 
     found, problems = read_hooks(lines), list[str]()
     for name in CLAUDE_FILES if claude else ():

@@ -5,7 +5,9 @@ What its words mean is ``answers``' business.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from ba_tui.core.messages import clean_text
@@ -23,9 +25,10 @@ TROUBLES = {
 
 @frozen
 class HookCommand:
-    """A shell command, what it reads, where it runs and for how many seconds at most."""
+    """A shell command, what it reads, where it runs and for how many seconds at most. With ``args`` it is a program."""
 
     command: str
+    args: tuple[str, ...] | None
     data: bytes
     folder: Path
     environment: Mapping[str, str]
@@ -45,7 +48,7 @@ class Completed:
 async def run_command(command: HookCommand) -> Completed:
     """Run it to its end. Cancelling ends it, and all that it started."""
     run = BriefRun(
-        ("/bin/sh", "-c", command.command),
+        (_shell(), "-c", command.command) if command.args is None else (command.command, *command.args),
         command.timeout,
         command.folder,
         command.environment,
@@ -59,6 +62,12 @@ async def run_command(command: HookCommand) -> Completed:
     if done.trouble:
         return Completed(None, trouble=TROUBLES[done.trouble].format(seconds=command.timeout))
     return Completed(done.code, _text(done.output), _text(done.errors))
+
+
+@cache
+def _shell() -> str:
+    """bash where it is installed: hooks are written for it, and what sh can't read would let a call pass."""
+    return shutil.which("bash") or "/bin/sh"
 
 
 def _text(data: bytes) -> str:

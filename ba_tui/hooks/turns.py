@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import PromptRefused, StopTurn
-from ba_tui.core.events import Asked, Compressed, Event, Notice, Steered
+from ba_tui.core.events import Asked, Compressed, Event, Notice, SideRequest, Steered
 from ba_tui.core.loop_limits import CONTINUATIONS
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
@@ -40,7 +40,7 @@ class HookTurns:
         self._begun = False
         self._compressed: set[str] = set()
         """The agents whose conversation was compressed since their last request."""
-        self._untold: list[Notice] = []
+        self._untold: list[Notice | SideRequest] = []
         self._running: set[asyncio.Task[None]] = set()
 
     async def admit(self, prompt: Message, branch: Branch) -> Sequence[Message]:
@@ -69,9 +69,12 @@ class HookTurns:
         Raises:
             StopTurn: a hook ended the turn after a call.
         """
-        for notice in self._untold:
-            branch.emit(notice)
+        late = self.hooks.later()
+        for event in (*self._untold, *late.events):
+            branch.emit(event)
         self._untold.clear()
+        if late.context:
+            branch.emit(Steered(_note(late.context)))
         halt = branch.state(Halt)
         if why := halt.why:
             halt.why = ""
@@ -118,7 +121,7 @@ class HookTurns:
         """Why the conversation must not be compressed now; None when it may. ``trigger``: ``manual`` or ``auto``."""
         fields = {"trigger": trigger, "custom_instructions": focus}
         verdict = await self.hooks.fire(HookEvent("pre_compact", fields, (trigger,)))
-        self._untold += verdict.notices
+        self._untold += verdict.events
         if verdict.decision == "deny":
             return verdict.reason
         return verdict.stop
@@ -130,21 +133,22 @@ class HookTurns:
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._begun:
             await self.hooks.fire(HookEvent("session_end", {"reason": reason}, (reason,), longest=CLOSE_SECONDS))
+        await self.hooks.close()
 
     async def _on_start(self, source: str, branch: Branch) -> HookVerdict:
         return await self._fire(HookEvent("session_start", {"source": source}, (source,)), branch)
 
     async def _fire(self, event: HookEvent, branch: Branch) -> HookVerdict:
         verdict = await self.hooks.fire(replace(event, cwd=branch.transcript.cwd or ""))
-        for notice in verdict.notices:
-            branch.emit(notice)
+        for told in verdict.events:
+            branch.emit(told)
         return verdict
 
     def _later(self, event: HookEvent) -> None:
         """Beside what runs: nobody waits for it, and what it has to say is told before the next request."""
 
         async def run() -> None:
-            self._untold += (await self.hooks.fire(event)).notices
+            self._untold += (await self.hooks.fire(event)).events
 
         task = asyncio.get_running_loop().create_task(run())
         self._running.add(task)

@@ -108,6 +108,9 @@ class Settings(SettingsGroup):
     system_prompt_file: Path | None = field(
         default=None, metadata=about("A file with a system prompt to use instead of the built-in one.")
     )
+    other_instructions: tuple[Literal["gemini", "cursor"], ...] = field(
+        default=(), metadata=about("Other assistants' files to read too: gemini (GEMINI.md), cursor (.cursor/rules).")
+    )
     append_system_prompt: str = field(default="", metadata=about("Text added to the system prompt."))
     theme: str = field(
         default="auto", metadata=about("Colours of the app, by the name of a theme; auto follows the terminal.")

@@ -35,6 +35,7 @@ from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import digest_of, further, instructions
+from ba_tui.skills.recent import RecentSkills
 from ba_tui.skills.stack import SkillRefused, SkillStack
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,8 @@ def _asks() -> bool:
 @frozen
 class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``asks``: whether confirming tools would change
-    anything, ``why_not``: why a model can't answer, ``active``: the skills that are active in its transcript now.
+    anything, ``why_not``: why a model can't answer, ``active``: the skills that are active in its transcript now,
+    ``recent``: those that were used last in any conversation.
     """
 
     conversation: str = ""
@@ -59,6 +61,7 @@ class SkillContext:
     asks: Callable[[], bool] = _asks
     why_not: Callable[[str], str] = lambda model: ""
     active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
+    recent: RecentSkills = field(default_factory=RecentSkills)
 
 
 @frozen
@@ -157,6 +160,7 @@ class ActiveSkills:
         if modifier.tools:
             notes.append(await self._permissions(active, ask))
         notes += _metadata(skill, request, replace(modifier, model=model), missing)
+        await asyncio.to_thread(self.context.recent.used, skill.id)
         log.info("%s: %s started the skill %s at depth %d", request.conversation, request.by, skill.id, request.depth)
         return Activated(request, tuple(notes), modifier, active)
 

@@ -71,7 +71,7 @@ def skill_roots(
     bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]
 ) -> list[SkillRoot]:
     """Where skills come from, a later folder wins: what ships with ba, the person's, the project's if trusted."""
-    own = [home / ".agents" / "skills"] if home else []
+    own = [home / ".claude" / "skills", home / ".agents" / "skills"] if home else []
     return [
         SkillRoot(bundled, "bundled"),
         *(SkillRoot(folder, "user") for folder in (*own, config / "skills")),

@@ -13,58 +13,22 @@ from weakref import WeakKeyDictionary
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice, SkillsChanged, Steered
-from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, reminder
+from ba_tui.core.messages import Message, Text, ToolOutput, reminder
 from ba_tui.core.turn import Branch
 from ba_tui.core.work import ActiveSkill
-from ba_tui.ingress import Owner
 from ba_tui.skills.activation import Activated, ActivationRequest, framed, whole_in
 from ba_tui.skills.active import ActiveSkills, SkillChange
-from ba_tui.skills.catalog import Skill
+from ba_tui.skills.catalogue import Catalogue, catalogue, fitting, offered
 from ba_tui.skills.stack import SkillStack
 
-CATALOGUE_BYTES = 8_000
-"""Bytes of the catalogue at most."""
-DESCRIPTION = (400, 240, 160, 100, 60, 0)
-"""Characters of a description that are tried until the whole fits."""
+FOUND = 5
+"""Skills that a search gives at most."""
 MAX_RESTATEMENTS = 3
 """How often instructions that got lost are said again within one turn."""
-HEADING = """\
-# Skills
-Instructions for particular work. When one fits what is asked, call activate_skill with its name before you begin."""
-
-
-def catalogue(skills: ActiveSkills, sources: Sequence[Owner] = ("bundled", "user", "project")) -> str:
-    """The list of skills for the system prompt, the same for the same skills; empty where there are none. Blocks."""
-    if not skills.choices.enabled:
-        return ""
-    found = [skill for skill in skills.catalog.usable() if skills.offered(skill) and skill.source in sources]
-    if not found:
-        return ""
-    clean = skills.catalog.ingress.clean
-    # Heads are clean already; what a skills.yaml says is not.
-    said = {skill.id: skills.choices.of(skill.id).description for skill in found}
-    described = {skill.id: clean(said[skill.id]) or skill.head.description for skill in found}
-    lines: list[str] = []
-    for room in DESCRIPTION:
-        lines = [_line(skill, described[skill.id], room) for skill in found]
-        if _size(lines) <= CATALOGUE_BYTES:
-            return "\n".join([HEADING, *lines])
-    left = len(lines)
-    while _size(lines[:left]) > CATALOGUE_BYTES - 80:
-        left -= 1
-    more = f"- and {len(lines) - left} more, which the person can start by name"
-    return "\n".join([HEADING, *lines[:left], more])
-
-
-def _line(skill: Skill, description: str, room: int) -> str:
-    text = " ".join(clean_text("".join(char if char.isprintable() else " " for char in description)).split())
-    if len(text) > room:
-        text = f"{text[: room - 1].rstrip()}…" if room else ""
-    return f"- {skill.id}: {text}" if text else f"- {skill.id}"
-
-
-def _size(lines: Sequence[str]) -> int:
-    return len(HEADING) + sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+SUGGESTED = 3
+"""Skills that are named with a prompt at most."""
+SUGGESTED_ABOVE = 2.5
+"""How well a skill must fit a prompt to be named: its name, or three words of its description."""
 
 
 class SkillNotes:
@@ -73,6 +37,9 @@ class SkillNotes:
     def __init__(self, skills: ActiveSkills) -> None:
         self.skills = skills
         self._begun = False
+        self._suggested: set[str] = set()
+        self._looked_at: Message | None = None
+        """The newest prompt that skills were looked for."""
         self._ahead: WeakKeyDictionary[Branch, tuple[tuple[ActiveSkill, ...], tuple[ActiveSkill, ...]]] = (
             WeakKeyDictionary()
         )
@@ -80,14 +47,22 @@ class SkillNotes:
         self._found: dict[tuple[str, str], tuple[int, Message]] = {}
 
     @cached_property
-    def catalogue(self) -> str:
+    def listed(self) -> Catalogue:
         """The skills that the system prompt lists; the same as long as the session is open. Blocks the first time."""
-        return catalogue(self.skills)
+        return catalogue(self.skills, self.skills.context.recent.ids())
+
+    @property
+    def catalogue(self) -> str:
+        return self.listed.text
 
     @cached_property
     def own_catalogue(self) -> str:
         """The part of it that ships with ba, and so shares the room of the first request."""
-        return catalogue(self.skills, ("bundled",))
+        return catalogue(self.skills, (), ("bundled",)).text
+
+    def search(self, query: str) -> Sequence[tuple[str, str]]:
+        """Names and descriptions of the skills that fit ``query``, for the search of tools. Blocks."""
+        return [(line.skill.id, line.description) for line in fitting(query, offered(self.skills), FOUND)]
 
     def stack(self, branch: Branch) -> SkillStack:
         """The stack as it will be when all that has been done in this step is folded."""
@@ -104,6 +79,8 @@ class SkillNotes:
         if not self._begun:
             self._begun = True
             self._begin(branch)
+            self._tell_shortened(branch)
+        self._suggest(branch)
         for change in self.skills.take_queued():
             try:
                 await (self._end(change, branch) if change.ends else self._start(change, branch))
@@ -147,6 +124,26 @@ class SkillNotes:
                 self.skills.queue(SkillChange(id, request=ActivationRequest(id, "core")))
         for change in later:
             self.skills.queue(change)
+
+    def _tell_shortened(self, branch: Branch) -> None:
+        if not (short := len(self.listed.shortened)):
+            return
+        left = f", {self.listed.left} of them not listed" if self.listed.left else ""
+        text = f"Your skills are many: the model sees the descriptions of {short} shortened{left}."
+        branch.emit(Notice(text, "info", "It finds them with tool_search; you can start any: /NAME."))
+
+    def _suggest(self, branch: Branch) -> None:
+        """Name the skills that fit a new prompt and whose descriptions the system prompt holds only in part."""
+        messages = branch.transcript.messages
+        if not self.listed.shortened or not messages or messages[-1].role != "user" or messages[-1] is self._looked_at:
+            return
+        self._looked_at = messages[-1]
+        found = fitting(messages[-1].own_text, self.listed.shortened, SUGGESTED, SUGGESTED_ABOVE)
+        new = [line for line in found if line.skill.id not in self._suggested]
+        if new:
+            self._suggested.update(line.skill.id for line in new)
+            lines = [f"- {line.skill.id}: {line.description}" for line in new]
+            branch.emit(Steered(_note("\n".join(["Skills that may fit what is asked:", *lines]))))
 
     async def _start(self, change: SkillChange, branch: Branch) -> None:
         stack = self.stack(branch)

@@ -16,8 +16,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
-from ba_tui.tools.builtin.tool_search import tool_search_tool
-from ba_tui.tools.definitions import Definition
+from ba_tui.tools.builtin.tool_search import Search, tool_search_tool
 from ba_tui.tools.own.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Registry, ToolEntry, size_of
 
@@ -35,7 +34,7 @@ class Visible:
     def __init__(
         self,
         registry: Registry,
-        search: Definition,
+        search: Search,
         *,
         system: str = "",
         budget: int = BUDGET_BYTES,
@@ -124,7 +123,7 @@ class Visible:
                 self._deferred[entry.tool.name] = entry
             else:
                 self._list(entry.tool, entry.size)
-        if late and SEARCH not in self._listed:
+        if (late or self._search.skills) and SEARCH not in self._listed:
             tool = self._searching(list(self._deferred))
             self._list(tool, size_of(tool))
 

@@ -23,6 +23,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.tools.builtin.shell import Shell
+from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.toolbox import SessionPlace, pipeline
@@ -58,7 +59,7 @@ def _visible(tools: int) -> float:
     registry = Registry(lambda tool: tool)
     for number in range(tools):
         registry.add(Tool(f"tool_{number}", f"Tool number {number}.", SCHEMA, nothing), origin="user")
-    search = Definition("Search.", {"type": "object"})
+    search = Search(Definition("Search.", {"type": "object"}))
     start = time.process_time()
     Visible(registry, search, budget=10**9).visible()
     return (time.process_time() - start) * 1000

@@ -46,7 +46,7 @@ def test_what_is_wrong_is_told(project: Path, capsys: pytest.CaptureFixture[str]
     (project / ".claude" / "settings.json").write_text('{"hooks": {"Elsewhere": [{"hooks": []}]}}')
     trust_folder(project)
     assert run(["hooks", "list"]) == 1
-    assert "Elsewhere: unknown event; its hooks are ignored." in capsys.readouterr().err
+    assert "Elsewhere: ba has no such event; its hooks are ignored." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("empty_stdin")

@@ -98,6 +98,7 @@ SAMPLES: tuple[Event, ...] = (
     events.Answered("q", Reply("deny", "no", "shell(ls)", {"a": 1})),
     events.Judged("1", "shell", "ask", "rule", "shell(ls)", "why", "abc"),
     events.SkillsChanged((SKILL,)),
+    events.SideRequest("hook", "claude-haiku-4-5", Usage(1, 2), 0.1),
     events.Compressed((MESSAGE,), "extract", 10, 5, 0.1, "the goal", 1),
     events.Checkpointed("abc", 1),
     events.Rewound((MESSAGE,), StateChange((TODO,), "/w", (SKILL,)), 2, "abc", "def"),

@@ -11,6 +11,7 @@ from ba_tui.core.events import (
     ModelChanged,
     PromptProgress,
     Rewound,
+    SideRequest,
     Steered,
     Strategy,
     TextDelta,
@@ -133,6 +134,12 @@ def test_rough_sizes_and_the_share_of_the_cache() -> None:
     assert (rough(""), rough("a" * 40), rough("数据" * 3)) == (0, 10, 4)
     assert cached_share(Usage(100, 5, 300)) == 0.75
     assert cached_share(Usage()) is None
+
+
+def test_requests_beside_the_conversation_are_paid_for() -> None:
+    found = ledger(TurnStarted(user("go")), SideRequest("hook", "small", Usage(10, 5), 0.25), TurnEnded("done"))
+    assert (found.session.cost, found.turn.cost, found.models["small"].requests, found.filled) == (0.25, 0.25, 1, 0)
+    assert ledger(SideRequest("hook", "small", Usage(1, 1))).session.cost is None
 
 
 def test_before_the_first_count_the_window_is_as_full_as_was_estimated() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.hooks.config import Hook, read_claude, read_hooks
+from ba_tui.hooks.claude_files import read_claude
+from ba_tui.hooks.config import Hook, read_hooks
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
 from ba_tui.settings.tool_aliases import names_of
@@ -39,8 +40,8 @@ def test_both_shapes_are_read_in_their_order(tmp_path: Path) -> None:
     assert loaded.warnings == ()
     assert read_hooks(loaded.hooks) == [
         Hook("pre_tool", "./check.sh", "shell", 5, f"{own}:3"),
-        Hook("pre_tool", "./format.sh", "Edit|Write", 60, f"{own}:7"),
-        Hook("pre_tool", "./lint.sh", "Edit|Write", 10, f"{own}:7"),
+        Hook("pre_tool", "./format.sh", "Edit|Write", 60, f"{own}:7", for_claude=True),
+        Hook("pre_tool", "./lint.sh", "Edit|Write", 10, f"{own}:7", for_claude=True),
         Hook("stop", "say done", "", 60, f"{own}:15"),
     ]
 
@@ -54,7 +55,9 @@ def test_both_shapes_are_read_in_their_order(tmp_path: Path) -> None:
         ("hooks: {SubagentStop: [{command: a}]}", "SubagentStop is not available yet"),
         ("hooks: {stop: [{comand: a}]}", "did you mean command?"),
         ("hooks: {stop: [{command: a, timeout: 0}]}", "expected more than 0"),
-        ("hooks: {stop: [{hooks: [{type: prompt, command: a}]}]}", "expected command"),
+        ("hooks: {stop: [{hooks: [{type: prompt, command: a}]}]}", "expected a prompt"),
+        ("hooks: {stop: [{hooks: [{prompt: a, command: a}]}]}", "expected a command or a prompt, not both"),
+        ("hooks: {stop: [{hooks: [{type: agent, command: a}]}]}", "expected command"),
         ("hooks: {stop: {command: a}}", "expected a list"),
         ("hooks: {stop: [{matcher: a}]}", "expected a command"),
         ('hooks: {stop: [{matcher: "(", command: a}]}', "expected a valid regular expression as matcher"),
@@ -71,19 +74,30 @@ def test_what_is_wrong_in_settings_is_told_with_its_line(tmp_path: Path, text: s
 def test_claude_codes_own_file_is_read_as_it_stands(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     group = {"type": "command", "command": "check", "timeout": 7, "statusMessage": "…", "async": False}
+    prompt = {"type": "prompt", "prompt": "sure? $ARGUMENTS", "once": True, "if": "Bash(git *)"}
     hooks = {
-        "PreToolUse": [{"matcher": "Bash", "hooks": [group, {"type": "prompt", "prompt": "sure?"}]}],
-        "Stop": [{"hooks": [{"type": "command", "command": "done"}]}],
+        "PreToolUse": [{"matcher": "Bash", "hooks": [group, prompt]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "done", "args": ["a b"], "async": True}]}],
         "SubagentStop": [{"hooks": [group]}],
         "Elsewhere": [{"hooks": [group]}],
         "SessionEnd": [{"hooks": [{"type": "command"}]}, "nonsense"],
         "Notification": [{"matcher": "(", "hooks": [group]}],
+        "SessionStart": [
+            {"hooks": [{"type": "http", "url": "http://x"}, {"type": "command", "command": "a", "shell": "powershell"}]}
+        ],
     }
-    file.write_text(json.dumps({"model": "opus", "hooks": hooks}))
+    file.write_text(f"// mine\n{json.dumps({'model': 'opus', 'hooks': hooks})[:-1]}, /* no more */ }}")
     found, problems = read_claude(file)
-    assert found == [Hook("pre_tool", "check", "Bash", 7, str(file)), Hook("stop", "done", "", 60, str(file))]
-    assert len(problems) == 6
+    where = str(file)
+    assert found == [
+        Hook("pre_tool", "check", "Bash", 7, where, for_claude=True),
+        Hook("pre_tool", "", "Bash", 60, where, True, "sure? $ARGUMENTS", condition="Bash(git *)", once=True),
+        Hook("stop", "done", "", 60, where, for_claude=True, args=("a b",), background=True),
+    ]
+    assert len(problems) == 7
     assert f"{file}: SubagentStop: is not available yet: ba starts no sub-agents; its hooks are ignored." in problems
+    assert f"{file}: Elsewhere: ba has no such event; its hooks are ignored." in problems
+    assert f"{file}: SessionStart: ba has no hooks of type 'http'; it is ignored." in problems
     assert all(problem.startswith(f"{file}: ") for problem in problems)
 
 
@@ -116,3 +130,18 @@ def test_matchers_know_our_names_and_claude_codes(matcher: str, tools: set[str])
     assert {
         name for name in ("shell", "edit_file", "apply_patch", "mcp__git__log") if hook.matches(names_of(name))
     } == tools
+
+
+@pytest.mark.parametrize(
+    ("hook", "dialect"),
+    [
+        (Hook("pre_tool", "x", "Bash"), "claude"),
+        (Hook("pre_tool", "x", "shell", for_claude=True), "ba"),
+        (Hook("pre_tool", "x", "", for_claude=True), "claude"),
+        (Hook("pre_tool", "x", "mcp__.*", for_claude=True), "claude"),
+        (Hook("pre_tool", "x", "*"), "ba"),
+        (Hook("pre_tool", "x", "^(Edit|Write)$"), "claude"),
+    ],
+)
+def test_a_hook_speaks_the_language_of_its_matcher_else_of_its_event(hook: Hook, dialect: str) -> None:
+    assert hook.dialect == dialect

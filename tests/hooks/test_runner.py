@@ -25,7 +25,7 @@ def facts(tmp_path: Path) -> SessionFacts:
 
 
 def hook_command(folder: Path, command: str, *, data: bytes = b"{}", timeout: float = 10) -> HookCommand:
-    return HookCommand(command, data, folder, {"PATH": os.environ["PATH"]}, timeout)
+    return HookCommand(command, None, data, folder, {"PATH": os.environ["PATH"]}, timeout)
 
 
 async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_path: Path) -> None:

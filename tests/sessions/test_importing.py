@@ -299,11 +299,13 @@ def test_what_holds_no_conversation_is_refused(tmp_path: Path, data: bytes, erro
 def test_damage_is_counted_and_the_rest_is_taken(tmp_path: Path) -> None:
     records = ["garbage", *SESSION[2:], '{"type":"user","mess', json.dumps({"type": "from-tomorrow", "data": 1}), "[]"]
     taken = read_transcript(file(tmp_path, records))
+    assert list(taken.events)
     assert taken.damaged == 3
     assert taken.remarks[-1] == "Not readable: 3 entries."
     data = file(tmp_path, SESSION).read_text().encode("utf-16")
     (tmp_path / "wide.jsonl").write_bytes(data)
-    assert len(read_transcript(tmp_path / "wide.jsonl").events) == len(read_transcript(file(tmp_path, SESSION)).events)
+    plain = list(read_transcript(file(tmp_path, SESSION)).events)
+    assert len(list(read_transcript(tmp_path / "wide.jsonl").events)) == len(plain)
     for wrong in (tmp_path / "nowhere.jsonl", tmp_path):
         with pytest.raises(UsageError, match="can't be read"):
             read_transcript(wrong)

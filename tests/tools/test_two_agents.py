@@ -16,6 +16,7 @@ from ba_tui.core.spawning import spawn
 from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Planned, Step
+from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.repeats import WARNING, repeats
 from ba_tui.tools.registry import Registry, ToolFiles
@@ -69,6 +70,6 @@ async def test_two_agents_at_once_share_nothing_of_their_conversations(definitio
 
 
 def built(server: ModelServer, registry: Registry, definitions: Mapping[str, Definition]) -> Agent:
-    visible = Visible(registry, definitions["tool_search"])
+    visible = Visible(registry, Search(definitions["tool_search"]))
     provider = OpenAIProvider(INFO, base_url=server.openai_url)
     return Agent(provider, visible, "You are a child.", (Joining(visible),))

@@ -18,7 +18,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.tools.builtin.tool_search import matching
+from ba_tui.tools.builtin.tool_search import Search, matching
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.visible import Joining, Visible, mentioned
@@ -45,8 +45,8 @@ def registry(core: Sequence[Tool] = (), optional: Sequence[Tool] = (), off: Sequ
 
 
 @pytest.fixture
-def search(definitions: Mapping[str, Definition]) -> Definition:
-    return definitions["tool_search"]
+def search(definitions: Mapping[str, Definition]) -> Search:
+    return Search(definitions["tool_search"])
 
 
 def listed(visible: Visible) -> list[str]:
@@ -60,14 +60,14 @@ async def start_turn(visible: Visible, prompt: str, active: Sequence[str] = ()) 
     return branch
 
 
-async def test_persistent_then_skills_then_mentions_without_duplicates(search: Definition):
+async def test_persistent_then_skills_then_mentions_without_duplicates(search: Search):
     made = registry([plain("a"), plain("b")], off=[plain("c"), plain("d"), plain("e")])
     visible = Visible(made, search)
     await start_turn(visible, "use @d and @c and @b", active=("e", "a", "c"))
     assert listed(visible) == ["a", "b", "e", "c", "d"]
 
 
-async def test_the_list_only_grows_at_its_end_and_is_the_same_object_while_nothing_changes(search: Definition):
+async def test_the_list_only_grows_at_its_end_and_is_the_same_object_while_nothing_changes(search: Search):
     made = registry([plain("a")], off=[plain("b")])
     visible = Visible(made, search)
     first = visible.visible()
@@ -82,7 +82,7 @@ async def test_the_list_only_grows_at_its_end_and_is_the_same_object_while_nothi
     assert listed(visible) == ["a", "new", "b"]
 
 
-async def test_words_said_while_the_turn_runs_mention_too_and_notes_do_not(search: Definition):
+async def test_words_said_while_the_turn_runs_mention_too_and_notes_do_not(search: Search):
     made = registry([plain("a")], off=[plain("b"), plain("c")])
     visible = Visible(made, search)
     joining = Joining(visible)
@@ -99,7 +99,7 @@ async def test_words_said_while_the_turn_runs_mention_too_and_notes_do_not(searc
     assert listed(visible) == ["a", "b"]
 
 
-async def test_a_session_that_goes_on_lists_what_was_called_in_it(search: Definition):
+async def test_a_session_that_goes_on_lists_what_was_called_in_it(search: Search):
     made = registry([plain("a")], off=[plain("b"), plain("c")])
     visible = Visible(made, search)
     events: list[Any] = []
@@ -110,7 +110,7 @@ async def test_a_session_that_goes_on_lists_what_was_called_in_it(search: Defini
     assert listed(visible) == ["a", "c"]
 
 
-def test_subagents_are_told_of_less(search: Definition):
+def test_subagents_are_told_of_less(search: Search):
     made = registry([plain("a"), plain("b", subagents=False)], off=[plain("c", subagents=False)])
     visible = Visible(made, search, for_subagent=True)
     visible.show(["c"])
@@ -118,7 +118,7 @@ def test_subagents_are_told_of_less(search: Definition):
     assert visible.find("b") is None
 
 
-def test_what_does_not_fit_is_deferred_the_largest_first(search: Definition):
+def test_what_does_not_fit_is_deferred_the_largest_first(search: Search):
     made = registry(optional=[plain("small", 100), plain("huge", 5_000), plain("large", 3_000), plain("tiny", 10)])
     visible = Visible(made, search, system="s" * 1_000, budget=6_000)
     assert listed(visible) == ["small", "large", "tiny", "tool_search"]
@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_deferred_the_largest_first(search: Definition):
     assert sum(len(json.dumps([tool.description, tool.input_schema])) for tool in visible.visible()) < 5_000
 
 
-def test_the_core_is_deferred_last(tmp_path: Path, search: Definition):
+def test_the_core_is_deferred_last(tmp_path: Path, search: Search):
     (tmp_path / "tools.yaml").write_text("core: [core_large]\noptional: {built: {enabled: true}}\n")
     made = Registry(lambda tool: tool, ToolFiles(tmp_path / "tools.yaml"))
     for name, size in (("core_large", 3_000), ("built", 900)):
@@ -141,7 +141,7 @@ def test_the_core_is_deferred_last(tmp_path: Path, search: Definition):
     assert listed(Visible(made, search, budget=1_000)) == ["tool_search"]
 
 
-def test_later_ones_that_do_not_fit_are_deferred_too_and_the_search_joins(search: Definition):
+def test_later_ones_that_do_not_fit_are_deferred_too_and_the_search_joins(search: Search):
     made = registry([plain("a", 1_000)])
     visible = Visible(made, search, budget=3_000)
     assert listed(visible) == ["a"]
@@ -151,7 +151,7 @@ def test_later_ones_that_do_not_fit_are_deferred_too_and_the_search_joins(search
     assert names(visible.deferred()) == ["late"]
 
 
-def test_what_a_person_writes_has_room_of_its_own(search: Definition):
+def test_what_a_person_writes_has_room_of_its_own(search: Search):
     made = registry([plain("a", 1_500)])
     visible = Visible(made, search, budget=2_000)
     assert listed(visible) == ["a"]
@@ -162,7 +162,7 @@ def test_what_a_person_writes_has_room_of_its_own(search: Definition):
     assert names(visible.deferred()) == ["my_large"]
 
 
-async def test_a_found_tool_can_be_called_in_the_same_turn(search: Definition):
+async def test_a_found_tool_can_be_called_in_the_same_turn(search: Search):
     made = registry([plain("a")], [plain("pdf_table", 9_000, "Read a table out of a PDF."), plain("mail", 9_000)])
     visible = Visible(made, search, budget=6_000)
     script = Script(
@@ -179,7 +179,7 @@ async def test_a_found_tool_can_be_called_in_the_same_turn(search: Definition):
     assert ran.content == "ran"
 
 
-async def test_a_deferred_tool_that_is_called_by_its_name_runs(search: Definition):
+async def test_a_deferred_tool_that_is_called_by_its_name_runs(search: Search):
     visible = Visible(registry([plain("a")], [plain("mail", 9_000)]), search, budget=6_000)
     assert "mail" not in listed(visible)
     assert visible.find("mail") is not None
@@ -187,7 +187,7 @@ async def test_a_deferred_tool_that_is_called_by_its_name_runs(search: Definitio
     assert visible.find("nothing") is None
 
 
-async def test_a_search_without_a_find_names_what_there_is(search: Definition):
+async def test_a_search_without_a_find_names_what_there_is(search: Search):
     made = registry([plain("a")], [plain("mail", 9_000)])
     visible = Visible(made, search, budget=6_000)
     tool = visible.find("tool_search")
@@ -197,18 +197,21 @@ async def test_a_search_without_a_find_names_what_there_is(search: Definition):
     assert caught.value.hint == "Unlisted tools: mail."  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def described(tool: Tool) -> tuple[str, str]:
+    return tool.name, f"{tool.description} {' '.join(tool.facts.tags)}"
+
+
 def test_the_best_match_comes_first():
     tools = [
         plain("send_mail", 0, "Send a letter by mail."),
         plain("mailbox", 0, "Look for letters."),
         plain("chart", 0, "Draw a bar chart of a table.", tags=("plot",)),
     ]
-    assert names(matching("send a mail", tools))[0] == "send_mail"
-    assert names(matching("plotting", tools)) == ["chart"]
-    assert matching("§§ --", tools) == []
+    found = {query: names(matching(query, tools, described)) for query in ("send a mail", "plotting", "§§ --")}
+    assert (found["send a mail"][0], found["plotting"], found["§§ --"]) == ("send_mail", ["chart"], [])
 
 
-async def test_a_tool_that_is_another_now_is_told_anew_in_its_place(tmp_path: Path, search: Definition):
+async def test_a_tool_that_is_another_now_is_told_anew_in_its_place(tmp_path: Path, search: Search):
     home = Home(tmp_path)
     text = "from ba_tui import tool\n@tool\ndef a({}) -> str:\n    'Say.'\n    return 'a'\n"
     path = home.write("a.py", text.format("x: int"))
@@ -226,7 +229,7 @@ async def test_a_tool_that_is_another_now_is_told_anew_in_its_place(tmp_path: Pa
     made.close()
 
 
-async def test_what_keeps_a_tool_out_is_said_once(tmp_path: Path, search: Definition):
+async def test_what_keeps_a_tool_out_is_said_once(tmp_path: Path, search: Search):
     home = Home(tmp_path)
     home.write("a.py", "1 // 0\n")
     made = home.registry()

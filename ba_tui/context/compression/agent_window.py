@@ -11,13 +11,13 @@ from ba_tui.context.compression.overhead import RequestOverhead
 from ba_tui.context.compression.selection import SummaryBudget
 from ba_tui.context.compression.summarize import Summarizer, Writer
 from ba_tui.context.compression.summary_cache import SummaryCache
-from ba_tui.context.compression.summary_model import SummaryModel
 from ba_tui.context.prompt_notes import PromptNotes
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.small_model import SmallModel
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.resources import Places, bundled
@@ -58,7 +58,8 @@ class AgentWindow:
         self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
         self.overhead = RequestOverhead(system, tools, self.tokens)
         self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
-        self._summaries = SummaryModel(shared.settings, shared.access, model.info)
+        # Twice the cap: some models think before they write.
+        self._summaries = SmallModel(shared.access, model.info, 2 * settings.summary_tokens)
         prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
         cache = SummaryCache(shared.where.cache / SUMMARIES, settings.cache_size, settings.cache_hours)
         writer = Writer(self._summaries.model, self._summaries.provider, prompt)

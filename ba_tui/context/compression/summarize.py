@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
-from typing import Protocol, cast
+from typing import Protocol
 
 from ba_tui.context.compression.rounds import Count
 from ba_tui.context.compression.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, is_reminder, user
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.values import frozen
+from ba_tui.providers.small_model import one_answer
 
 RESULTS = (2_000, 600, 160)
 """Characters of a tool's result that the model is shown: the most that fits its window."""
@@ -118,15 +118,9 @@ class Summarizer:
     async def _ask(self, system: str, record: str) -> Message:
         try:
             async with asyncio.timeout(self._choices.summary_timeout):
-                provider = await self._writer.provider()
-                request = ModelRequest(system, (user(record),), (), call_tools=False)
-                async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", provider.stream(request))) as chunks:
-                    async for chunk in chunks:
-                        if isinstance(chunk, Message):
-                            return chunk
+                return await one_answer(await self._writer.provider(), system, record)
         except TimeoutError:
             raise ProviderError(f"No summary came within {self._choices.summary_timeout:g} s.") from None
-        raise ProviderError("The answer ended before the summary did.")
 
     def _record(self, source: Sequence[Message]) -> str:
         """As much of the record as the model can read: results shorter and shorter, then without the middle."""

@@ -10,7 +10,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ba_tui.core.events import Compressed, Event, MessageDone, ToolStarted, TurnEnded, TurnResumed, TurnStarted
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    SideRequest,
+    ToolStarted,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import Outline, TurnLine
 from ba_tui.sessions.foreign import one_line
@@ -53,6 +62,9 @@ class Survey:
             case MessageDone(message=message, cost=price):
                 self.usage += message.usage or Usage()
                 self._pay(price, known=price is not None or message.usage is None)
+            case SideRequest(cost=price, usage=used):
+                self.usage += used or Usage()
+                self._pay(price, known=price is not None)
             case Compressed(cost=price, usage=used):
                 self.usage += used or Usage()
                 self._pay(price or None, known=event.priced)

@@ -1,16 +1,18 @@
 """Claude Code's transcripts as events of ours: prompts, answers, calls, results, sub-agents, compactions.
 
-Pure: records in, events out. What is done with them is the business of importing.
+Pure: records in, events out. The shape of the conversation is found from the skeletons of the records; each is loaded
+whole only while it is told. What is done with the events is the business of importing.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import chain
 from typing import Any, cast
 
 from ba_tui.core.events import (
@@ -37,14 +39,24 @@ from ba_tui.sessions.imports.claude_code_blocks import (
     display_of,
     result_of,
     sound,
-    text_of,
     usage_of,
     worth,
 )
+from ba_tui.sessions.imports.claude_code_shape import (
+    TITLES,
+    current_line,
+    message_id,
+    seconds_of,
+    skeleton,
+    threads_of,
+    titled,
+    unique,
+)
+from ba_tui.sessions.imports.values import text_of
 from ba_tui.sessions.migrations import Record
 from ba_tui.sessions.records import MAIN
 
-__all__ = ["VENDOR", "Story", "read_story", "recognised"]
+__all__ = ["PLACE", "VENDOR", "Story", "read_story", "recognised", "skeleton", "stream_story"]
 _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query", "url", "description", "prompt")
 _COMMAND = regex(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
 _PRINTED = regex(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
@@ -52,27 +64,26 @@ _REMINDER = regex(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
 _REMINDER_IN_TEXT = regex(r"^[ \t]*<system-reminder>.*?</system-reminder>[ \t]*\n?", re.DOTALL | re.MULTILINE)
 _NOT_THEIRS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 _SYNTHETIC = "<synthetic>"
-_TITLES = ("summary", "ai-title", "custom-title")
-"""Kinds of records that hold a title, the least telling first."""
+PLACE = "place"
+"""Where a skeleton's whole record is."""
 _STOPPED = "[Request interrupted by user"
 _WORDS = 4
-_LATEST = 4e9
-"""Seconds: no transcript is of a time after that."""
 _STOPS = {"end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn"}
 
 
 @dataclass(slots=True)
 class Story:
-    """What a transcript came to. ``skipped`` counts records of kinds that are no part of a conversation, by kind;
-    ``abandoned`` those of branches that were gone back from."""
+    """What a transcript came to. ``events`` can be read once; then all counts are complete. ``skipped`` counts records
+    of kinds that are no part of a conversation, by kind; ``abandoned`` those of branches that were gone back from."""
 
-    events: list[Event] = field(default_factory=list[Event])
+    events: Iterable[Event] = ()
     session: str = ""
     cwd: str = ""
     model: str = ""
     created: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter[str])
     abandoned: int = 0
+    titled: bool = False
 
 
 def recognised(records: Sequence[Record]) -> bool:
@@ -83,29 +94,47 @@ def recognised(records: Sequence[Record]) -> bool:
 
 def read_story(records: Sequence[Record]) -> Story:
     """The conversation that the transcript ends with, and those of its sub-agents."""
+    story = stream_story(
+        [{**skeleton(record), PLACE: place} for place, record in enumerate(records)], records.__getitem__
+    )
+    story.events = list(story.events)
+    return story
+
+
+def stream_story(records: Sequence[Record], load: Callable[[int], Record]) -> Story:
+    """The same from skeletons, each with its ``PLACE``, from which ``load`` gives the whole record."""
     story = Story()
-    records = [sound(record) for record in records]
-    talk = _unique(record for record in records if _is_talk(record, story))
+    talk = unique(record for record in records if _is_talk(record, story))
     aside = [record for record in talk if record.get("isSidechain")]
     main = [record for record in talk if not record.get("isSidechain")]
     if not main:
         # The transcript of one sub-agent: here it is the conversation.
         main, aside = aside, []
-    current = _current(main, records)
+    current = current_line(main, records)
     story.abandoned = len(main) - len(current)
     for record in [*current, *aside]:
         story.session = story.session or text_of(record, "sessionId")
         story.cwd = text_of(record, "cwd") or story.cwd
-    timed = [_at(record) for record in talk if _at(record)]
+    timed = [seconds_of(record) for record in talk if seconds_of(record)]
     story.created = min(timed, default=0.0)
-    threads = [(MAIN, current), *_threads(aside)]
-    told = [list(_Telling(agent, story).tell(thread)) for agent, thread in threads]
+    models = [text_of(cast("Record", one["message"]), "model") for one in current if one.get("type") == "assistant"]
+    story.model = next((name for name in reversed(models) if name and name != _SYNTHETIC), "")
+    threads = [(MAIN, current), *threads_of(aside)]
+    told = [_timed(_Telling(agent, story, load).tell(thread)) for agent, thread in threads]
     # Sub-agents speak while the call runs that started them; the order of what each says stays as it is.
-    keyed = [pair for events in told for pair in zip(accumulate((one.at for one in events), max), events, strict=True)]
-    story.events = [event for _, event in sorted(keyed, key=lambda pair: pair[0])]
-    if title := _titled(records):
-        story.events.append(Titled(one_line(title), at=max(timed, default=0.0)))
+    merged = (event for _, event in heapq.merge(*told, key=lambda pair: pair[0]))
+    title = titled(records)
+    story.titled = bool(title)
+    story.events = chain(merged, [Titled(one_line(title), at=max(timed, default=0.0))] if title else [])
     return story
+
+
+def _timed(events: Iterable[Event]) -> Iterator[tuple[float, Event]]:
+    """Each event with the latest time so far."""
+    latest = 0.0
+    for event in events:
+        latest = max(latest, event.at)
+        yield latest, event
 
 
 def _is_talk(record: Record, story: Story) -> bool:
@@ -114,87 +143,18 @@ def _is_talk(record: Record, story: Story) -> bool:
         return True
     if kind == "system" and record.get("subtype") == "compact_boundary":
         return True
-    if kind not in _TITLES:
+    if kind not in TITLES:
         story.skipped[kind if kind != "system" else f"system {record.get('subtype') or ''}".strip()] += 1
     return False
-
-
-def _unique(records: Iterable[Record]) -> list[Record]:
-    """A resumed session repeats what was said before, under the same ids."""
-    found: dict[str, Record] = {}
-    for index, record in enumerate(records):
-        found.setdefault(text_of(record, "uuid") or f"#{index}", record)
-    return list(found.values())
-
-
-def _current(talk: Sequence[Record], records: Sequence[Record]) -> list[Record]:
-    """Without the branches that were gone back from: what the newest entry goes back to, what belongs to it, and all
-    that goes back to nothing: some versions and tools write no parent, or one that the file does not hold."""
-    if not talk or not all(record.get("uuid") for record in talk):
-        return list(talk)
-    parents = {text_of(record, "uuid"): _parent(record) for record in records if record.get("uuid")}
-    line = _line([text_of(record, "uuid") for record in talk], parents)
-    answers = {_message_id(record) for record in talk if record["uuid"] in line} - {""}
-    branches = _branches(parents, line)
-    kept = [record for record in talk if record["uuid"] not in branches or _message_id(record) in answers]
-    keep = {record["uuid"] for record in kept}
-    calls = {call for record in kept for call in _ids(record, "tool_use", "id")}
-    return [record for record in talk if record["uuid"] in keep or calls & _ids(record, "tool_result", "tool_use_id")]
-
-
-def _parent(record: Record) -> str:
-    return text_of(record, "parentUuid") or text_of(record, "logicalParentUuid")
-
-
-def _line(talk: Sequence[str], parents: Mapping[str, str]) -> set[str]:
-    """What the newest of ``talk`` goes back to. Where that breaks off, the line goes on with what stands before."""
-    places = {id: place for place, id in enumerate(talk)}
-    line: set[str] = set()
-    first = len(talk)
-    while first:
-        at = talk[first - 1]
-        first -= 1
-        while at in parents and at not in line:
-            line.add(at)
-            first = min(first, places.get(at, first))
-            at = parents[at]
-    return line
-
-
-def _branches(parents: Mapping[str, str], line: Set[str]) -> set[str]:
-    """The ids that go back to one on ``line`` without being on it."""
-    found: set[str] = set()
-    rooted: set[str] = set()
-    for start in parents:
-        way: list[str] = []
-        at = start
-        while at in parents and at not in line and at not in found and at not in rooted:
-            rooted.add(at)
-            way.append(at)
-            at = parents[at]
-        if way and (at in line or at in found):
-            found.update(way)
-    return found
-
-
-def _threads(aside: Sequence[Record]) -> list[tuple[str, list[Record]]]:
-    """The sub-agents' own conversations, by whom they go back to."""
-    roots: dict[str, int] = {}
-    threads: dict[int, list[Record]] = {}
-    for record in aside:
-        parent = text_of(record, "agentId") or text_of(record, "parentUuid")
-        place = roots.setdefault(parent, len(threads)) if record.get("agentId") else roots.get(parent, len(threads))
-        roots[text_of(record, "uuid")] = place
-        threads.setdefault(place, []).append(record)
-    return [(f"{MAIN}/task-{place + 1}", thread) for place, thread in threads.items()]
 
 
 class _Telling:
     """One agent's records as events, turn by turn."""
 
-    def __init__(self, agent: str, story: Story) -> None:
+    def __init__(self, agent: str, story: Story, load: Callable[[int], Record]) -> None:
         self._agent = agent
         self._story = story
+        self._load = load
         self._open = False
         self._at = 0.0
         self._calls: dict[str, ToolUse] = {}
@@ -205,21 +165,24 @@ class _Telling:
         answers: dict[str, list[Record]] = {}
         for record in records:
             if record.get("type") == "assistant":
-                answers.setdefault(_message_id(record) or f"#{id(record)}", []).append(record)
+                answers.setdefault(message_id(record) or f"#{id(record)}", []).append(record)
         said: set[str] = set()
         for record in records:
-            self._at = _at(record) or self._at
+            self._at = seconds_of(record) or self._at
             if record.get("type") == "system":
                 continue
             if record.get("type") == "user":
-                yield from self._user(record)
+                yield from self._user(self._whole(record))
                 continue
-            key = _message_id(record) or f"#{id(record)}"
+            key = message_id(record) or f"#{id(record)}"
             if key not in said:
                 said.add(key)
-                yield from self._assistant(answers[key])
+                yield from self._assistant([self._whole(one) for one in answers[key]])
         if self._open:
             yield from self._ended("interrupted" if self._calls else "done")
+
+    def _whole(self, record: Record) -> Record:
+        return sound(self._load(record[PLACE]))
 
     def _user(self, record: Record) -> Iterator[Event]:
         blocks = content_blocks(record)
@@ -307,7 +270,6 @@ class _Telling:
             yield self._notice(words, failed=any(record.get("isApiErrorMessage") for record in records))
             return
         model = next((name for message in said if (name := text_of(message, "model"))), "")
-        self._story.model = model or self._story.model
         if not blocks:
             return
         if not self._open:
@@ -356,39 +318,6 @@ class _Telling:
 
 def _target(call: ToolUse) -> str:
     return next((one_line(value) for key in _TARGETS if isinstance(value := call.input.get(key), str) and value), "")
-
-
-def _titled(records: Sequence[Record]) -> str:
-    """The latest title of the most telling kind. Summaries of other sessions stand in the same file."""
-    known = {text_of(record, "uuid") for record in records}
-    for kind in reversed(_TITLES):
-        for record in reversed(records):
-            elsewhere = kind == "summary" and text_of(record, "leafUuid") not in {*known, ""}
-            if record.get("type") == kind and (title := _title(record)) and not elsewhere:
-                return title
-    return ""
-
-
-def _title(record: Record) -> str:
-    return next((text for key in ("customTitle", "aiTitle", "summary", "title") if (text := text_of(record, key))), "")
-
-
-def _message_id(record: Record) -> str:
-    return text_of(cast("Record", record["message"]), "id") if record.get("type") == "assistant" else ""
-
-
-def _ids(record: Record, kind: str, key: str) -> set[str]:
-    if "message" not in record:
-        return set()
-    return {text_of(block, key) for block in content_blocks(record) if block.get("type") == kind}
-
-
-def _at(record: Record) -> float:
-    try:
-        found = datetime.fromisoformat(text_of(record, "timestamp")).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
-    return found if 0 < found < _LATEST else 0.0
 
 
 def _parted(block: Block) -> Iterator[Block]:

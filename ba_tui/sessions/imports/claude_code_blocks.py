@@ -21,6 +21,7 @@ from ba_tui.core.messages import (
     Usage,
 )
 from ba_tui.core.results import CommandText, Diff, Display
+from ba_tui.sessions.imports.values import text_of
 from ba_tui.sessions.migrations import Record
 from ba_tui.sessions.records import number
 
@@ -49,11 +50,6 @@ def sound(record: Record) -> Record:
 
 def _with_words(record: Record, names: tuple[str, ...]) -> Record:
     return {key: value for key, value in record.items() if key not in names or isinstance(value, str)}
-
-
-def text_of(record: Record, key: str) -> str:
-    value = record.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def content_blocks(record: Record) -> list[Record]:

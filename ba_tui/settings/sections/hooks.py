@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from typing import Annotated, Literal
-
-from annotated_types import MinLen
+from typing import Literal
 
 from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen
@@ -44,11 +42,20 @@ def hook_event(name: str) -> str:
 
 @frozen
 class HookSetting(SettingsGroup):
-    """One command of a hook."""
+    """One command of a hook, or one question to the small model."""
 
-    command: Annotated[str, MinLen(1)] = field(metadata=about("A shell command; it reads JSON on standard input."))
-    type: Literal["command"] = field(default="command", metadata=about("Always command."))
+    command: str = field(default="", metadata=about("A shell command; it reads JSON on standard input."))
+    type: Literal["command", "prompt"] = field(default="command", metadata=about("What runs: a command or a prompt."))
+    prompt: str = field(
+        default="", metadata=about("A condition that the small model checks; $ARGUMENTS stands for the JSON.")
+    )
     timeout: Seconds = field(default=60, metadata=about("Timeout in seconds."))
+
+    def __post_init__(self) -> None:
+        if not getattr(self, self.type).strip():
+            raise ValueError(f"expected a {self.type}")
+        if self.command and self.prompt:
+            raise ValueError("expected a command or a prompt, not both")
 
 
 @frozen

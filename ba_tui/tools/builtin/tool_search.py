@@ -5,21 +5,24 @@ Which tools those are, and that found ones join the list, is the business of ``v
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from ba_tui.core.results import ToolResult
-from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.ranking import matching
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.values import frozen
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.registry import SEARCH
 
 MAX_MATCHES = 5
 MAX_NAMES = 60
-_WORD = regex(r"[^\W_]+")
+FindSkills: TypeAlias = Callable[[str], Sequence[tuple[str, str]]]
+"""Gives names and descriptions of the skills that fit a query. Blocks."""
 
 
 class Searched(Protocol):
@@ -32,50 +35,52 @@ class Searched(Protocol):
         ...
 
 
-def tool_search_tool(definition: Definition, searched: Searched, unlisted: Sequence[str] = ()) -> Tool:
+@frozen
+class Search:
+    """What the tool is told to models as; with ``skills`` it finds these too."""
+
+    definition: Definition
+    skills: FindSkills | None = None
+
+
+def tool_search_tool(search: Search, searched: Searched, unlisted: Sequence[str] = ()) -> Tool:
     """``unlisted`` are named in the description; it stays as it is when others join them, for the prompt cache."""
+    definition, skills = search.definition, search.skills
     description = definition.description
     if unlisted:
         more = " and more" if len(unlisted) > MAX_NAMES else ""
         description = f"{description} Unlisted now: {', '.join(unlisted[:MAX_NAMES])}{more}."
+    if skills:
+        description = f"{description} Finds skills too; start one with activate_skill."
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         del call
         tools = searched.deferred()
-        found = matching(args["query"], tools)[: args.get("limit", MAX_MATCHES)]
-        if not found:
+        found = matching(args["query"], tools, _described)[: args.get("limit", MAX_MATCHES)]
+        fitting = await asyncio.to_thread(skills, args["query"]) if skills else ()
+        if not found and not fitting:
             names = ", ".join(tool.name for tool in tools[:MAX_NAMES]) or "none"
-            raise Failed("not_found", f"No tool fits {args['query']!r}.", f"Unlisted tools: {names}.")
+            raise Failed(
+                "not_found",
+                f"No tool{' or skill' if skills else ''} fits {args['query']!r}.",
+                f"Unlisted tools: {names}.",
+            )
         searched.show([tool.name for tool in found])
-        told = [{"name": tool.name, "description": tool.description, "parameters": tool.input_schema} for tool in found]
+        told: list[dict[str, Any]] = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.input_schema} for tool in found
+        ]
+        told += [{"skill": name, "description": words, "use": f"activate_skill {name}"} for name, words in fitting]
         text = json.dumps(told, ensure_ascii=False, default=str)
-        return ToolResult(text, kind="json", summary=count(len(found), "tool"))
+        return ToolResult(text, kind="json", summary=_summary(len(found), len(fitting)))
 
     facts = ToolFacts(category="tools", target="query", repeatable=True)
     return Tool(SEARCH, description, definition.input_schema, run, timeout=10, facts=facts)
 
 
-def matching(query: str, tools: Sequence[Tool]) -> list[Tool]:
-    """The tools that share words with ``query``, the best first; beginnings of words count half."""
-    words = _words(query)
-    scored = [(_score(words, tool), index, tool) for index, tool in enumerate(tools)]
-    return [tool for score, _, tool in sorted(scored, key=lambda each: (-each[0], each[1])) if score > 0]
+def _described(tool: Tool) -> tuple[str, str]:
+    return tool.name, f"{tool.description} {' '.join(tool.facts.tags)} {tool.facts.category}"
 
 
-def _score(words: set[str], tool: Tool) -> float:
-    name = _words(tool.name)
-    rest = _words(f"{tool.description} {' '.join(tool.facts.tags)} {tool.facts.category}")
-    return 3 * _shared(words, name) + _shared(words, rest)
-
-
-def _shared(words: set[str], others: set[str]) -> float:
-    begun = {word for word in words - others if len(word) > 2 and any(_begins(word, other) for other in others)}
-    return len(words & others) + len(begun) / 2
-
-
-def _begins(one: str, other: str) -> bool:
-    return other.startswith(one) or (len(other) > 3 and one.startswith(other))
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
+def _summary(tools: int, skills: int) -> str:
+    counts = [count(number, noun) for number, noun in ((tools, "tool"), (skills, "skill")) if number]
+    return ", ".join(counts)

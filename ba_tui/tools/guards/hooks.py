@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
@@ -19,14 +20,14 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Consult, Tool
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookVerdict
-from ba_tui.hooks.runner import Halt, HookEvent, Hooks
+from ba_tui.hooks.config import Dialect
+from ba_tui.hooks.runner import Halt, HookEvent, Hooks, ToolTelling
 from ba_tui.settings.tool_aliases import names_of
 from ba_tui.tools.failed import outcome
+from ba_tui.tools.guards.claude_calls import RESPONSE_CHARS, claude_calls, claude_names, claude_response
 from ba_tui.tools.guards.hook_guards import HookGuards
 from ba_tui.tools.guards.validate import Checker
 
-LARGEST = 200_000
-"""Characters of a result that hooks are given."""
 _BEFORE = ("pre_tool", "permission_request")
 _AFTER = ("post_tool", "post_tool_failure")
 _FILE = "file_path"
@@ -34,17 +35,25 @@ _FILE = "file_path"
 
 
 def hooking(hooks: Hooks) -> HookGuards:
+    def wanted(tool: Tool, events: Sequence[str]) -> bool:
+        return any(hooks.wanted(event, _names(tool)) for event in events)
+
     def before(tool: Tool) -> Tool:
-        if not any(hooks.wanted(event, names_of(tool.name)) for event in (*_BEFORE, *_AFTER)):
+        if not wanted(tool, (*_BEFORE, *_AFTER)):
             return tool
-        return replace(tool, run=_Hooked(hooks, tool, Checker(tool.input_schema)).run)
+        return replace(tool, run=_Hooked(hooks, tool, Checker(tool.input_schema), _names(tool)).run)
 
     def after(tool: Tool) -> Tool:
-        if not any(hooks.wanted(event, names_of(tool.name)) for event in _AFTER):
+        if not wanted(tool, _AFTER):
             return tool
-        return replace(tool, run=_Hooked(hooks, tool, Checker(tool.input_schema)).run_and_tell)
+        return replace(tool, run=_Hooked(hooks, tool, Checker(tool.input_schema), _names(tool)).run_and_tell)
 
     return HookGuards(before, after)
+
+
+def _names(tool: Tool) -> Sequence[str]:
+    """What matchers may call it, ours and Claude Code's."""
+    return (*names_of(tool.name), *claude_names(tool.name))
 
 
 @frozen
@@ -52,14 +61,15 @@ class _Hooked:
     hooks: Hooks
     tool: Tool
     checker: Checker
+    names: Sequence[str]
 
     async def run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
-        verdict = await self._before(args, call)
+        verdict = await self._fire("pre_tool", call, args)
         if verdict.decision == "deny":
             self._denied(call, args, verdict)
             return failure("permission_denied", f"A hook of the person denied this call: {verdict.reason}")
-        changed = self._rewritten(verdict, args)
-        if changed is not None:
+        changed = verdict.rewritten
+        if changed is not None and changed != clean_json(dict(args)):
             if complaint := await self.checker.complaint(changed):
                 message = f"A hook of the person changed the arguments, but they do not fit: {complaint}"
                 return failure("invalid_parameters", message, hint="Tell the person; the hook is to be corrected.")
@@ -71,7 +81,7 @@ class _Hooked:
             call = replace(call, consults=(consult, *call.consults))
         call.progress.given = args
         result = await outcome(self.tool, args, call)
-        head = [] if changed is None else [_told_changed(changed)]
+        head = [_told_changed(args)] if call.rewritten else []
         tail = [f"\nA hook of the person adds: {verdict.context}"] if verdict.context else []
         return replace(result, text="\n".join([*head, result.text, *tail])) if head or tail else result
 
@@ -81,30 +91,12 @@ class _Hooked:
         given = call.progress.given
         return result if given is None else await self._after(result, given, call)
 
-    async def _before(self, args: Mapping[str, Any], call: Call) -> HookVerdict:
-        """What hooks say of the call. One that names several files is shown once for each: a hook looks at one."""
-        verdict = HookVerdict()
-        for told in self._tellings(args):
-            said = await self._fire("pre_tool", call, {"tool_input": told})
-            if said.decision == "deny":
-                return said
-            stronger = said if said.decision == "ask" or verdict.decision != "ask" else verdict
-            last = verdict if said.rewritten is None else said
-            context = "\n".join(dict.fromkeys(words for words in (verdict.context, said.context) if words))
-            verdict = replace(stronger, rewritten=last.rewritten, rewriter=last.rewriter, context=context)
-        return verdict
-
     async def _after(self, result: ToolResult, args: Mapping[str, Any], call: Call) -> ToolResult:
         """What hooks say of a result; of a call that was not allowed there is nothing to say."""
         if result.error and result.error.kind in {"permission_denied", "interrupted"}:
             return result
-        fields: dict[str, Any] = {"tool_input": self._told(args)}
-        if result.is_error:
-            fields["error"] = result.text[:LARGEST]
-        else:
-            response = {"text": result.text[:LARGEST], "summary": result.summary, "is_error": False}
-            fields["tool_response"] = response
-        verdict = await self._said("post_tool_failure" if result.is_error else "post_tool", call, fields)
+        event = "post_tool_failure" if result.is_error else "post_tool"
+        verdict = await self._said(event, call, args, result)
         if verdict.stop is not None:
             # The call was made, so its result comes first.
             call.branch.state(Halt).why = verdict.stop
@@ -117,56 +109,61 @@ class _Hooked:
 
     def _consulted(self, args: Mapping[str, Any], call: Call) -> Consult | None:
         """Hooks may say no to a question about the call, never yes: that is the person's."""
-        if not self.hooks.wanted("permission_request", names_of(self.tool.name)):
+        if not self.hooks.wanted("permission_request", self.names):
             return None
 
         async def consult(question: Question) -> Reply | None:
             if question.kind != "permission":
                 return None
-            given = self._told(question.args or args)
-            verdict = await self._fire("permission_request", call, {"tool_input": given})
+            verdict = await self._fire("permission_request", call, question.args or args)
             if verdict.decision != "deny":
                 return None
             return Reply("deny", f"A hook of the person denied this call: {verdict.reason}", by="hook")
 
         return consult
 
-    async def _fire(self, event: str, call: Call, fields: Mapping[str, Any]) -> HookVerdict:
+    async def _fire(self, event: str, call: Call, args: Mapping[str, Any]) -> HookVerdict:
         """Raises StopTurn when a hook ends the turn."""
-        verdict = await self._said(event, call, fields)
+        verdict = await self._said(event, call, args)
         if verdict.stop is not None:
             raise StopTurn(f"A hook ended the turn: {verdict.stop}")
         return verdict
 
-    async def _said(self, event: str, call: Call, fields: Mapping[str, Any]) -> HookVerdict:
-        told = {"tool_name": self.tool.name, **fields, "tool_use_id": call.id, "agent_id": call.branch.name}
+    async def _said(
+        self, event: str, call: Call, args: Mapping[str, Any], result: ToolResult | None = None
+    ) -> HookVerdict:
+        common = {"tool_use_id": call.id, "agent_id": call.branch.name}
+        tellings: Mapping[Dialect, Sequence[ToolTelling]] = {
+            "ba": [replace(each, fields=_outcome(result)) for each in self._tellings(args)],
+            "claude": [
+                replace(each, fields={**_outcome(result), **claude_response(each, result)})
+                for each in claude_calls(self.tool, args, self.hooks.facts.cwd)
+            ],
+        }
         cwd = call.branch.transcript.cwd or ""
-        verdict = await self.hooks.fire(HookEvent(event, told, names_of(self.tool.name), cwd))
-        for notice in verdict.notices:
-            call.branch.emit(notice)
+        verdict = await self.hooks.fire(HookEvent(event, common, self.names, cwd, tellings=tellings))
+        for told in verdict.events:
+            call.branch.emit(told)
         return verdict
 
     def _denied(self, call: Call, args: Mapping[str, Any], verdict: HookVerdict) -> None:
         told = Judged(call.id, self.tool.name, "deny", "hook", verdict.by, verdict.reason, args_hash(args))
         call.branch.emit(told)
 
-    def _tellings(self, args: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-        return [{**args, _FILE: file} for file in self._files(args)] or [dict(args)]
+    def _tellings(self, args: Mapping[str, Any]) -> Sequence[ToolTelling]:
+        """The call by our own names. One that names several files is told once for each: a hook looks at one."""
+        files = self._files(args)
+        inputs = [{**args, _FILE: file} for file in files] or [dict(args)]
+        return [ToolTelling(tuple(names_of(self.tool.name)), each, partial(self._own, files)) for each in inputs]
 
-    def _told(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        tellings = self._tellings(args)
-        return tellings[0] if len(tellings) == 1 else dict(args)
-
-    def _rewritten(self, verdict: HookVerdict, args: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The arguments as a hook wants them; None when it left them as they are."""
-        if verdict.rewritten is None:
-            return None
-        changed, target = dict(verdict.rewritten), self.tool.facts.target
-        if files := self._files(args):
-            named = changed.pop(_FILE, None)
-            if named is not None and self.tool.facts.paths and (named != files[0] or target not in changed):
-                changed[target] = named
-        return None if changed == clean_json(dict(args)) else changed
+    def _own(self, files: Sequence[str], changed: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as a hook wants them."""
+        own, target = dict(changed), self.tool.facts.target
+        if files:
+            named = own.pop(_FILE, None)
+            if named is not None and self.tool.facts.paths and (named != files[0] or target not in own):
+                own[target] = named
+        return own
 
     def _files(self, args: Mapping[str, Any]) -> Sequence[str]:
         """The files that a call is about, whole; none for tools that search, or that have such an argument."""
@@ -174,6 +171,15 @@ class _Hooked:
         if facts.paths not in {(), (facts.target,)} or _FILE in self.tool.input_schema.get("properties", {}):
             return ()
         return tuple(dict.fromkeys(str(self.hooks.facts.cwd / path) for path in self.tool.paths(args)))
+
+
+def _outcome(result: ToolResult | None) -> Mapping[str, Any]:
+    """What hooks are told of a result; nothing before there is one."""
+    if result is None:
+        return {}
+    if result.is_error:
+        return {"error": result.text[:RESPONSE_CHARS]}
+    return {"tool_response": {"text": result.text[:RESPONSE_CHARS], "summary": result.summary, "is_error": False}}
 
 
 def _told_changed(changed: Mapping[str, Any]) -> str:

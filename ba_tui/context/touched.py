@@ -1,0 +1,69 @@
+"""Instructions that count only for some files: they are said once the agent has called a tool for one of these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ba_tui.context.instructions import Instructions, said
+from ba_tui.core.events import Steered
+from ba_tui.core.messages import Message
+from ba_tui.core.tool import Tool
+from ba_tui.core.turn import Branch
+
+MOST = 300
+"""Files that are remembered, the newest ones: what was said for others stands in the conversation."""
+
+
+class TouchedFiles:
+    """The files that calls named, as absolute paths, the newest last."""
+
+    def __init__(self, cwd: Path) -> None:
+        self._cwd = cwd
+        self._files: dict[Path, None] = {}
+
+    @property
+    def files(self) -> Sequence[Path]:
+        return tuple(self._files)
+
+    def add(self, path: str) -> bool:
+        """Whether it is a new one."""
+        file = Path(self._cwd, path)
+        if ".." in file.parts:
+            file = file.resolve()
+        if file in self._files:
+            return False
+        self._files[file] = None
+        while len(self._files) > MOST:
+            del self._files[next(iter(self._files))]
+        return True
+
+
+class NestedInstructions:
+    """core.agent.Interceptor: after a call for a file, says what is to be followed there, before the next request.
+    ``read`` gives the instructions that count now."""
+
+    def __init__(
+        self,
+        touched: TouchedFiles,
+        tool: Callable[[str], Tool | None],
+        read: Callable[[], Sequence[Instructions]],
+    ) -> None:
+        self._touched = touched
+        self._tool = tool
+        self._read = read
+
+    async def before(self, branch: Branch) -> None:
+        messages = branch.transcript.messages
+        calls = next((message.calls for message in reversed(messages[-2:]) if message.role == "assistant"), ())
+        tools = [(tool, call.input) for call in calls if (tool := self._tool(call.name))]
+        new = [path for tool, given in tools for path in tool.paths(given) if self._touched.add(path)]
+        if not new:
+            return
+        note = await asyncio.to_thread(lambda: said(self._read(), messages))
+        if note:
+            branch.emit(Steered(note))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """An answer without calls touches nothing."""

@@ -1,0 +1,248 @@
+"""Calls of our tools as Claude Code's tools would make them, for hooks that were written for it.
+
+Names and shapes of the arguments are those of ``sdk-tools.d.ts`` in Claude Code 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
+from ba_tui.hooks.runner import ToolTelling
+from ba_tui.settings.tool_aliases import ALIASES
+from ba_tui.tools.editing.patch_formats import read_patch
+from ba_tui.tools.editing.patch_parts import FilePatch
+from ba_tui.tools.failed import Failed
+
+Convert: TypeAlias = Callable[[Any], Any]
+RESPONSE_CHARS = 200_000
+"""Characters of a result that hooks are given."""
+_HARMLESS = frozenset({"description", "prompt", "activeForm"})
+"""Fields that nothing here depends on: a hook may change them."""
+_NOTEBOOK = ".ipynb"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@frozen
+class _Field:
+    """One argument: our name, Claude Code's, and how its value is turned into theirs and back."""
+
+    ours: str
+    theirs: str
+    out: Convert = _same
+    back: Convert = _same
+
+
+@frozen
+class _Shape:
+    """How the arguments of a tool are named; ``added``: fields that hooks expect and our call lacks."""
+
+    fields: Sequence[_Field]
+    added: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def _with_active_form(items: Any) -> Any:
+    return [{**item, "activeForm": item.get("content", "")} for item in items]
+
+
+def _without_active_form(todos: Any) -> Any:
+    return [{key: value for key, value in todo.items() if key != "activeForm"} for todo in todos]
+
+
+_MODES = {"content": "content", "files": "files_with_matches", "count": "count"}
+_OWN_MODES = {theirs: ours for ours, theirs in _MODES.items()}
+_PATH = _Field("path", "file_path")
+_SHAPES: Mapping[str, _Shape] = {
+    "shell": _Shape(
+        (
+            _Field("command", "command"),
+            _Field("timeout", "timeout", lambda seconds: int(seconds * 1000), lambda ms: ms / 1000),
+            _Field("background", "run_in_background"),
+            _Field("outside", "dangerouslyDisableSandbox"),
+        ),
+        {"description": ""},
+    ),
+    "read_file": _Shape((_PATH, _Field("offset", "offset"), _Field("limit", "limit"))),
+    "write_file": _Shape((_PATH, _Field("content", "content"))),
+    "edit_file": _Shape(
+        (
+            _PATH,
+            _Field("old_string", "old_string"),
+            _Field("new_string", "new_string"),
+            _Field("replace_all", "replace_all"),
+        )
+    ),
+    "list_files": _Shape((_Field("path", "path"),)),
+    "glob": _Shape((_Field("pattern", "pattern"), _Field("path", "path"))),
+    "grep": _Shape(
+        (
+            _Field("pattern", "pattern"),
+            _Field("path", "path"),
+            _Field("glob", "glob"),
+            _Field("mode", "output_mode", lambda mode: _MODES.get(mode, mode), lambda mode: _OWN_MODES.get(mode, mode)),
+            _Field("ignore_case", "-i"),
+            _Field("context", "-C"),
+        )
+    ),
+    "web_fetch": _Shape((_Field("url", "url"),), {"prompt": ""}),
+    "web_search": _Shape((_Field("query", "query"),)),
+    "activate_skill": _Shape((_Field("skill_id", "skill"), _Field("parameters", "args"))),
+    "shell_output": _Shape((_Field("id", "bash_id"), _Field("filter", "filter"))),
+    "shell_kill": _Shape((_Field("id", "shell_id"),)),
+    "todo_write": _Shape((_Field("items", "todos", _with_active_form, _without_active_form),)),
+}
+_RUNNING = ("python", "run_skill_script")
+"""Tools that run code: Claude Code does that with its Bash tool, so hooks that watch Bash hear of them."""
+
+
+def claude_names(tool: str) -> Sequence[str]:
+    """All names by which Claude Code's tools do what ``tool`` does; its own where there is none."""
+    if tool in _RUNNING:
+        return ("Bash",)
+    names = ALIASES.get(tool, (tool,))
+    return (*names, "NotebookEdit") if tool in {"edit_file", "apply_patch"} else names
+
+
+def claude_calls(tool: Tool, args: Mapping[str, Any], cwd: Path) -> Sequence[ToolTelling]:
+    """What hooks are told of a call; several where a patch changes several files. Paths are absolute."""
+    match tool.name:
+        case "apply_patch":
+            return [_patched(each, args, cwd) for each in _files(args)] or [_told(claude_names(tool.name), args, args)]
+        case "python":
+            return [_told(("Bash",), args, {"command": f"python3 - <<'PY'\n{args.get('code', '')}\nPY"})]
+        case "run_skill_script":
+            return [_told(("Bash",), args, {"command": _script_command(args)})]
+        case "ask_user":
+            return [_told(claude_names(tool.name), args, {"questions": [_question(args)]})]
+        case "edit_file" if args.get("edits"):
+            return [_edited(args, cwd)]
+        case _:
+            return [_renamed(tool.name, args, cwd)]
+
+
+def _renamed(name: str, args: Mapping[str, Any], cwd: Path) -> ToolTelling:
+    shape = _SHAPES.get(name)
+    if shape is None:
+        return _told(claude_names(name), args, args)
+    told = {**shape.added, **{each.theirs: each.out(args[each.ours]) for each in shape.fields if each.ours in args}}
+    names = tuple(claude_names(name))
+    for place in ("file_path", "path"):
+        if isinstance(told.get(place), str):
+            told[place] = str(cwd / told[place])
+    if name == "edit_file":
+        names = _notebook(told, names)
+    return ToolTelling(names, told, partial(_own, shape, dict(args), dict(told)))
+
+
+def _own(shape: _Shape, args: Mapping[str, Any], told: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Our arguments after a hook changed those that it was told. Raises ValueError for what has no counterpart."""
+    fields = {each.theirs: each for each in shape.fields}
+    own = dict(args)
+    for key, value in changed.items():
+        if key in told and told[key] == value:
+            continue
+        if key in fields:
+            own[fields[key].ours] = fields[key].back(value)
+        elif key not in _HARMLESS:
+            raise ValueError(f"the field {key[:40]!r} has no counterpart here")
+    return own
+
+
+def _told(names: Sequence[str], args: Mapping[str, Any], told: Mapping[str, Any]) -> ToolTelling:
+    """A call whose arguments a hook may look at but not change: they have another shape here."""
+
+    def own(changed: Mapping[str, Any]) -> dict[str, Any]:
+        if any(told.get(key) != value for key, value in changed.items() if key not in _HARMLESS):
+            raise ValueError("the arguments of this call have another shape here, and can't be changed by a hook")
+        return dict(args)
+
+    return ToolTelling(tuple(names), dict(told), own)
+
+
+def _edited(args: Mapping[str, Any], cwd: Path) -> ToolTelling:
+    """Several changes to one file as one, so that a hook sees all that goes and all that comes."""
+    edits = cast("list[dict[str, Any]]", args["edits"])
+    told = {
+        "file_path": str(cwd / str(args.get("path", ""))),
+        "old_string": "\n".join(str(edit.get("old_string", "")) for edit in edits),
+        "new_string": "\n".join(str(edit.get("new_string", "")) for edit in edits),
+        "edits": edits,
+    }
+    return _told(_notebook(told, claude_names("edit_file")), args, told)
+
+
+def _files(args: Mapping[str, Any]) -> Sequence[tuple[FilePatch, str]]:
+    """Each file of a patch, at each place it has; none for a patch that can't be read, which will not run."""
+    try:
+        patches = read_patch(str(args.get("patch", "")))
+    except Failed:
+        return ()
+    return [(each, place) for each in patches for place in (each.path, each.target) if place]
+
+
+def _patched(file: tuple[FilePatch, str], args: Mapping[str, Any], cwd: Path) -> ToolTelling:
+    patch, place = file
+    told: dict[str, Any] = {"file_path": str(cwd / place)}
+    if patch.action == "update":
+        lines = [line for hunk in patch.hunks for line in hunk.lines]
+        told["old_string"] = "\n".join(text for sign, text in lines if sign != "+")
+        told["new_string"] = "\n".join(text for sign, text in lines if sign != "-")
+        return _told(_notebook(told, ("Edit", "MultiEdit")), args, told)
+    # A file that is deleted is one that is written without content.
+    return _told(("Write",), args, {**told, "content": patch.content})
+
+
+def _notebook(told: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """The names of an edit; one of a notebook gets the fields of NotebookEdit too."""
+    if not str(told.get("file_path", "")).endswith(_NOTEBOOK):
+        return tuple(name for name in names if name != "NotebookEdit")
+    told.update(notebook_path=told["file_path"], new_source=told.get("new_string", ""))
+    return ("NotebookEdit", *(name for name in names if name != "NotebookEdit"))
+
+
+def _script_command(args: Mapping[str, Any]) -> str:
+    given = args.get("args")
+    words = (
+        [str(word) for word in cast("list[Any]", given)] if isinstance(given, list) else [repr(given)] if given else []
+    )
+    return " ".join([f"{args.get('skill_id', '')}/scripts/{args.get('script_name', '')}", *words])
+
+
+def _question(args: Mapping[str, Any]) -> dict[str, Any]:
+    given = cast("list[Any]", args.get("options") or [])
+    options: list[Any] = [each if isinstance(each, dict) else {"label": str(each)} for each in given]
+    return {
+        "question": args.get("question", ""),
+        "header": "",
+        "options": options,
+        "multiSelect": bool(args.get("multiple")),
+    }
+
+
+def claude_response(call: ToolTelling, result: ToolResult | None) -> Mapping[str, Any]:
+    """``tool_response`` in the shape that hooks expect after such a call; nothing before it or after a failure."""
+    if result is None or result.is_error:
+        return {}
+    text = result.text[:RESPONSE_CHARS]
+    told: dict[str, Any] = {"text": text, "summary": result.summary, "is_error": False}
+    match call.names[0]:
+        case "Bash" | "BashOutput":
+            told |= {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+        case "Read":
+            told |= {"type": "text", "file": {"filePath": call.input.get("file_path"), "content": text}}
+        case "Write" | "Edit" | "MultiEdit" | "NotebookEdit":
+            told |= {"filePath": call.input.get("file_path"), "success": True}
+        case "Grep" | "Glob":
+            told |= {"content": text, "filenames": text.splitlines() if call.names[0] == "Glob" else []}
+        case _:
+            pass
+    return {"tool_response": told}

@@ -1,0 +1,37 @@
+"""Instructions of a folder below are said once a tool was called for a file there, and before the next request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ba_tui.assembly import connect
+from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.providers.scripted import Planned, Step
+from tests.loopback import ModelServer
+from tests.script import collect
+
+
+async def test_a_folder_below_is_told_of_when_a_file_in_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "AGENTS.md").write_text("Words for all.")
+    (tmp_path / "lib" / "AGENTS.md").write_text("Words for lib.")
+    (tmp_path / "lib" / "x.py").write_text("print(1)\n")
+    (tmp_path / ".claude" / "rules").mkdir(parents=True)
+    (tmp_path / ".claude" / "rules" / "py.md").write_text("---\npaths: lib/**/*.py\n---\nWords for Python.")
+    trust_folder(tmp_path)
+    read = Step(calls=(Planned("read_file", {"path": "lib/x.py"}),))
+    with ModelServer([read, read], last=Step(say="Done.")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        talk = connect({"model": "openai/gpt-oss"}, tmp_path).library.create()
+        await collect(talk.say("read it"))
+        await talk.close()
+    first, second, third = (request.body for request in server.requests)
+    assert b"Words for all." in first
+    assert b"Words for lib." not in first
+    assert b"Words for Python." not in first
+    for words in (b"Words for lib.", b"Words for Python."):
+        assert second.count(words) == third.count(words) == 1

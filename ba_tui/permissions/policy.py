@@ -395,13 +395,6 @@ class Policy:
 
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
         read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
-        kept = judging().keeper(self.workspace, strict)
-        secret = judging().secrets_in(self._subjects.both)
-        return judging().FileCover(
-            read,
-            write,
-            lambda seen: self.workspace.shown(seen.path),
-            kept,
-            secret,
-            self.bounds.unheld,
-        )
+        kept, secret = judging().keeper(self.workspace, strict), judging().secrets_in(self._subjects.both)
+        unheld = self.bounds.unheld
+        return judging().FileCover(read, write, lambda seen: self.workspace.shown(seen.path), kept, secret, unheld)

@@ -155,7 +155,7 @@ def test_a_repository_is_fetched_and_a_skill_of_it_chosen(
     code, _, err = told("install", f"file://{bare}", "--skill", "tables", "--project")
     assert code == 0
     assert (project / ".ba" / "skills" / "tables" / "SKILL.md").is_file()
-    assert "have changed: run ba trust" in err
+    assert "not trusted, so ba does not load them" in err
     assert not (ba_home / "skills").exists()
     failed = told("install", "https://me:hush@127.0.0.1:1/x.git")[2]
     assert "can't be fetched" in failed

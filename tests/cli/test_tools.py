@@ -90,7 +90,7 @@ def test_a_name_that_is_taken_is_refused(project: Path):
 def test_a_new_tool_does_not_bring_others_trust(project: Path):
     own(project, MINE, "foreign")
     wrote = run("new", "word_count")
-    assert "has tools that are new or have changed" in wrote.stderr
+    assert "has tools that are not trusted" in wrote.stderr
     assert "ba trust" in str(refused("test", "word_count"))
 
 
@@ -99,7 +99,7 @@ def test_a_tool_runs_as_it_was_when_it_was_trusted(project: Path):
     trust_folder(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "8"
     file.write_text(file.read_text().replace("2 *", "3 *"))
-    assert "have changed: run ba trust" in str(refused("test", "mine"))
+    assert "not trusted, so ba does not load them" in str(refused("test", "mine"))
     trust_folder(project)
     assert told("test", "mine", "--args", '{"x": 4}')["text"] == "12"
 

@@ -36,7 +36,7 @@ class Shelf:
     def sessions(self, *, everywhere: bool = False) -> list[Any]:
         return []
 
-    def find(self, key: str) -> Any:
+    def find(self, key: str, *, unattended: bool = True) -> Any:
         raise SessionNotFound(f"No session matches {key!r}.", "See ba sessions list.")
 
 

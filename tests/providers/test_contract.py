@@ -149,7 +149,7 @@ async def test_a_broken_answer_leaves_its_deltas_and_no_message(play: Play) -> N
 
 
 async def test_leaving_early_is_clean(play: Play) -> None:
-    provider = play(ModelScript((Step(say=LONG), Step(say="Again."))))
+    provider = play(ModelScript((Step(say=LONG, again=False), Step(say="Again."))))
     stream: Any = provider.stream(ASK)
     await anext(stream)
     await stream.aclose()
@@ -157,7 +157,7 @@ async def test_leaving_early_is_clean(play: Play) -> None:
 
 
 async def test_cancelling_in_the_stream_stops_at_once(play: Play) -> None:
-    provider = play(ModelScript((Step(say=LONG * 20, delay=0.01), Step(say="Again."))))
+    provider = play(ModelScript((Step(say=LONG * 20, delay=0.01, again=False), Step(say="Again."))))
     begun = asyncio.Event()
 
     async def follow() -> None:

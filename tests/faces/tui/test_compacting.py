@@ -102,7 +102,7 @@ async def test_compact_and_its_undo_show_as_lines(world: World) -> None:
 async def test_without_a_conversation_it_says_so(world: World) -> None:
     async with running(world) as hand:
         await hand.send("/compact")
-        await hand.until(lambda: any("nothing to compress" in text for text in hand.said()))
+        await hand.until(lambda: any("Nothing to compress" in text for text in hand.said()))
 
 
 class Slow:

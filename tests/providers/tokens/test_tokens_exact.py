@@ -72,7 +72,7 @@ async def test_an_answer_without_a_count_is_an_error(tokens: object):
 async def test_the_key_goes_to_no_other_host():
     with CountingServer() as server, CountingServer() as other:
         provider = AnthropicProvider(INFO, api_key="test-key", base_url=server.url)
-        with pytest.raises(UsageError, match="is not of"):
+        with pytest.raises(UsageError, match="does not belong to"):
             await provider.count_tokens(request(), f"{other.url}/v1/messages/count_tokens")
         assert await provider.count_tokens(request(), f"{server.url}/v1/other") == 777
         assert [name for name in server.headers if "stainless" in name.lower()] == []

@@ -145,7 +145,7 @@ async def test_a_reader_that_writes_is_offered_the_workspace_once(yard: Yard) ->
     result = await yard.harness.run("shell", command="echo x > made && cat made")
     assert result.text == "x\n[this is its second run, with write access: as a reader it tried to write made]"
     (question,) = asked
-    assert (question.text, question.rule) == ("Run it with write access to the workspace?", None)
+    assert (question.text, question.rule) == ("Run it again with write access to the workspace?", None)
     assert "tried to write made." in question.reason
     assert yard.tried == ["made"]
     assert [(judged.verdict, judged.by, judged.profile) for judged in yard.audit] == [("allow", "person", "working")]

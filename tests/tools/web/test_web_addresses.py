@@ -112,7 +112,7 @@ def test_what_the_person_named_may_be_reached() -> None:
 
 @pytest.mark.parametrize("entry", ["", "*.", "http://localhost", "10.0.0.0/99", "a b"])
 def test_a_wrong_entry_is_named(entry: str) -> None:
-    with pytest.raises(UsageError, match="neither a host nor a network"):
+    with pytest.raises(UsageError, match="is not a host or a network"):
         read_reach((entry,))
 
 

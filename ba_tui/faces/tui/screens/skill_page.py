@@ -145,7 +145,7 @@ class SkillPage(ModalScreen[None]):
 
     def action_end(self) -> None:
         id = self._skill.id
-        self._do(lambda: self._skills.end(id), f"{id} ends with your next prompt.")
+        self._do(lambda: self._skills.end(id), f"{id} ends with your next message.")
 
     def action_switch(self) -> None:
         id, state = self._skill.id, self._skill.state

@@ -89,7 +89,7 @@ class SkillBrowser(Picker):
 
     def action_end(self) -> None:
         if skill := self._here:
-            self._do(lambda: self._skills.end(skill.id), f"{skill.id} ends with your next prompt.")
+            self._do(lambda: self._skills.end(skill.id), f"{skill.id} ends with your next message.")
 
     def action_switch(self) -> None:
         skill = self._here

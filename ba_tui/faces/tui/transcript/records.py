@@ -231,7 +231,7 @@ def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
         state = "denied"
     elif kind == "interrupted":
         state = "cancelled"
-    if state == "denied" and not row.note and result.error:
+    if state == "denied" and not row.note and not row.refused and result.error:
         row = replace(row, note=" ".join(result.error.message.split()).partition(". ")[0].rstrip("."))
     summary = row.note if state == "denied" and row.note else result.summary
     return replace(row, state=state, result=result, duration=duration, summary=summary, tail="")

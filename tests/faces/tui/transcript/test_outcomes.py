@@ -208,7 +208,7 @@ async def test_space_unfolds_the_command_and_more_of_its_output() -> None:
         view = pilot.app.query_one(TranscriptView)
         feed(view, call(printed(NUMBERS)))
         shown = await unfolded(pilot, view)
-        assert shown[:2] == ["$ make", "… 272 more lines above: Enter opens all"]
+        assert shown[0] == "… 271 more lines above: Enter opens all", "a short command stands whole in the row"
         assert shown[-1] == "line 300"
         await pilot.press("space")
         assert len(lines_below(view)) == 5
@@ -236,7 +236,7 @@ async def test_a_click_anywhere_on_a_folded_call_unfolds_it_and_on_its_marker_op
         view = app.query_one(TranscriptView)
         feed(view, call(printed(NUMBERS)))
         await pilot.click(TranscriptView, offset=(8, 3))
-        assert "$ make" in lines_below(view)
+        assert len(lines_below(view)) > 5
         assert not app.heard
         marker = next(at for at, row in enumerate(rows(view)) if "more lines above" in row)
         await pilot.click(TranscriptView, offset=(8, marker))
@@ -250,7 +250,7 @@ async def test_the_call_that_is_unfolded_comes_into_view() -> None:
         feed(view, [words, *call(printed("\n".join(f"line {at}" for at in range(8))))])
         await unfolded(pilot, view)
         assert rows(view)[-1].endswith("line 7")
-        assert "$ make" in lines_below(view)
+        assert len(lines_below(view)) > 5
 
 
 async def test_lines_that_are_nowhere_in_the_conversation_are_counted_too() -> None:

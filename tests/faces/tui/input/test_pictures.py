@@ -15,7 +15,7 @@ from ba_tui.faces.tui.terminal import TerminalEvents
 from ba_tui.faces.tui.terminal_clipboard import ClipboardPart, request
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
-from tests.faces.tui.test_prompt import paste
+from tests.faces.tui.input.test_prompt import paste
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
 Tools = Callable[..., dict[str, str]]

@@ -98,6 +98,16 @@ Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | ScriptCall 
 
 
 @frozen
+class SeenFile:
+    """What the conversation knows of a file: the ``digest`` of its bytes when it was last read or written (BLAKE2b, 16
+    bytes in hex), and the stretches of lines, counted from 0, that were never shown."""
+
+    path: str
+    digest: str
+    unread: tuple[tuple[int, int], ...] = ()
+
+
+@frozen
 class StateChange:
     """What a result changes in the session; folded with the result, so both are there or neither."""
 
@@ -105,6 +115,7 @@ class StateChange:
     cwd: str | None = None
     skills: tuple[ActiveSkill, ...] | None = None
     """The activation stack, the outermost skill first."""
+    seen: tuple[SeenFile, ...] = ()
 
 
 UNREAD = "unread_lines"

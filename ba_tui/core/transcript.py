@@ -25,7 +25,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, ToolOutput, ToolUse
-from ba_tui.core.results import StateChange
+from ba_tui.core.results import SeenFile, StateChange
 from ba_tui.core.shared_output import SharedOutput
 from ba_tui.core.work import ActiveSkill, Todo
 
@@ -42,6 +42,8 @@ class Transcript:
         self.skills: tuple[ActiveSkill, ...] = ()
         self.cwd: str | None = None
         self.mode: Mode | None = None
+        self.seen: dict[str, SeenFile] = {}
+        """Files that were read or written, by their absolute paths."""
         self.rounds: dict[str, int] = {}
         """The number, from 1, of the round that begins in a message, by the message's id."""
         self.shared = SharedOutput()
@@ -184,3 +186,4 @@ class Transcript:
             self.cwd = change.cwd
         if change.skills is not None:
             self.skills = change.skills
+        self.seen.update((file.path, file) for file in change.seen)

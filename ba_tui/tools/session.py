@@ -38,6 +38,7 @@ from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import skill_tools
 from ba_tui.tools.definitions import load_definitions
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
 from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
@@ -122,7 +123,7 @@ class GuardedTools:
         )
         script_place = ScriptPlace(workspace, process.shell, self.shells, runner)
         tools = (
-            *builtin_tools(definitions, place, means),
+            *builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path))),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
             present_plan_tool(definitions["present_plan"], self.plan_mode),

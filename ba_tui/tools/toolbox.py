@@ -34,7 +34,7 @@ from ba_tui.tools.builtin.todos import todo_read_tool, todo_write_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.edits import edit_file_tool
 from ba_tui.tools.editing.patching import apply_patch_tool
-from ba_tui.tools.editing.seen import SeenFiles
+from ba_tui.tools.editing.seen import SeenFiles, remembering
 from ba_tui.tools.guards.breaker import Health, breaker
 from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards, unhooked
 from ba_tui.tools.guards.once import Memory, once
@@ -112,11 +112,13 @@ class Supply:
 
 
 def builtin_tools(
-    definitions: Mapping[str, Definition], place: SessionPlace, means: ToolContext | None = None
+    definitions: Mapping[str, Definition],
+    place: SessionPlace,
+    means: ToolContext | None = None,
+    known: SeenFiles | None = None,
 ) -> tuple[Tool, ...]:
     """One set for one conversation: the tools share what they know of the files it has read."""
-    workspace = place.workspace
-    seen = SeenFiles()
+    workspace, seen = place.workspace, known or SeenFiles()
     shells = means.shells if means else None
     tools = (
         read_file_tool(definitions["read_file"], workspace, seen, means.modalities if means else None, place.secrecy),
@@ -133,6 +135,7 @@ def builtin_tools(
         now_tool(definitions["now"]),
         apply_patch_tool(definitions["apply_patch"], workspace, seen),
     )
+    tools = tuple([remembering(tool, seen) if tool.facts.category == "files" else tool for tool in tools])
     return (*tools, *further_tools(definitions, place, means)) if means else tools
 
 

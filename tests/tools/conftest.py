@@ -24,6 +24,7 @@ from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition, load_definitions
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.permission import CallJudge, GuardVerdict
 from ba_tui.tools.toolbox import SessionPlace, builtin_tools, pipeline
 
@@ -56,10 +57,10 @@ class Harness:
         self.branch.emit(TurnStarted(user("go on")))
         self._calls = 0
 
-    def equip(self, judge: CallJudge = allow) -> None:
+    def equip(self, judge: CallJudge = allow, known: SeenFiles | None = None) -> None:
         place = SessionPlace(self.workspace, Shell(self.bash, self.environment), self.rg)
         guard = pipeline(place, judge, lambda rule, scope: self.remembered.append((rule, scope)))
-        tools = tuple(map(guard, builtin_tools(self.definitions, place)))
+        tools = tuple(map(guard, builtin_tools(self.definitions, place, known=known)))
         self.tools = {tool.name: tool for tool in tools}
 
     def listen(self, event: Event) -> None:

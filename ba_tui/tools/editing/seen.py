@@ -1,6 +1,6 @@
 """What each file held when it was last read or written here, and which of its lines nobody has read.
 
-The guard against stale and blind writes.
+The guard against stale and blind writes. What is known goes with the results, so that it holds after a restart too.
 """
 
 from __future__ import annotations
@@ -8,9 +8,13 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from ba_tui.core.results import SeenFile, StateChange, ToolResult
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.documents import plain_lines, shared_ends
 from ba_tui.tools.failed import Failed
@@ -26,22 +30,40 @@ class _Seen:
     unread: tuple[range, ...] = ()
 
 
+_GONE = _Seen(b"")
+"""A file of which nothing is known any more."""
+Remembered: TypeAlias = Callable[[str], SeenFile | None]
+"""What the conversation knows of the file at a path, from an earlier run of ba."""
+
+
+def _nothing(path: str) -> None:
+    """In a new conversation."""
+
+
 class SeenFiles:
     """Hold ``lock`` while a change is planned and written, so that two of ours never work from the same state."""
 
-    def __init__(self) -> None:
+    def __init__(self, remembered: Remembered = _nothing) -> None:
         self.lock = threading.Lock()
+        self._remembered = remembered
         self._seen: dict[Path, _Seen] = {}
+        self._changed: dict[Path, None] = {}
+        """Files that were read or written since the last ``take``."""
+
+    def take(self) -> tuple[SeenFile, ...]:
+        """What has become known since the last call, to be kept with a result."""
+        changed, self._changed = self._changed, {}
+        return tuple(_kept(path, self._seen[path]) for path in changed if path in self._seen)
 
     def note(self, path: Path, data: bytes) -> None:
         """All of ``data``, what the file holds now, is known."""
-        self._seen[path] = _Seen(_digest(data))
+        self._put(path, _Seen(_digest(data)))
 
     def note_lines(self, path: Path, data: bytes, shown: range, total: int) -> None:
         """Of its ``total`` lines those of ``shown``, counted from 0, were read now; others may have been before."""
-        digest, known = _digest(data), self._seen.get(path)
+        digest, known = _digest(data), self._known(path)
         unread: Iterable[range] = known.unread if known and known.digest == digest else (range(total),)
-        self._seen[path] = _Seen(digest, tuple(piece for each in unread for piece in _without(each, shown)))
+        self._put(path, _Seen(digest, tuple(piece for each in unread for piece in _without(each, shown))))
 
     def note_edit(self, path: Path, data: bytes, texts: tuple[str, str], origin: Path | None = None) -> None:
         """The file, at ``origin`` before, was changed from one of ``texts`` to the other, which is ``data``: what was
@@ -56,13 +78,13 @@ class SeenFiles:
         changed, more = range(head, len(before) - tail), len(after) - len(before)
         pieces = [piece for each in unread for piece in _without(each, changed)]
         moved = (range(one.start + more, one.stop + more) if one.start >= changed.stop else one for one in pieces)
-        self._seen[path] = _Seen(_digest(data), tuple(moved))
+        self._put(path, _Seen(_digest(data), tuple(moved)))
 
     def forget(self, path: Path) -> None:
-        self._seen.pop(path, None)
+        self._put(path, _GONE)
 
     def __contains__(self, path: Path) -> bool:
-        return path in self._seen
+        return self._known(path) is not None
 
     def in_part(self, path: Path) -> bool:
         """Whether some of its lines were never read."""
@@ -76,21 +98,46 @@ class SeenFiles:
 
     def check(self, path: Path, data: bytes, shown: str) -> None:
         """Raises Failed when ``data``, what the file holds now, is not what was seen of it."""
-        seen = self._seen.get(path)
+        seen = self._known(path)
         if seen is None:
             raise Failed("validation_error", f"{shown} has not been read yet.", "Read it first, then change it.")
         if seen.digest != _digest(data):
             raise Failed("validation_error", f"{shown} has changed since it was read.", CHANGED_HINT)
 
     def _unread(self, path: Path) -> Sequence[range]:
-        known = self._seen.get(path)
+        known = self._known(path)
         return known.unread if known else ()
+
+    def _put(self, path: Path, seen: _Seen) -> None:
+        self._seen[path] = seen
+        self._changed[path] = None
+
+    def _known(self, path: Path) -> _Seen | None:
+        if path not in self._seen and (kept := self._remembered(str(path))):
+            self._seen[path] = _Seen(bytes.fromhex(kept.digest), tuple(range(*each) for each in kept.unread))
+        known = self._seen.get(path)
+        return known if known and known.digest else None
+
+
+def remembering(tool: Tool, seen: SeenFiles) -> Tool:
+    """``tool``, whose results keep what has become known of files."""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        result = await tool.run(args, call)
+        known = seen.take()
+        return replace(result, changes=replace(result.changes or StateChange(), seen=known)) if known else result
+
+    return replace(tool, run=run)
 
 
 def _without(piece: range, taken: range) -> list[range]:
     """What of ``piece`` is left without ``taken``."""
     ends = (range(piece.start, min(piece.stop, taken.start)), range(max(piece.start, taken.stop), piece.stop))
     return [each for each in ends if each]
+
+
+def _kept(path: Path, seen: _Seen) -> SeenFile:
+    return SeenFile(str(path), seen.digest.hex(), tuple((each.start, each.stop) for each in seen.unread))
 
 
 def _digest(data: bytes) -> bytes:

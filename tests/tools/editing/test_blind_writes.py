@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ba_tui.core.events import event_from_json, event_to_json
 from ba_tui.core.questions import Reply
+from ba_tui.core.transcript import Transcript
+from ba_tui.tools.editing.seen import SeenFiles
 from tests.tools.conftest import Harness
 
 
@@ -53,3 +56,25 @@ async def test_words_about_the_rest_that_stand_in_the_file_may_stay(harness: Har
     await harness.run("read_file", path="a.md")
     text = "# ... existing code ...\nThe rest of the file is unchanged here.\n"
     assert not (await harness.run("write_file", path="a.md", content=text)).is_error
+
+
+async def test_what_was_read_is_known_in_a_later_run_of_ba(harness: Harness) -> None:
+    harness.write("whole.txt", "one\n")
+    harness.write("part.txt", "".join(f"line {number}\n" for number in range(100)))
+    harness.write("changed.txt", "one\n")
+    harness.write("unread.txt", "one\n")
+    await harness.run("read_file", path="whole.txt")
+    await harness.run("read_file", path="part.txt", limit=60)
+    await harness.run("read_file", path="changed.txt")
+    harness.write("changed.txt", "two\n")
+    events = [event_from_json(event_to_json(event)) for event in harness.events]
+    known = Transcript(events=events).seen
+    harness.equip(known=SeenFiles(known.get))
+    edited = [await harness.run("edit_file", path="whole.txt", old_string="one", new_string="1")]
+    edited += [await harness.run("edit_file", path="whole.txt", old_string="1", new_string="2")]
+    assert [result.is_error for result in edited] == [False, False]
+    for name, why in (("changed.txt", "has changed since it was read"), ("unread.txt", "has not been read yet")):
+        assert why in (await harness.run("edit_file", path=name, old_string="o", new_string="0")).text
+    harness.answer = lambda question: Reply("deny")
+    assert (await harness.run("write_file", path="part.txt", content="new\n")).is_error
+    assert harness.asked[-1].reason == "40 lines of part.txt would go that were never read"

@@ -34,6 +34,8 @@ class Imports:
     had: set[str]
     taken: dict[str, None] = field(default_factory=dict[str, None])
     refused: dict[str, None] = field(default_factory=dict[str, None])
+    _read: set[tuple[str, Owner]] = field(default_factory=set[tuple[str, Owner]])
+    """Files that were read, and for whom: another may not be allowed to."""
     _left: int = LIMIT
 
     def of(self, text: str, folder: Path, owner: Owner, depth: int = DEPTH) -> str:
@@ -64,6 +66,8 @@ class Imports:
         try:
             path = folder / Path(name).expanduser()
             real = os.path.realpath(path)
+            if (real, owner) in self._read:
+                return ""
             words = self.ingress.text(path, LARGEST, owner)[:LIMIT]
             # What the project's files import is the project's, whoever imported them.
             within = self.ingress.owner(Path(real))
@@ -72,6 +76,7 @@ class Imports:
             return None
         except (OSError, ValueError, RuntimeError):
             return None
+        self._read.add((real, owner))
         if real in self.had:
             return ""
         self.had.add(real)

@@ -24,7 +24,7 @@ LEARNING = "model facts"
 """The name of the task that asks."""
 AFTER = 0.4
 """Seconds after the first piece of an answer: quick first steps must not share the processor with the asking."""
-GRACE = 0.2
+GRACE = 1.0
 """Seconds that closing waits for an answer."""
 SET_WINDOW = "Set it in your models.yaml: models: [{match: [NAME], window: TOKENS}]. See ba guide prices."
 

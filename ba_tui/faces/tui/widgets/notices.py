@@ -92,6 +92,8 @@ class NoticeStrip(Static):
             width = (self.container_size.width or 80) - 2
             low = self._asked() or self.screen.size.height < LOW
             rows = strip([notice for notice, _ in self._shown], width, 1 if low else MOST_ROWS)
+            # The rows are cut to the width already; a height that follows the text would lag behind a resize.
+            self.styles.height = len(rows)
             self.update(Content("\n").join(rows))
 
 

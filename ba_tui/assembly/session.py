@@ -74,7 +74,7 @@ class Session:
     """core.ports.brain.Brain: what one conversation works with."""
 
     def __init__(self, start: Startup, info: SessionInfo, journal: JournalFile, transcript: Transcript) -> None:
-        self._start = start
+        self._start, self._transcript = start, transcript
         settings, cwd, root, folder = start.settings, info.cwd, project_root(info.cwd), journal.path.parent
 
         # What happened so far.
@@ -147,6 +147,9 @@ class Session:
         return self._start.access.model(name)
 
     def agent(self, model: str) -> Agent:
+        # A call that waits since an earlier run needs its tool before a request lists it.
+        newest = [message for message in self._transcript.messages[-2:] if message.role == "assistant"]
+        self._main.visible.show([call.name for message in newest for call in message.calls])
         return self._agents.agent(self._main, model, self._prompts.attaching)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:

@@ -24,7 +24,7 @@ from ba_tui.core.events import (
     ToolInputDelta,
 )
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
-from ba_tui.core.open_turn import WaitingCalls
+from ba_tui.core.open_turn import ASKING, WaitingCalls
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.tool import Call, Tool, Toolset
@@ -110,7 +110,7 @@ class Agent:
         with branch.calling():
             for use, question in waiting.ask:
                 asked.clear()
-                await self._call(use, Call(use.id, branch, consults=(hear,), again=question.kind != "choice"))
+                await self._call(use, Call(use.id, branch, consults=(hear,), again=question.kind not in ASKING))
                 if not asked:
                     return False
             for use in waiting.later:

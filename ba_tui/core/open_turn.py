@@ -26,6 +26,9 @@ from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.values import frozen
 
+ASKING = ("choice", "plan")
+"""Kinds of questions that a tool asks and does nothing else: allowing the call settles nothing."""
+
 
 @frozen
 class WaitingCalls:
@@ -95,11 +98,10 @@ class OpenTurn:
         """The calls that can be asked about again; None when there are none."""
         if not self.begun or not self._asked:
             return None
-        # A tool that asks the person for an answer does nothing else: that it was allowed means nothing.
         questions = {
             question.call_id: question
             for question in self._asked.values()
-            if question.kind == "choice" or question.call_id not in self._allowed
+            if question.kind in ASKING or question.call_id not in self._allowed
         }
         ask = tuple([(call, questions[call.id]) for call in self._calls if call.id in questions])
         later = tuple([call for call in self._calls if call.id not in self._started])

@@ -159,14 +159,15 @@ async def test_a_second_question_of_a_call_that_has_begun_is_not_asked_again():
     assert talk.go_on() is None
 
 
-async def test_an_answer_that_the_model_asked_for_is_asked_for_again():
+@pytest.mark.parametrize("kind", ["choice", "plan"])
+async def test_an_answer_that_the_model_asked_for_is_asked_for_again(kind: Any):
     journal = await killed_at_the_question(ONE)
     events = [
-        Asked(event.ask_id, Question("choice", "Which?", event.question.call_id)) if isinstance(event, Asked) else event
+        Asked(event.ask_id, Question(kind, "Which?", event.question.call_id)) if isinstance(event, Asked) else event
         for event in journal.read()
     ]
     events.insert(-1, Judged(events[-1].question.call_id, "write", "allow", "mode"))  # type: ignore[union-attr]
-    writer = Writer("choice")
+    writer = Writer(kind)
     talk = conversation(Script(says("Done.")), writer.tool, journal=Memory(events))
     await talk.history()
     turn = talk.go_on()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.assembly import connect
+from ba_tui.core.events import Notice
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
@@ -27,8 +28,10 @@ async def test_a_folder_below_is_told_of_when_a_file_in_it_is_read(
     with ModelServer([read, read], last=Step(say="Done.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = connect({"model": "openai/gpt-oss"}, tmp_path).library.create()
-        await collect(talk.say("read it"))
+        events = await collect(talk.say("read it"))
         await talk.close()
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert notices == ["Instructions count from now on: .claude/rules/py.md, lib/AGENTS.md."]
     first, second, third = (request.body for request in server.requests)
     assert b"Words for all." in first
     assert b"Words for lib." not in first

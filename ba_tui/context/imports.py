@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,9 @@ LEAST = 100
 DEPTH = 5
 _ALONE = regex(r"\s*@(\S+)\s*")
 _INLINE = regex(r"(?<![\w@/.`\\])@((?:\\ |[^\s`\"'<>,;!?()\[\]{}*|])+)")
-_SPAN = regex(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_TICKS = regex(r"`+")
+MOST_LOOKUPS = 500
+"""Names that are looked for on the disk, for one file: text may hold any number of words with an @."""
 _FENCE = regex(r"[ \t]*(?:[-*+>][ \t]+|\d+[.)][ \t]+)*(`{3,}|~{3,})")
 
 
@@ -34,8 +36,8 @@ class Imports:
     had: set[str]
     taken: dict[str, None] = field(default_factory=dict[str, None])
     refused: dict[str, None] = field(default_factory=dict[str, None])
-    _read: set[tuple[str, Owner]] = field(default_factory=set[tuple[str, Owner]])
-    """Files that were read, and for whom: another may not be allowed to."""
+    _looked: dict[tuple[str, str, Owner], str | None] = field(default_factory=dict[tuple[str, str, Owner], str | None])
+    """What a name came to, by the folder and the owner of the file that it stands in."""
     _left: int = LIMIT
 
     def of(self, text: str, folder: Path, owner: Owner, depth: int = DEPTH) -> str:
@@ -50,7 +52,7 @@ class Imports:
             if words is None:
                 return line
             return words + (line[len(line.rstrip("\r\n")) :] if words and not words.endswith("\n") else "")
-        bare = _SPAN.sub(lambda span: " " * len(span[0]), line)
+        bare = _without_code(line)
         parts = [line]
         for found in _INLINE.finditer(bare):
             name = found[1].replace("\\ ", " ").rstrip(".:")
@@ -61,13 +63,15 @@ class Imports:
 
     def _words(self, name: str, folder: Path, owner: Owner, depth: int) -> str | None:
         """What the file holds; empty when it was told before, None when it is not to be put in."""
-        if self._left <= 0:
+        key = (str(folder), name, owner)
+        if key in self._looked:
+            return self._looked[key]
+        if self._left <= 0 or len(self._looked) >= MOST_LOOKUPS:
             return None
+        self._looked[key] = None
         try:
             path = folder / Path(name).expanduser()
             real = os.path.realpath(path)
-            if (real, owner) in self._read:
-                return ""
             words = self.ingress.text(path, LARGEST, owner)[:LIMIT]
             # What the project's files import is the project's, whoever imported them.
             within = self.ingress.owner(Path(real))
@@ -76,7 +80,7 @@ class Imports:
             return None
         except (OSError, ValueError, RuntimeError):
             return None
-        self._read.add((real, owner))
+        self._looked[key] = ""
         if real in self.had:
             return ""
         self.had.add(real)
@@ -84,6 +88,27 @@ class Imports:
         self.taken[name_of(path, owner, self.ingress) + (f" → {target}" if target else "")] = None
         self._left -= max(len(words), LEAST)
         return self.of(words, path.parent, within if within == "project" else owner, depth - 1)
+
+
+def _without_code(line: str) -> str:
+    """``line`` with blanks for its code spans: from a run of backticks to the next one of the same length."""
+    runs = [(found.start(), found.end()) for found in _TICKS.finditer(line)]
+    places: dict[int, list[int]] = {}
+    for index, (start, end) in enumerate(runs):
+        places.setdefault(end - start, []).append(index)
+    parts: list[str] = []
+    at = index = 0
+    while index < len(runs):
+        start, end = runs[index]
+        same = places[end - start]
+        after = bisect_right(same, index)
+        if after == len(same):
+            index += 1
+            continue
+        closing = runs[same[after]][1]
+        parts += [line[at:start], " " * (closing - start)]
+        at, index = closing, same[after] + 1
+    return "".join([*parts, line[at:]])
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

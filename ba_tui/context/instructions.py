@@ -21,10 +21,13 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner
 
 _TOLD = regex(rf'<{INSTRUCTIONS} source="[^"]*" id="([0-9a-f]{{12}})">')
+_SOURCE = regex(rf'<{INSTRUCTIONS} source="([^"]*)" id="')
 _PATHS = ("paths", "globs")
 """Fields of a rule that name the files it is for: Claude Code's and Cursor's."""
 MOST = 20
 """Alternatives of one pattern that are looked at."""
+LONGEST_PATTERN, MOST_STARS, MOST_PATTERNS = 300, 10, 100
+"""What of a rule's patterns is looked at: more would take too long to match."""
 
 
 @frozen
@@ -93,6 +96,11 @@ def said(instructions: Iterable[Instructions], messages: Sequence[Message]) -> M
     return reminder("\n".join([intro, *new]))
 
 
+def sources(note: str) -> Sequence[str]:
+    """The files whose words a note of ``said`` holds."""
+    return _SOURCE.findall(note)
+
+
 def _block(item: Instructions) -> str:
     body = f"{item.shown}\n{item.text}"
     mark = hashlib.sha256(body.encode()).hexdigest()[:12]
@@ -139,7 +147,8 @@ def _divided(text: str) -> tuple[str, tuple[str, ...]]:
     if fields.get("alwaysapply", "").lower() == "true":
         return body, ()
     given = " ".join(fields.get(name, "") for name in _PATHS)
-    return body, tuple(pattern for each in _patterns(given) for pattern in _alternatives(each))
+    sound = [each for each in _patterns(given) if len(each) <= LONGEST_PATTERN and each.count("*") <= MOST_STARS]
+    return body, tuple([pattern for each in sound for pattern in _alternatives(each)][:MOST_PATTERNS])
 
 
 def _patterns(text: str) -> Sequence[str]:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ba_tui.context.instructions import Instructions, said
-from ba_tui.core.events import Steered
+from ba_tui.context.instructions import Instructions, said, sources
+from ba_tui.core.events import Notice, Steered
 from ba_tui.core.messages import Message
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
@@ -63,6 +63,8 @@ class NestedInstructions:
             return
         note = await asyncio.to_thread(lambda: said(self._read(), messages))
         if note:
+            # Nobody has seen these files listed when the folder was trusted.
+            branch.emit(Notice(f"Instructions count from now on: {', '.join(sources(note.text))}."))
             branch.emit(Steered(note))
 
     async def after(self, reply: Message, branch: Branch) -> None:

@@ -14,7 +14,7 @@ from ba_tui.core.text.patterns import regex
 
 _RULE = regex(r"([\w*.-]+)\s*(?:\((.*)\))?", re.DOTALL)
 _PARTS = regex(r"[;&|\n()`]+|\$\(")
-_ASSIGNED = regex(r"(?:\w+=\S*\s+)+")
+_ASSIGNED = regex(r"\A(?:\w+=\S*\s+)+")
 _TARGETS = ("command", "file_path", "notebook_path", "path", "url", "pattern", "query", "skill")
 _DOMAIN = "domain:"
 

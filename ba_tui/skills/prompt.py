@@ -38,8 +38,6 @@ class SkillNotes:
         self.skills = skills
         self._begun = False
         self._suggested: set[str] = set()
-        self._looked_at: Message | None = None
-        """The newest prompt that skills were looked for."""
         self._ahead: WeakKeyDictionary[Branch, tuple[tuple[ActiveSkill, ...], tuple[ActiveSkill, ...]]] = (
             WeakKeyDictionary()
         )
@@ -80,7 +78,7 @@ class SkillNotes:
             self._begun = True
             self._begin(branch)
             self._tell_shortened(branch)
-        self._suggest(branch)
+        await self._suggest(branch)
         for change in self.skills.take_queued():
             try:
                 await (self._end(change, branch) if change.ends else self._start(change, branch))
@@ -132,13 +130,13 @@ class SkillNotes:
         text = f"Your skills are many: the model sees the descriptions of {short} shortened{left}."
         branch.emit(Notice(text, "info", "It finds them with tool_search; you can start any: /NAME."))
 
-    def _suggest(self, branch: Branch) -> None:
+    async def _suggest(self, branch: Branch) -> None:
         """Name the skills that fit a new prompt and whose descriptions the system prompt holds only in part."""
         messages = branch.transcript.messages
-        if not self.listed.shortened or not messages or messages[-1].role != "user" or messages[-1] is self._looked_at:
+        words = messages[-1].own_text if messages and messages[-1].role == "user" else ""
+        if not self.listed.shortened or not words.strip():
             return
-        self._looked_at = messages[-1]
-        found = fitting(messages[-1].own_text, self.listed.shortened, SUGGESTED, SUGGESTED_ABOVE)
+        found = await asyncio.to_thread(fitting, words, self.listed.shortened, SUGGESTED, SUGGESTED_ABOVE)
         new = [line for line in found if line.skill.id not in self._suggested]
         if new:
             self._suggested.update(line.skill.id for line in new)

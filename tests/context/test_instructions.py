@@ -264,3 +264,14 @@ def test_a_person_who_quotes_a_marker_does_not_hide_the_instructions(project: Pa
     assert note
     quoted = user(f"what is this? {note.text}")
     assert said(read(project), [quoted]) is not None
+
+
+def test_no_text_takes_long_to_look_through(project: Path):
+    ticks = "".join("`" * (1 + index % 97) + " @x " for index in range(3_000))
+    (project / "repo" / "AGENTS.md").write_text(f"{ticks}\n{'@nothing ' * 20_000}")
+    front = "paths: " + "{a,b}" * 5_000 + ", " + "*a" * 200 + ", src/*.py"
+    (project / "repo" / ".claude" / "rules").mkdir(parents=True)
+    (project / "repo" / ".claude" / "rules" / "r.md").write_text(f"---\n{front}\n---\nrule")
+    plain, rule = read(project)
+    assert plain.imports == ()
+    assert rule.paths == ("src/*.py",)

@@ -8,7 +8,11 @@ from typing import Any
 
 from ba_tui.core.text.patterns import regex
 
-_TOKEN = regex(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+_TOKEN = regex(
+    # Possessive throughout: a line of slashes can be taken apart into comments in too many ways.
+    r'"(?:\\.|[^"\\])*+"|//[^\n]*+|/\*(?>.*?(?:\*/|\Z))|,(?=(?>\s++|//[^\n]*+|/\*(?>.*?\*/))*+[}\]])',
+    re.DOTALL,
+)
 
 
 def read_jsonc(text: str) -> Any:

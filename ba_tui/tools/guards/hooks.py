@@ -132,6 +132,8 @@ class _Hooked:
     async def _said(
         self, event: str, call: Call, args: Mapping[str, Any], result: ToolResult | None = None
     ) -> HookVerdict:
+        if not self.hooks.wanted(event, self.names):
+            return HookVerdict()
         common = {"tool_use_id": call.id, "agent_id": call.branch.name}
         tellings: Mapping[Dialect, Sequence[ToolTelling]] = {
             "ba": [replace(each, fields=_outcome(result)) for each in self._tellings(args)],

@@ -39,8 +39,8 @@ def rows(connection: duckdb.DuckDBPyConnection, query: str) -> Sequence[tuple[ob
 
 def test_there_are_enough_clean_and_trapped_cases() -> None:
     counted = Counter((case.holdout, case.clean) for case in CASES)
-    assert counted[False, True] >= 80
-    assert counted[False, False] >= 80
+    assert counted[False, True] >= 100
+    assert counted[False, False] >= 100
     assert counted[True, True] >= 20
     assert counted[True, False] >= 20
 
@@ -128,6 +128,22 @@ def test_a_broken_case_is_named_with_its_fault(change: dict[str, object], words:
     with pytest.raises(CaseError, match=r"broken\.jsonl: case a: ") as error:
         load(path)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("x.yaml", "- {id: a", "not a YAML list of cases"),
+        ("x.yaml", "5", "not a YAML list of cases"),
+        ("x.yaml", "- just text", "a case must be an object"),
+        ("x.jsonl", "[1, 2]", "a case must be an object"),
+    ],
+)
+def test_a_file_without_cases_is_an_error(name: str, text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    with pytest.raises(CaseError, match=words):
+        load(path)
 
 
 def test_an_id_used_twice_and_a_line_that_is_not_json_are_errors(tmp_path: Path) -> None:

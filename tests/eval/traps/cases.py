@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import yaml
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -142,10 +142,13 @@ def load(path: Path = FOLDER) -> list[Case]:
     return cases
 
 
-def _raw(path: Path) -> Iterator[dict[str, Any]]:
+def _raw(path: Path) -> Iterator[Any]:
     text = path.read_text("utf-8")
     if path.suffix == ".yaml":
-        yield from yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        try:
+            yield from yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except (yaml.YAMLError, TypeError) as error:
+            raise CaseError(f"{path.name}: is not a YAML list of cases: {error}") from error
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -155,7 +158,10 @@ def _raw(path: Path) -> Iterator[dict[str, Any]]:
                 raise CaseError(f"{path.name}: line {number} is not JSON: {error}") from error
 
 
-def _case(raw: dict[str, Any], path: Path) -> Case:
+def _case(raw: Any, path: Path) -> Case:
+    if not isinstance(raw, dict):
+        raise CaseError(f"{path.name}: a case must be an object with id, files and expected, not {raw!r:.60}")
+    raw = cast("dict[str, Any]", raw)
     name = f"{path.name}: case {raw.get('id', '?')}"
     try:
         case = _ADAPTER.validate_python(raw | {"files": _texts(raw, path.parent), "expected": _expected(raw)})

@@ -356,7 +356,6 @@ ODD = (
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.fixed_dictionaries(
         {"text": st.text() | ODD},

@@ -12,8 +12,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast, get_args, get_origin
 
+from ba_tui.core.effects import Effect
+from ba_tui.core.results import OutputLevel
 from ba_tui.core.text.wording import suggestion
-from ba_tui.core.tool import Effect, OutputLevel
 from ba_tui.tools.own.decorator import MARK, NAME, Declaration
 
 MAX_DESCRIPTION = 8_000

@@ -77,10 +77,10 @@ def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
     derived = [DeclaredTool(each) for each in declared_in(found)]
     names: dict[str, DeclaredTool] = {}
     for each in derived:
-        if first := names.get(each.record["name"]):
-            text = f"two tools are named {each.record['name']!r}: the other one is in line {first.line}"
+        if first := names.get(each.name):
+            text = f"two tools are named {each.name!r}: the other one is in line {first.line}"
             raise ToolFault(text, each.line)
-        names[each.record["name"]] = each
+        names[each.name] = each
     return derived
 
 

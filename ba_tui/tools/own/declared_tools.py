@@ -54,7 +54,7 @@ class DeclaredTool:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What the client is told. A call does without: the check of a schema takes as long as all else of a start.
+        """What the client is told. Calls need none of it, and to check the schema takes as long as a worker's start.
 
         Raises:
             ToolFault: a part of it can't be told.

@@ -62,7 +62,7 @@ def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
         @cache
         def runner() -> asyncio.Runner:
             """One loop for all calls, as what a tool keeps may belong to it."""
-            import asyncio  # noqa: PLC0415 - half of the start of a worker, and most tools are plain functions
+            import asyncio  # noqa: PLC0415 - a quarter of the start, and most tools are plain functions
 
             return until_the_end.enter_context(asyncio.Runner())
 

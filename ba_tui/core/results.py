@@ -91,6 +91,9 @@ class Todos:
     type: Literal["todos"] = "todos"
 
 
+OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
+"""How much of a result the model is given."""
+
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 

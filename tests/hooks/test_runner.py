@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
@@ -178,7 +178,6 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     said=st.dictionaries(_KEYS, _JSON, max_size=5), cut=st.integers(0, 200), code=st.sampled_from([0, 0, 0, 1, 2, -9])
 )

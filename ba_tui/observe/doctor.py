@@ -101,6 +101,10 @@ def _settings(patient: Patient) -> Iterator[CheckResult]:
         )
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
+    for file in patient.loaded.foreign:
+        counts = ", ".join(file.honoured) or "nothing"
+        text = f"{printable(str(file.path))}: {printable(counts)} counts{'' if file.trusted else ' (not trusted)'}"
+        yield CheckResult("Claude Code", "ok", text, detail="\n".join(file.lines))
 
 
 def _model(patient: Patient) -> Iterator[CheckResult]:

@@ -102,8 +102,8 @@ def _settings(patient: Patient) -> Iterator[CheckResult]:
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
     for file in patient.loaded.foreign:
-        counts = ", ".join(file.honoured) or "nothing"
-        text = f"{printable(str(file.path))}: {printable(counts)} counts{'' if file.trusted else ' (not trusted)'}"
+        folder = "" if file.trusted else "; the folder is not trusted"
+        text = f"{printable(str(file.path))}: in effect: {file.counted}{folder}"
         yield CheckResult("Claude Code", "ok", text, detail="\n".join(file.lines))
 
 

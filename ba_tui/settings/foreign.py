@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,11 @@ class Unsupported:
 
 @frozen
 class ForeignFile:
-    """``honoured``: the settings that count. ``project``: it came with the folder; ``trusted`` tells whether that is
-    trusted. ``own`` files are the person's."""
+    """``honoured``: the settings that count, and how many entries of each. ``project``: it came with the folder;
+    ``trusted`` tells whether that is trusted."""
 
     path: Path
-    honoured: tuple[str, ...] = ()
+    honoured: Mapping[str, int] = field(default_factory=dict[str, int])
     unsupported: tuple[Unsupported, ...] = ()
     project: bool = False
     trusted: bool = True
@@ -51,6 +52,12 @@ class ForeignFile:
             printable(f"{self.path}{f':{each.line}' if each.line else ''}: {each.key}: not supported: {each.why}")
             for each in self.unsupported
         ]
+
+    @property
+    def counted(self) -> str:
+        """The settings that count, in one line."""
+        said = (f"{key} ({number})" if number > 1 else key for key, number in self.honoured.items())
+        return printable(", ".join(said)) or "nothing"
 
     @property
     def summary(self) -> str:

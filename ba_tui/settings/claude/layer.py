@@ -6,6 +6,8 @@ that changes how programs start. Rules that deny or ask count wherever they stan
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,7 +79,7 @@ class _Reading:
         if self.file.problem:
             text = f"{self.file.problem}, so only its rules that deny or ask count"
             layer.problems.append(Problem(str(self.file.path), text, self.file.line, fatal=False))
-        honoured, unsupported = tuple(dict.fromkeys(self._honoured)), tuple(self._unsupported)
+        honoured, unsupported = Counter(self._honoured), tuple(self._unsupported)
         whose = self._project is not None
         report = ForeignFile(self.file.path, honoured, unsupported, whose, self._trusted)
         return ClaudeLayer(layer, report, self.model, self.no_bypass)
@@ -140,7 +142,7 @@ class _Reading:
                 for name, item in cast("dict[str, Any]", value).items():
                     self._variable(name, item)
             case "hooks", dict():
-                self._honoured.append(key)
+                self._honoured += [key] * max(1, sum(1 for _ in _commands(cast("dict[str, Any]", value))))
             case "disableAllHooks", bool():
                 self._honoured.append(key)
             case "model", str() if _MODEL.fullmatch(value):
@@ -207,6 +209,13 @@ class _Reading:
 
 def _listed(value: Any) -> list[Any]:
     return list(cast("list[Any]", value)) if isinstance(value, list) else [] if value is None else [value]
+
+
+def _commands(hooks: Mapping[str, Any]) -> Iterator[object]:
+    """Each command or prompt of a group of hooks."""
+    for groups in hooks.values():
+        for group in _listed(groups):
+            yield from _listed(cast("dict[str, Any]", group).get("hooks") if isinstance(group, dict) else None)
 
 
 def _as_text(value: Any) -> str:

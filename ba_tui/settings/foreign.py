@@ -17,6 +17,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.values import frozen
+from ba_tui.ingress import shown
 from ba_tui.resources import Places, read_regular, save_whole
 from ba_tui.settings.document import printable
 
@@ -66,7 +67,7 @@ class ForeignFile:
             return ""
         names = list(dict.fromkeys(each.key for each in self.unsupported))
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        return printable(f"{self.path}: not supported: {', '.join(names[:SHOWN])}{more}")
+        return f"{shown(self.path)}: not supported: {printable(', '.join(names[:SHOWN]))}{more}"
 
 
 def foreign_notices(files: Sequence[ForeignFile], where: Places) -> list[Notice]:

@@ -26,8 +26,8 @@ from ba_tui.resources import read_regular
 from ba_tui.settings.claude.files import parse_claude
 from ba_tui.settings.document import parse_document
 from ba_tui.settings.layers import leaves
-from ba_tui.settings.project import OPEN_KEYS
-from ba_tui.settings.variable_names import holds_key
+from ba_tui.settings.project import OPEN_KEYS, STRICTER
+from ba_tui.settings.variable_names import holds_key, starts
 
 PARTS: Mapping[str, Sequence[str]] = {
     "hooks": (
@@ -256,9 +256,12 @@ def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
         elif key == "permissions":
             for name, items in entries.items():
                 texts = cast("list[Any]", items) if isinstance(items, list) else [items]
-                yield from (("settings", f"{name} {_short(text)}") for text in texts)
+                # Folders and modes that ask less never count in a project.
+                counts = name in {*STRICTER, "allow"} or items == "plan"
+                yield from (("settings", f"{name} {_short(text)}") for text in texts if counts)
         elif entries:
-            yield from (("settings", f"{key} {name}={_short(item)}") for name, item in entries.items())
+            counted = ((name, item) for name, item in entries.items() if not starts(name))
+            yield from (("settings", f"{key} {name}={_short(item)}") for name, item in counted)
         else:
             yield "settings", f"{key}: {_short(value)}"
 

@@ -42,7 +42,7 @@ def _settings(file: ForeignFile, draft: Draft) -> None:
     if not file.trusted:
         draft.note("settings", "by hand", "the folder is not trusted: only rules that deny or ask count. See ba trust")
     for key, number in file.honoured.items():
-        draft.note(key, "already", f"ba goes by {'it' if number == 1 else f'all {number}'}")
+        draft.note(key, "already", "counts" if number == 1 else f"{number} count")
     for each in file.unsupported:
         draft.no(each.key, each.why, each.line)
 

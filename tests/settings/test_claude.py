@@ -262,6 +262,18 @@ def test_only_the_persons_own_file_opens_folders(home: Path, project: Path) -> N
     assert loaded.settings.add_dirs == (home / "notes",)
 
 
+def test_a_project_allows_no_files_outside_its_folder(home: Path, project: Path) -> None:
+    given = {"permissions": {"allow": ["Edit(//etc/**)", "Read(~/.zshrc)", "Edit(/src/**)", "Read(**)"]}}
+    write(project, given)
+    loaded = load(project)
+    tools = ("edit_file", "write_file", "apply_patch")
+    assert rules(loaded) == [*(("allow", f"{tool}({project}/src/**)") for tool in tools), ("allow", "@read(**)")]
+    assert set(named(loaded)) == {"permissions.allow Edit(//etc/**)", "permissions.allow Read(~/.zshrc)"}
+    write(home, given)
+    (project / ".claude" / "settings.json").unlink()
+    assert ("allow", "@read(~/.zshrc)") in rules(load(project))
+
+
 DANGEROUS = [
     *("LD_PRELOAD", "PATH", "NODE_OPTIONS", "BASH_ENV", "GIT_SSH_COMMAND", "PYTHONPATH", "PERL5LIB", "HTTPS_PROXY"),
     *("HOME", "RUSTFLAGS"),

@@ -15,6 +15,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.settings.checks import Layer, SettingPath
+from ba_tui.settings.claude.file_patterns import literal
 from ba_tui.settings.claude.files import STRICT, ClaudeFile
 from ba_tui.settings.claude.meanings import (
     EFFORTS,
@@ -25,7 +26,7 @@ from ba_tui.settings.claude.meanings import (
     SATISFIED,
     UNKNOWN,
 )
-from ba_tui.settings.claude.rules import translated
+from ba_tui.settings.claude.rules import FILE_TOOLS, RuleEntry, translated
 from ba_tui.settings.document import KeyPath, Problem
 from ba_tui.settings.foreign import ForeignFile, Unsupported
 from ba_tui.settings.variable_names import holds_key, starts, steers
@@ -122,8 +123,10 @@ class _Reading:
             self._unsupported.append(Unsupported(key, "expected text", line))
             return
         made = translated(text, verdict, self._base)
-        if made.why:
-            self._unsupported.append(Unsupported(f"{key} {one_line(text, LONGEST_NAME)}", made.why, line))
+        outside = verdict == "allow" and self._project is not None and any(map(self._leads_out, made.rules))
+        if made.why or outside:
+            why = made.why or "a project allows no files outside its folder; add the rule to your own settings"
+            self._unsupported.append(Unsupported(f"{key} {one_line(text, LONGEST_NAME)}", why, line))
             return
         rules: list[Any] = self.data.setdefault("permissions", {}).setdefault(verdict, [])
         for rule in made.rules:
@@ -131,8 +134,17 @@ class _Reading:
             rules.append(rule)
         self._honoured.append(key)
 
+    def _leads_out(self, rule: RuleEntry) -> bool:
+        """Whether ``rule`` is about files that do not lie in the project."""
+        tool, _, pattern = str(rule).partition("(")
+        inside = pattern.startswith(f"{literal(str(self._base))}/")
+        return tool in FILE_TOOLS and pattern.startswith(("/", "~")) and not inside
+
     def _setting(self, key: str, value: Any) -> None:
-        if key in {"$schema", *STRICT} or value is None or value in SATISFIED.get(key, ()):
+        if key in {"$schema", *STRICT} or value is None:
+            return
+        if value in SATISFIED.get(key, ()):
+            self._honoured.append(key)
             return
         match key, value:
             case "permissions", dict():

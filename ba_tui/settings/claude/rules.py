@@ -29,6 +29,8 @@ _HOST = regex(r"(?:domain:)?(?:\w+://)?(?:[^/@]*@)?([\w.*-]+)(?:[:/?#].*)?")
 _SKILL = regex(r"[\w./ -]+")
 
 NO_AGENTS = "ba starts no sub-agents yet"
+FILE_TOOLS = frozenset({"@read", "edit_file", "write_file", "apply_patch", "glob", "grep", "list_files"})
+"""Tools whose patterns are those of files, in allow rules."""
 CODE_TOOLS = ("shell", "python", "run_skill_script")
 """Who denies Bash means that no program of the model's runs."""
 

@@ -73,6 +73,7 @@ def migrate(
 def _drafts(tools: Sequence[Assistant], where: Places, cwd: Path | None) -> list[Draft]:
     """What was found of each of ``tools``."""
     from ba_tui.hooks.found import found_hooks  # noqa: PLC0415 - see migrate
+    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.settings.migration.claude import claude  # noqa: PLC0415
     from ba_tui.settings.migration.codex import codex  # noqa: PLC0415
@@ -87,7 +88,7 @@ def _drafts(tools: Sequence[Assistant], where: Places, cwd: Path | None) -> list
     known = _known(home, where, root)
     drafts: list[Draft] = []
     for tool in tools:
-        draft = Draft(tool.value, own, drafts)
+        draft = Draft(tool.value, own, drafts, lambda text: redact(text) != text)
         match tool:
             case Assistant.CLAUDE:
                 claude(home, root, load(cwd), draft, known)

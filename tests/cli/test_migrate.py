@@ -26,6 +26,7 @@ network_access = true
 writable_roots = ["/data"]
 [shell_environment_policy.set]
 CI = "1"
+DATABASE_URL = "postgres://me:sesame-opens-it@db.example.org/all"
 GITHUB_TOKEN = "sesame"
 [mcp_servers.docs]
 command = "npx"
@@ -112,7 +113,7 @@ def test_it_shows_everything_and_writes_nothing_by_itself(ba: Program) -> None:
             "ba sessions import ~/.codex/sessions",
             "keybinds",
         ),
-        *("variable GITHUB_TOKEN", "other(1) (line 4)", "permission.bash ls* (line 4)"),
+        *("variable GITHUB_TOKEN", "variable DATABASE_URL", "other(1) (line 4)", "permission.bash ls* (line 4)"),
     ):
         assert said in done.stdout, said
     assert written(ba) is None

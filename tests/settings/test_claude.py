@@ -306,6 +306,13 @@ def test_a_notice_is_shown_once_until_the_file_changes(home: Path, project: Path
     assert told() == [f"{path}: not supported: statusLine."]
 
 
+def test_a_key_in_a_rule_is_not_shown(home: Path, project: Path) -> None:
+    path = write(project, {"permissions": {"allow": ['Bash(curl -H "Bearer sesame" * x)', "Bash(A=sesame * x)"]}})
+    (file,) = load(project).foreign
+    assert file.summary == f"{path}: not supported: permissions.allow Bash(curl -H …, permissions.allow Bash(A…"
+    assert not any("sesame" in line for line in file.lines)
+
+
 VALUES: list[Any] = [None, 3, "x", [], [1], {}, {"a": [None]}, True, "Bash(x)", ["Bash(x)", 3, None]]
 
 

@@ -245,6 +245,8 @@ def _claude(path: Path, raw: bytes) -> bytes:
 
 def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
     """The kind and name of each thing in the content of a settings file of Claude Code."""
+    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - only for a folder with such a file
+
     data = _json(content)
     if data is None:
         yield "settings", "a file that can't be understood"
@@ -258,10 +260,10 @@ def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
                 texts = cast("list[Any]", items) if isinstance(items, list) else [items]
                 # Folders and modes that ask less never count in a project.
                 counts = name in {*STRICTER, "allow"} or items == "plan"
-                yield from (("settings", f"{name} {_short(text)}") for text in texts if counts)
+                yield from (("settings", redact(f"{name} {_short(text)}")) for text in texts if counts)
         elif entries:
             counted = ((name, item) for name, item in entries.items() if not starts(name))
-            yield from (("settings", f"{key} {name}={_short(item)}") for name, item in counted)
+            yield from (("settings", redact(f"{key} {name}={_short(item)}")) for name, item in counted)
         else:
             yield "settings", f"{key}: {_short(value)}"
 

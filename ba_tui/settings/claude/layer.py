@@ -36,6 +36,7 @@ PROJECT_MODE = "a project can't choose a mode that asks less; set permission_mod
 UNKNOWN_MODE = "Claude Code and ba know no such mode"
 LONGEST_NAME = 60
 _MODEL = regex(r"(?:opus|sonnet|haiku|fable|claude-[\w.-]+)(?:\[1m\])?")
+_QUOTED = regex(r"[\"'=$]")
 _NAME = regex(r"[A-Za-z_]\w*")
 _OWN = regex(OWN_VARIABLES)
 
@@ -126,7 +127,7 @@ class _Reading:
         outside = verdict == "allow" and self._project is not None and any(map(self._leads_out, made.rules))
         if made.why or outside:
             why = made.why or "a project allows no files outside its folder; add the rule to your own settings"
-            self._unsupported.append(Unsupported(f"{key} {one_line(text, LONGEST_NAME)}", why, line))
+            self._unsupported.append(Unsupported(f"{key} {_named(text)}", why, line))
             return
         rules: list[Any] = self.data.setdefault("permissions", {}).setdefault(verdict, [])
         for rule in made.rules:
@@ -217,6 +218,12 @@ class _Reading:
             self._not("it changes how programs start: set it in your shell", *path)
         else:
             self._set(("environment", "set", name), _as_text(value), *path)
+
+
+def _named(rule: str) -> str:
+    """``rule`` as far as no key can stand in it: rules that were saved from a question may hold one."""
+    head = _QUOTED.split(rule)[0]
+    return one_line(head if head == rule else f"{head}…", LONGEST_NAME)
 
 
 def _listed(value: Any) -> list[Any]:

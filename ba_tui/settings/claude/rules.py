@@ -26,6 +26,7 @@ _REST = regex(r"\s*:\*\s*\Z|\s+\*\s*\Z")
 _SERVER = regex(r"mcp__[A-Za-z0-9_.-]+\*?")
 _ODD = regex(r"[^A-Za-z0-9_.*-]+")
 _HOST = regex(r"(?:domain:)?(?:\w+://)?(?:[^/@]*@)?([\w.*-]+)(?:[:/?#].*)?")
+_PLAIN = regex(r"[\w ./:=@%+,-]*")
 _SKILL = regex(r"[\w./ -]+")
 
 NO_AGENTS = "ba starts no sub-agents yet"
@@ -108,11 +109,8 @@ def _bash(inner: _Inner) -> _Rules:
         raise Inexact("ba allows a * only at the end, behind whole words, as in npm run test:*")
     if not head:
         raise Inexact("it names no command")
-    if head != text:
-        try:
-            shlex.split(head)
-        except ValueError:
-            raise Inexact("its quotation marks do not match") from None
+    if head != text and _words(head) is None:
+        raise Inexact("its quotation marks do not match")
     yield f"shell({head}{':*' if head != text else ''})"
 
 
@@ -123,14 +121,20 @@ def _strict_command(text: str) -> str:
     rest = head != text
     if len(head) > LONGEST:
         head, rest = head[:LONGEST], True
-    try:
-        plain = bool(shlex.split(head)) and "*" not in head
-    except ValueError:
-        plain = False
-    if plain:
+    if _words(head) and "*" not in head:
         return f"{head}:*" if rest else head
     spelled = "".join(char if char.isprintable() else "*" for char in head).replace("[", "[[]")
     return f"{spelled}*" if rest or "*" not in head else spelled
+
+
+def _words(text: str) -> list[str] | None:
+    """``text`` as a shell takes it apart; None where its quotation marks do not match."""
+    if _PLAIN.fullmatch(text):
+        return text.split()
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return None
 
 
 def _reading(inner: _Inner) -> _Rules:

@@ -92,7 +92,7 @@ def codex(folder: Path, root: Path, draft: Draft, known: Collection[Path]) -> No
     )
     if (folder / "auth.json").is_file():
         draft.note("sign-in", "by hand", SIGN_IN)
-    if (root / ".codex" / "config.toml").is_file():
+    if root / ".codex" != folder and (root / ".codex" / "config.toml").is_file():
         draft.no("the project's .codex/config.toml", "write what the project needs into .ba/config.yaml")
 
 
@@ -153,7 +153,7 @@ class _Reading:
         match key, value:
             case "model_reasoning_effort", str() if value in EFFORTS:
                 draft.set("effort", value, key)
-            case "developer_instructions", str() if value.strip():
+            case "developer_instructions" | "persistent_instructions", str() if value.strip():
                 draft.set("append_system_prompt", value, key)
             case "openai_base_url", str():
                 provider(draft, "openai", value, None)

@@ -6,7 +6,7 @@ Only reading: ``writing`` makes the changes. What keys of other assistants mean 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -20,6 +20,7 @@ FindingState: TypeAlias = Literal["already", "write", "by hand", "no"]
 """ba goes by a finding already, it will be written, the person can do something, or nobody can."""
 MOST_FILES = 100_000
 SHOWN = 60
+LONGEST_NAME = 200
 
 
 @frozen
@@ -50,10 +51,13 @@ class Change:
 
 class Draft:
     """Collects for one assistant. ``own``: what the person's config.yaml says now; ``before``: drafts whose changes are
-    made first."""
+    made first; ``secret`` tells whether a text holds a key or a password."""
 
-    def __init__(self, tool: str, own: Mapping[str, Any], before: Sequence[Draft] = ()) -> None:
+    def __init__(
+        self, tool: str, own: Mapping[str, Any], before: Sequence[Draft], secret: Callable[[str], bool]
+    ) -> None:
         self.tool = tool
+        self._secret = secret
         self._own = own
         self._before = tuple(change for draft in before for change in draft.changes)
         self.findings: list[Finding] = []
@@ -64,7 +68,7 @@ class Draft:
 
     def note(self, what: str, state: FindingState, text: str, line: int = 0) -> None:
         where = shown(self.file) if self.file else ""
-        self.findings.append(Finding(printable(one_line(what, SHOWN)), state, printable(text), where, line))
+        self.findings.append(Finding(printable(one_line(what, LONGEST_NAME)), state, printable(text), where, line))
 
     def no(self, what: str, why: str, line: int = 0) -> None:
         self.note(what, "no", f"not supported: {why}", line)
@@ -72,7 +76,9 @@ class Draft:
     def set(self, key: str, value: Any, what: str) -> None:
         """Write ``value`` unless config.yaml sets the key already."""
         change, now = Change(key, value), self._at(key)
-        if now == value or change in self._before:
+        if self._secret(str(value)):
+            self.note(what, "by hand", f"it holds a key or a password, which is never copied: set {key} yourself")
+        elif now == value or change in self._before:
             self.note(what, "already", f"your config.yaml says {change.text}")
         elif now is not None or any(each.key == key for each in self._before):
             self.note(what, "already", f"your config.yaml sets {key} otherwise, and that stays")

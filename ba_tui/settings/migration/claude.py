@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, cast
 
-from ba_tui.core.text.jsonc import read_jsonc
-from ba_tui.resources import read_regular
 from ba_tui.settings.claude.meanings import REASONS
 from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.layers import Loaded
 from ba_tui.settings.migration.draft import Draft
+from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, json_object, text_of
 
 SIGN_IN = "a sign-in is never copied: set ANTHROPIC_API_KEY, or type /setup in ba"
-AGENTS = "sub-agents are not supported yet"
-SERVERS = "MCP servers are not supported yet"
 READ = "ba reads them"
 
 
@@ -68,27 +63,10 @@ def _folder(folder: Path, draft: Draft, known: Collection[Path]) -> None:
 
 def _servers(path: Path, draft: Draft) -> None:
     draft.file = path
-    try:
-        data: Any = read_jsonc(read_regular(path, 50_000_000).decode("utf-8", "replace"))
-    except OSError:
-        return
-    except json.JSONDecodeError as error:
-        draft.problems.append(f"{path}:{error.lineno}: can't be read as JSON ({error.msg})")
-        return
-    except (ValueError, RecursionError):
-        draft.problems.append(f"{path}: can't be read as JSON")
-        return
-    names = _names(data)
-    for project in _group(data, "projects").values():
-        names += _names(project)
+    text = text_of(path, draft)
+    data = json_object(path, text, draft) if text else {}
+    names = list(group(data, "mcpServers"))
+    for project in group(data, "projects").values():
+        names += list(group(project, "mcpServers"))
     if names:
         draft.no(f"MCP servers: {', '.join(dict.fromkeys(names))}", SERVERS)
-
-
-def _names(data: Any) -> list[str]:
-    return list(_group(data, "mcpServers"))
-
-
-def _group(data: Any, key: str) -> dict[str, Any]:
-    value = cast("dict[str, Any]", data).get(key) if isinstance(data, dict) else None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -13,16 +13,14 @@ from typing import Any, cast
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.ingress import shown
-from ba_tui.resources import read_regular
 from ba_tui.settings.claude.meanings import EFFORTS
 from ba_tui.settings.claude.rules import translated
 from ba_tui.settings.migration.draft import Draft
 from ba_tui.settings.migration.providers import BUILT_IN, provider
+from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, text_of
 from ba_tui.settings.variable_names import holds_key, steers
 
 SIGN_IN = "a sign-in is never copied: set OPENAI_API_KEY, or type /setup in ba"
-SERVERS = "MCP servers are not supported yet"
-AGENTS = "sub-agents are not supported yet"
 MOST_RULES = 64
 _LINE = regex(r"at line (\d+)")
 _DECISIONS = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
@@ -61,12 +59,7 @@ def codex(folder: Path, root: Path, draft: Draft, known: Collection[Path]) -> No
     """Look at ``folder``, which is ``~/.codex``, and at the project ``root``; ``known``: folders that ba reads."""
     file = draft.file = folder / "config.toml"
     try:
-        data = tomllib.loads(read_regular(file, 2_000_000).decode("utf-8-sig"))
-        _Reading(draft, data).read()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        draft.problems.append(f"{file}: can't be read: {error.strerror or error}")
+        _Reading(draft, tomllib.loads(text_of(file, draft) or "")).read()
     except (ValueError, RecursionError) as error:
         line = _LINE.search(str(error))
         draft.problems.append(f"{file}{f':{line[1]}' if line else ''}: can't be read as TOML ({error})")
@@ -107,20 +100,20 @@ class _Reading:
         self._draft, self._data = draft, data
 
     def read(self) -> None:
-        for name, group in _group(self._data, "model_providers").items():
-            if isinstance(group, dict):
-                self._provider(name, cast("dict[str, Any]", group))
+        providers = group(self._data, "model_providers")
+        for name in providers:
+            self._provider(name, group(providers, name))
         self._model()
         self._asking()
         for key, value in self._data.items():
             if key not in _QUIET:
                 self._setting(key, value)
 
-    def _provider(self, name: str, group: Mapping[str, Any]) -> None:
-        rest = [key for key in group if key not in {"name", "base_url", "env_key", "wire_api", "requires_openai_auth"}]
-        provider(self._draft, name, group.get("base_url"), group.get("env_key"))
-        for key in rest:
-            self._draft.no(f"model_providers.{name}.{key}", NO_COUNTERPART)
+    def _provider(self, name: str, given: Mapping[str, Any]) -> None:
+        provider(self._draft, name, given.get("base_url"), given.get("env_key"))
+        for key in given:
+            if key not in {"name", "base_url", "env_key", "wire_api", "requires_openai_auth"}:
+                self._draft.no(f"model_providers.{name}.{key}", NO_COUNTERPART)
 
     def _model(self) -> None:
         model, name = self._data.get("model"), self._data.get("model_provider", "openai")
@@ -168,8 +161,8 @@ class _Reading:
             case _:
                 draft.no(key, _REASONS.get(key, NO_COUNTERPART))
 
-    def _writing(self, group: Mapping[str, Any]) -> None:
-        for key, value in group.items():
+    def _writing(self, given: Mapping[str, Any]) -> None:
+        for key, value in given.items():
             match key, value:
                 case "writable_roots", list():
                     for item in cast("list[Any]", value):
@@ -185,8 +178,8 @@ class _Reading:
         else:
             self._draft.note("network_access", "already", "the sandbox of ba has no network")
 
-    def _variables(self, group: Mapping[str, Any]) -> None:
-        for key, value in group.items():
+    def _variables(self, given: Mapping[str, Any]) -> None:
+        for key, value in given.items():
             if key != "set" or not isinstance(value, dict):
                 self._draft.no(f"shell_environment_policy.{key}", "see environment in your config.yaml")
                 continue
@@ -200,11 +193,11 @@ class _Reading:
 def _rules(path: Path, draft: Draft) -> None:
     """Rules such as ``prefix_rule(pattern=["git", "push"], decision="prompt")``."""
     try:
-        tree = ast.parse(read_regular(path, 500_000).decode("utf-8-sig"))
+        tree = ast.parse(text_of(path, draft) or "")
     except SyntaxError as error:
         draft.problems.append(f"{path}:{error.lineno or 0}: can't be read ({error.msg})")
         return
-    except (OSError, ValueError, RecursionError, MemoryError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         draft.problems.append(f"{path}: can't be read ({error})")
         return
     for node in tree.body:
@@ -241,8 +234,3 @@ def _plain(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
-
-
-def _group(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

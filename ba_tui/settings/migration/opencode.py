@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.text.jsonc import key_lines, read_jsonc
+from ba_tui.core.text.jsonc import key_lines
 from ba_tui.core.text.patterns import regex
 from ba_tui.ingress import shown
-from ba_tui.resources import read_regular
 from ba_tui.settings.claude.rules import translated
 from ba_tui.settings.document import KeyPath
 from ba_tui.settings.migration.draft import Draft
 from ba_tui.settings.migration.providers import BUILT_IN, provider
+from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, json_object, text_of
 
 NAMES = ("opencode.json", "opencode.jsonc", "config.json")
 SIGN_IN = "a sign-in is never copied: set the provider's variable, or type /setup in ba"
-SERVERS = "MCP servers are not supported yet"
-AGENTS = "sub-agents are not supported yet"
 _KEY = regex(r"\{env:(\w+)\}")
 _TOOLS = {
     "bash": "Bash",
@@ -94,25 +91,9 @@ def opencode(folder: Path, data: Path, root: Path, draft: Draft, known: Collecti
 
 
 def _file(path: Path, draft: Draft) -> None:
-    try:
-        text = read_regular(path, 2_000_000).decode("utf-8-sig", "replace")
-        data: Any = read_jsonc(text)
-    except (FileNotFoundError, NotADirectoryError):
+    if (text := text_of(path, draft)) is None:
         return
-    except OSError as error:
-        draft.problems.append(f"{path}: can't be read: {error.strerror or error}")
-        return
-    except json.JSONDecodeError as error:
-        draft.problems.append(f"{path}:{error.lineno}: can't be read as JSON ({error.msg})")
-        return
-    except (ValueError, RecursionError):
-        draft.problems.append(f"{path}: can't be read as JSON")
-        return
-    if not isinstance(data, dict):
-        draft.problems.append(f"{path}: expected a JSON object")
-        return
-    lines = key_lines(text)
-    settings = cast("dict[str, Any]", data)
+    lines, settings = key_lines(text), json_object(path, text, draft)
     # A model needs its provider.
     for key, value in sorted(settings.items(), key=lambda each: each[0] != "provider"):
         _setting(key, value, lines, draft)
@@ -126,9 +107,8 @@ def _setting(key: str, value: Any, lines: Mapping[KeyPath, int], draft: Draft) -
         case "model" | "small_model", str():
             _model(key, value, line, draft)
         case "provider", dict():
-            for name, group in cast("dict[str, Any]", value).items():
-                if isinstance(group, dict):
-                    _provider(name, cast("dict[str, Any]", group), draft)
+            for name in cast("dict[str, Any]", value):
+                _provider(name, group(value, name), draft)
         case "permission", dict():
             for name, given in cast("dict[str, Any]", value).items():
                 _permission(name, given, lines.get((key, name), line), draft)
@@ -149,15 +129,14 @@ def _model(key: str, value: str, line: int, draft: Draft) -> None:
         draft.no(key, f"ba has no provider {name}: set it up with /setup", line)
 
 
-def _provider(name: str, group: Mapping[str, Any], draft: Draft) -> None:
-    options = group.get("options")
-    options = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
+def _provider(name: str, given: Mapping[str, Any], draft: Draft) -> None:
+    options = group(given, "options")
     key = str(options.get("apiKey", ""))
     variable = _KEY.fullmatch(key)
     provider(draft, name, options.get("baseURL"), variable[1] if variable else None)
     if key and not variable:
         draft.note(f"provider {name}", "by hand", "a key is never copied: type /setup in ba")
-    if "models" in group:
+    if "models" in given:
         draft.no(f"provider.{name}.models", "ba asks the server; write a price into models.yaml")
 
 

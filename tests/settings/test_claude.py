@@ -130,6 +130,7 @@ def test_a_host_is_allowed_without_those_below_it() -> None:
         ("Read( ** /*token*)", {"@read(**/*token*)"}),
         ("Read(**/*.{pem,key})", {"@read(**/*.pem)", "@read(**/*.key)"}),
         ("Read($HOME/.ssh/**)", {"@read(~/.ssh/**)"}),
+        ("Read(secrets\\**)", {"@read(secrets/**)"}),
         ("Read(/etc/**)", {"@read(/etc/**)", "@read(/p/etc/**)"}),
         ("Write(.env*)", {"@write(**/.env*)"}),
         ("Edit", {"edit_file", "write_file", "apply_patch"}),
@@ -210,6 +211,14 @@ def test_a_file_that_is_not_json_is_named_with_its_line(home: Path, project: Pat
     path = write(project, '{\n"model": "opus",\n"env" {}\n}')
     (problem,) = load(project).warnings
     assert str(problem).startswith(f"{path}:3: can't be read as JSON")
+
+
+def test_a_file_in_utf_16_counts_too(home: Path, project: Path) -> None:
+    path = write(project, {})
+    path.write_bytes('{"permissions": {"deny": ["Bash(rm:*)"]}}'.encode("utf-16"))
+    assert rules(load(project)) == [("deny", "shell(rm:*)")]
+    path.write_bytes('{"permissions": {"deny": ["Bash(rm:*)"]}'.encode("utf-16"))
+    assert rules(load(project)) == [("deny", "shell(rm:*)")]
 
 
 def test_an_untrusted_folder_loosens_and_chooses_nothing(home: Path, project: Path) -> None:

@@ -233,7 +233,7 @@ def _settings(path: Path, raw: bytes) -> bytes:
 
 def _claude(path: Path, raw: bytes) -> bytes:
     """Of a settings file of Claude Code, what could loosen or run something."""
-    file = parse_claude(path, raw.decode("utf-8-sig", "replace"))
+    file = parse_claude(path, raw)
     if file.problem:
         return raw.strip()
     counted = {key: value for key, value in file.data.items() if key in CLAUDE_KEYS and value}

@@ -32,6 +32,8 @@ def file_patterns(text: str, base: Path, *, strict: bool) -> list[str]:
         Inexact: nothing of ba's says just that.
     """
     text = text.strip()
+    if strict and not re.match(r"[A-Za-z]:", text):
+        text = text.replace("\\", "/")
     if not text.isprintable() or not text or len(text) > LONGEST:
         raise Inexact("its pattern is empty, too long or not on one line")
     if text.startswith("!"):

@@ -5,6 +5,7 @@ What their settings mean is known to ``layer`` and to the hooks room.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -62,12 +63,13 @@ def read_claude_file(path: Path, root: Path | None = None) -> ClaudeFile | None:
     except OSError as error:
         return ClaudeFile(path, problem=f"can't be read: {error.strerror or error}")
     if len(raw) > MAX_BYTES:
-        return _broken(path, raw.decode("utf-8-sig", "replace"), f"is larger than {MAX_BYTES // 1_000} KB")
-    return parse_claude(path, raw.decode("utf-8-sig", "replace"))
+        return _broken(path, decoded(raw), f"is larger than {MAX_BYTES // 1_000} KB")
+    return parse_claude(path, raw)
 
 
-def parse_claude(path: Path, text: str) -> ClaudeFile:
-    """``text`` as the content of ``path``."""
+def parse_claude(path: Path, raw: bytes) -> ClaudeFile:
+    """``raw`` as the content of ``path``."""
+    text = decoded(raw)
     try:
         data: Any = read_jsonc(text)
     except json.JSONDecodeError as error:
@@ -80,6 +82,12 @@ def parse_claude(path: Path, text: str) -> ClaudeFile:
     # Of a key that is set twice the first value is lost, and it may be the one that denies.
     twice = any(text.count(f'"{verdict}"') > 1 for verdict in STRICT)
     return ClaudeFile(path, found, key_lines(text), strict=_strict(text) if twice else ())
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a file in UTF-8, or in UTF-16 as Windows writes it."""
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return raw.decode("utf-16" if wide else "utf-8-sig", "replace")
 
 
 def _broken(path: Path, text: str, problem: str, line: int = 0) -> ClaudeFile:

@@ -35,7 +35,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def ran(folder: Path, command: str, *, strict: bool = False) -> tuple[list[str], str]:
     """What was asked about a command, which is denied then, and what the model was given."""
-    steps = [{"calls": [{"tool": "shell", "args": {"command": command}}]}, {"say": "Done."}]
+    return await called(folder, "shell", {"command": command}, strict=strict)
+
+
+async def called(folder: Path, tool: str, args: Any, *, strict: bool = False) -> tuple[list[str], str]:
+    """The same for a call of any tool."""
+    steps = [{"calls": [{"tool": tool, "args": args}]}, {"say": "Done."}]
     script = folder.parent / "script.yaml"
     script.write_text(json.dumps({"steps": steps}))
     talk = connect({"model": f"scripted:{script}"}, folder, strict=strict).library.create()
@@ -68,6 +73,20 @@ async def test_where_nobody_trusts_the_folder_they_allow_nothing(folder: Path) -
     assert not (folder / "made").exists()
     _, told = await ran(folder, "touch never", strict=True)
     assert "Denied by the rule" in told
+
+
+async def test_a_file_that_may_not_be_read_is_not_found_either(folder: Path) -> None:
+    (folder / "internal").mkdir()
+    (folder / "internal" / "plan.md").write_text("needle: the plan\n")
+    (folder / "open.md").write_text("needle: in the open\n")
+    (folder / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Read(./internal/**)"]}}')
+    trust_folder(folder)
+    _, told = await called(folder, "read_file", {"path": "internal/plan.md"})
+    assert "Denied by the rule @read(internal/**)" in told
+    _, told = await called(folder, "grep", {"pattern": "needle"})
+    assert ("in the open" in told, "the plan" in told) == (True, False)
+    asked, told = await ran(folder, "cat internal/plan.md")
+    assert (asked, "the plan" in told) == ([], False)
 
 
 async def test_ba_s_own_rules_deny_what_they_allow(folder: Path, ba_home: Path) -> None:

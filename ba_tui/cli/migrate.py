@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
@@ -23,6 +25,10 @@ from ba_tui.resources import Places, bundled, places, project_root, user_home
 
 if TYPE_CHECKING:
     from ba_tui.settings.migration.draft import Change, Draft, Finding
+
+
+NARROWEST = 24
+"""Columns that a text has at least."""
 
 
 class Assistant(StrEnum):
@@ -141,9 +147,16 @@ def _show(drafts: Sequence[Draft], where: Places) -> None:
 
 
 def _rows(findings: Sequence[Finding]) -> None:
+    """One row each; in a terminal long texts go on below themselves."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     widest = min(max(len(_what(each)) for each in findings), 32)
     for each in findings:
-        print_line(f"    {each.state:<7}  {_what(each):<{widest}}  {each.text}")
+        head = f"    {each.state:<7}  {_what(each):<{widest}}  "
+        room = max(columns - len(head) - 1, NARROWEST)
+        first, *others = textwrap.wrap(each.text, room, break_long_words=False, break_on_hyphens=False) or [""]
+        print_line(head + first)
+        for text in others:
+            print_line(" " * (widest + 15) + text)
 
 
 def _what(finding: Finding) -> str:

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomContribution, ToolSource
+from ba_tui.hooks.found import found_hooks
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
-from ba_tui.settings import Loaded
+from ba_tui.settings import Loaded, printable
 from ba_tui.skills.activation import MARK
 from ba_tui.skills.active import active_skills
 from ba_tui.skills.prompt import SkillNotes
@@ -41,8 +42,15 @@ def checked_rooms(
     def trust() -> Iterable[CheckResult]:
         return [trust_check(Trust(where).look(project_root(folder)))]
 
+    def hooks() -> Iterable[CheckResult]:
+        problems = found_hooks(loaded.hooks, project_root(folder), Trust(where).trusted)[1]
+        return [
+            CheckResult("hooks", "warn", printable(text), "ba hooks list; see ba guide hooks.") for text in problems
+        ]
+
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
         RoomContribution("permissions", checks=(rules, trust, sandbox)),
+        RoomContribution("hooks", checks=(hooks,)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
     )

@@ -18,6 +18,7 @@ from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import project_root
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.upkeep import tidy, upkeep
+from ba_tui.settings.foreign import foreign_notices
 from ba_tui.tools.session import SessionScope
 
 
@@ -32,6 +33,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     trust, settings = trust_for(start.where, cwd), start.settings
     wrong = [Notice(text, "warning") for text in start.rule_problems]
     notices = [*(problem.notice for problem in start.loaded.warnings), *start.catalog_notices, *wrong]
+    notices += foreign_notices(start.loaded.foreign, start.where)
     notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
     models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
     return Services(

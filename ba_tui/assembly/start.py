@@ -68,12 +68,12 @@ class Startup:
         self.access = ProviderAccess(self.loaded, self.catalog, self.where)
         self.catalog_notices += self.access.slots.problems(strict=options.strict)
         self.budget = SummaryBudget(settings.compression.hourly_budget)
-        keep, limits = settings.environment.keep, limits_for(settings)
-        self.shell = Shell(shutil.which("bash"), os.environ, self.access.variables(), keep, limits)
+        given, limits = settings.environment, limits_for(settings)
+        self.shell = Shell(shutil.which("bash"), os.environ, self.access.variables(), given.keep, limits, given.set)
         self.rules: Sequence[RuleLine] = all_rules(self.loaded.rules, settings.commands.domains)
         approvals = Approvals(self.where.approvals, root)
         self.rule_problems = problems_of(self.rules, approvals)
-        counting = [rule for rule in self.rules if trusted or rule.layer != "project"]
+        counting = [rule for rule in self.rules if rule.layer != "claude" and (trusted or rule.layer != "project")]
         if options.strict and (wrong := problems_of(counting, approvals)):
             raise UsageError(wrong[0])
         habits = LibraryHabits(redact, attended=not options.strict)

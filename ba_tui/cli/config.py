@@ -63,11 +63,15 @@ def path(
 ) -> int:
     """Print the path of your config.yaml."""
     from ba_tui.settings import printable, setting_files  # noqa: PLC0415 - see show
+    from ba_tui.settings.claude.files import claude_paths  # noqa: PLC0415
 
     if not all_:
         print_line(str(places().settings))
         return 0
-    for name, file in setting_files(places(), project_root(folder_of(cwd))).items():
+    root = project_root(folder_of(cwd))
+    (first, bundled_file), *others = setting_files(places(), root).items()
+    claude = [(f"Claude Code{', project' if project else ''}", path) for path, project in claude_paths(root)]
+    for name, file in ((first, bundled_file), *claude, *others):
         print_line(printable(f"{file}  ({name}{'' if file.is_file() else ', not there'})"))
     return 0
 
@@ -79,7 +83,8 @@ def validate(cwd: Cwd = None) -> int:
 
     loaded = load(cwd)
     rules = rule_problems(loaded, places(), folder_of(cwd))
-    for problem in (*map(str, loaded.warnings), *rules):
+    foreign = [line for file in loaded.foreign for line in file.lines]
+    for problem in (*map(str, loaded.warnings), *rules, *foreign):
         print_line(problem)
     if loaded.errors or rules:
         return 1
@@ -179,6 +184,8 @@ def say(text: str) -> None:
 def _warn(loaded: Loaded) -> None:
     for problem in loaded.warnings:
         say(str(problem))
+    for line in (line for file in loaded.foreign for line in file.lines):
+        say(line)
 
 
 def _discreet(value: Any) -> Any:

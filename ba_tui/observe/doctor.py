@@ -101,6 +101,10 @@ def _settings(patient: Patient) -> Iterator[CheckResult]:
         )
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
+    for file in patient.loaded.foreign:
+        folder = "" if file.trusted else "; the folder is not trusted"
+        text = f"{printable(str(file.path))}: in effect: {file.counted}{folder}"
+        yield CheckResult("Claude Code", "ok", text, detail="\n".join(file.lines))
 
 
 def _model(patient: Patient) -> Iterator[CheckResult]:

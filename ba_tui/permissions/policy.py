@@ -47,10 +47,7 @@ PLAN = (
     "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
     "the person decides whether it is carried out."
 )
-
-
 LEAVING = "it would run outside the sandbox, with all your permissions"
-
 UNBOUND = Bounds()
 
 
@@ -89,9 +86,7 @@ class Policy:
 
     @property
     def level(self) -> BoundLevel:
-        if self.bounds.restricted:
-            return "restricted"
-        return "admin" if self._mode == BYPASS else "default"
+        return "restricted" if self.bounds.restricted else "admin" if self._mode == BYPASS else "default"
 
     def modes(self) -> Sequence[Mode]:
         return self.bounds.modes()
@@ -131,6 +126,10 @@ class Policy:
             return Deny(reason)
         verdict = self._judged(request, subject)
         return verdict if subject.effect in request.ceiling.effects else as_reader(verdict)
+
+    def denies_reading(self, path: Path) -> bool:
+        """Return whether a rule denies reading the file at ``path``."""
+        return bool(self._first("deny", Subject("read_file", Effect.READ, paths=(self._subjects.seen(path),))))
 
     def _persons_own(self, subject: Subject, cwd: Path) -> Judgement:
         """What happens with a command that the person typed: nothing is asked, and only a rule forbids it."""

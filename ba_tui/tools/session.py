@@ -114,7 +114,7 @@ class GuardedTools:
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search = definitions["tool_search"]
-        place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets)
+        place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading)
         web, python = web_options(settings, os.environ), Python(None, limits, runner)
         means = ToolContext(self.shells, scope.results, web, scope.history, python, runner, scope.modalities)
         allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout

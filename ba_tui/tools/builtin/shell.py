@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
@@ -18,13 +17,13 @@ from typing import Any
 
 from ba_tui.core.events import PERSON
 from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
-from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.supervised import Program
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
+from ba_tui.settings.variable_names import holds_key, steers
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -39,43 +38,24 @@ OWN_SECONDS = 7 * 86_400.0
 """How long a command of the person's own may run: they see it and can stop it."""
 OUTPUT_CHARS = 29_000
 
-_KEYS = regex(
-    r"(?:ANTHROPIC|CLAUDE\w*|OPENAI|AZURE_OPENAI|AZURE_AI|GEMINI|MISTRAL|DEEPSEEK|DASHSCOPE|QWEN|ZHIPU\w*|ZAI|GLM|BIGMODEL"
-    r"|MOONSHOT|KIMI|MINIMAX|GROQ|XAI|OPENROUTER|TOGETHER\w*|FIREWORKS|COHERE|CO|PERPLEXITY|PPLX|CEREBRAS|REPLICATE"
-    r"|HUGGINGFACE\w*|HF|VOYAGE|AI21|SILICONFLOW|VOLC\w*|ARK|LITELLM|OLLAMA|BA)"
-    r"(?:_\w+)?_(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD)(?:_\w+)?"
-    r"|(?:GOOGLE|VERTEX|NVIDIA|AZURE)(?:_\w+)?_API_?KEY(?:_\w+)?"
-    r"|AWS_BEARER_TOKEN_BEDROCK",
-    re.IGNORECASE,
-)
-_SECRETS = regex(
-    r"(?:\w+_)?(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|PRIVATE_?KEY|SECRET|PASSPHRASE"
-    r"|CREDENTIALS_JSON)(?:_ID|_\d+)?"
-    r"|\w*(?:TOKEN|PASSWORD|PASSWD|_PAT)(?:_\d+)?"
-    r"|(?:AWS|ALIYUN|TENCENTCLOUD|ALICLOUD|ALIBABA_CLOUD|HUAWEICLOUD)_\w*(?:KEY|TOKEN|SECRET)\w*",
-    re.IGNORECASE,
-)
-_STEERING = regex(
-    r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*|CDPATH|GLOBIGNORE|POSIXLY_CORRECT"
-    r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH"
-)
-
 
 @frozen
 class Shell:
     """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back;
-    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use."""
+    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use; ``more``:
+    variables of the settings."""
 
     path: str | None
     environment: Mapping[str, str]
     secret: Collection[str] = ()
     keep: Collection[str] = ()
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    more: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def inherited(self) -> dict[str, str]:
         """What commands see: no key, token or password, nothing that makes bash run or read something first, or that
         makes their words mean something else than was judged."""
-        kept = {name: value for name, value in self.environment.items() if self._open(name)}
+        kept = {name: value for name, value in {**self.environment, **self.more}.items() if self._open(name)}
         return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
     def program(self, script: str, folder: Path, seconds: float | None = None) -> Program:
@@ -91,11 +71,11 @@ class Shell:
         return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
 
     def _open(self, name: str) -> bool:
-        if _STEERING.fullmatch(name):
+        if steers(name):
             return False
         if any(fnmatchcase(name, pattern) for pattern in self.keep):
             return True
-        return name not in self.secret and not _KEYS.fullmatch(name) and not _SECRETS.fullmatch(name)
+        return name not in self.secret and not holds_key(name)
 
 
 def shell_tool(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -33,7 +33,9 @@ MAX_LISTED, LISTING_CHARS = 60, 5_000
 MAX_HASHED_BYTES = 16_000_000
 PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 ARGUMENTS = "$ARGUMENTS"
-HERE = ("${CLAUDE_SKILL_DIR}", "{baseDir}")
+PLUGIN = ".claude-plugin/plugin.json"
+HERE = ("${CLAUDE_SKILL_DIR}", "$CLAUDE_SKILL_DIR", "${SKILL_DIR}", "{baseDir}", "{skillDir}", "{skillRoot}")
+"""How instructions name the folder of their skill."""
 
 
 @frozen
@@ -42,6 +44,17 @@ class File:
 
     name: str
     size: int
+
+
+def variables_of(folder: Path) -> Mapping[str, str]:
+    """What commands and scripts of the skill in ``folder`` find in their environment. Reads the disk."""
+    return {"CLAUDE_SKILL_DIR": str(folder), "CLAUDE_PLUGIN_ROOT": str(plugin_of(folder) or folder)}
+
+
+def plugin_of(folder: Path) -> Path | None:
+    """The plugin that the skill in ``folder`` is part of, as ``skills/NAME`` there."""
+    above = folder.parent.parent
+    return above if folder.parent.name == "skills" and (above / PLUGIN).is_file() else None
 
 
 def files_of(skill: Skill) -> Sequence[File]:

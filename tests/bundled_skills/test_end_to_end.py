@@ -24,7 +24,7 @@ from tests.program import Program
 
 
 def script(skill: str, name: str, **args: Any) -> tuple[str, dict[str, Any]]:
-    return "run_skill_script", {"skill_id": skill, "script_name": name, "args": args}
+    return "run_skill_script", {"skill_id": skill, "script_name": name, "stdin": args}
 
 
 def rule(tool: str, args: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ What that is and where it goes stands in ``skills.dependencies``; this asks, run
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -178,13 +179,18 @@ def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout
         call_id=call.id,
         tool=NAME,
         args=dict(args),
-        preview=CommandText(f"uv pip install -r skills/{wanted.skill}/{FILE}\n{lines}"),
+        preview=CommandText(f"uv pip install {_asked_for(wanted)}\n{lines}"),
         reason=REASON,
         risks=("network", "runs a command"),
         warnings=(*places, *warnings_of({"requirements": list(wanted.lines)})),
         timeout=timeout,
         fixed=True,
     )
+
+
+def _asked_for(wanted: Requirements) -> str:
+    file = f"-r skills/{wanted.skill}/{FILE}" if len(wanted.lines) > len(wanted.packages) else ""
+    return shlex.join(wanted.packages) if not file else " ".join([file, *map(shlex.quote, wanted.packages)])
 
 
 def _skill(args: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ from ba_tui.skills.activation import (
 from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
-from ba_tui.skills.content import digest_of, further, instructions
+from ba_tui.skills.content import digest_of, folder_of, further, instructions
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.skills.stack import SkillRefused, SkillStack
 
@@ -246,6 +246,12 @@ def active_skills(transcript: Transcript) -> str:
     """Which are active, in a line; empty when none are."""
     active = ", ".join(skill.id for skill in transcript.skills)
     return f"active: {active}" if active else ""
+
+
+def active_folders(skills: ActiveSkills) -> Sequence[tuple[str, Path]]:
+    """The ids and folders of the active skills, the newest last. Blocks."""
+    found = (skills.catalog.get(one.id) for one in skills.active())
+    return [(skill.id, folder_of(skill)) for skill in found if skill]
 
 
 def joining(skills: ActiveSkills) -> Sequence[str]:

@@ -18,7 +18,8 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import exclusive, read_regular, save_whole
-from ba_tui.skills.content import HERE, PASSED_OVER
+from ba_tui.skills.content import PASSED_OVER
+from ba_tui.skills.folders import HERE
 
 FOLDER = "scripts"
 MAX_NAMES = 20

@@ -27,8 +27,8 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, judged_call
 from ba_tui.processes.supervised import Program
-from ba_tui.skills.content import variables_of
 from ba_tui.skills.dependencies import DISTRIBUTIONS, Environments, read_requirements
+from ba_tui.skills.folders import variables_of
 from ba_tui.skills.scripts import FOLDER, Allowed, SkillScript, digest, plain_name, script_of
 from ba_tui.tools.builtin.shell import MAX_COMMAND_BYTES, MAX_SECONDS, Shell, observed
 from ba_tui.tools.builtin.skill_environment import Installer, child_environment

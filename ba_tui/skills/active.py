@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from ba_tui.core.text.wording import sentence
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
+from ba_tui.settings.allowed_tools import rules_of
 from ba_tui.skills.activation import (
     MAX_PARAMETER_CHARS,
     Activated,
@@ -29,7 +30,6 @@ from ba_tui.skills.activation import (
     ActivationRequest,
     Modifier,
     framed,
-    rules_of,
 )
 from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 AskPerson: TypeAlias = Callable[[Question], Awaitable[Reply]]
 JOINING = ("end_skill", "run_skill_script")
 FOLDER, MENTION = "skills", "@skill:"
+NOT_HERE = "are not here or can't be allowed beforehand"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
 
 
@@ -49,11 +50,16 @@ def _asks() -> bool:
     return True
 
 
+def _all(rules: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(rules), ()
+
+
 @frozen
 class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``asks``: whether confirming tools would change
     anything, ``why_not``: why a model can't answer, ``active``: the skills that are active in its transcript now,
-    ``recent``: those that were used last in any conversation.
+    ``recent``: those that were used last in any conversation; ``grantable`` parts rules that can allow something here
+    from others.
     """
 
     conversation: str = ""
@@ -62,6 +68,7 @@ class SkillContext:
     why_not: Callable[[str], str] = lambda model: ""
     active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
     recent: RecentSkills = field(default_factory=RecentSkills)
+    grantable: Callable[[Iterable[str]], tuple[tuple[str, ...], tuple[str, ...]]] = _all
 
 
 @frozen
@@ -122,9 +129,9 @@ class ActiveSkills:
         return f"{MENTION}{skill.id}" if taken else f"{FOLDER}/{skill.id}"
 
     def modifier(self, skill: Skill) -> Modifier:
-        tools = rules_of(skill.head.tools)
+        tools, unknown = self.context.grantable(rules_of(skill.head.tools))
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
-        return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
+        return Modifier(tools, skill.head.exclusive and bool(skill.head.tools), model, skill.head.hidden, unknown)
 
     async def start(self, request: ActivationRequest, ask: AskPerson) -> Activated:
         """Everything up to the point where the stack changes; the caller brings both into the conversation at once.
@@ -159,6 +166,9 @@ class ActiveSkills:
         notes = [ActivationNote("instruction", framed(active, text), True)]
         if modifier.tools:
             notes.append(await self._permissions(active, ask))
+        if modifier.unknown:
+            text = f"Of the tools it names, these {NOT_HERE}: {', '.join(modifier.unknown)}."
+            notes.append(ActivationNote("permissions", text, True))
         notes += _metadata(skill, request, replace(modifier, model=model), missing)
         await asyncio.to_thread(self.context.recent.used, skill.id)
         log.info("%s: %s started the skill %s at depth %d", request.conversation, request.by, skill.id, request.depth)

@@ -14,6 +14,7 @@ from pathlib import Path
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner, Read
 from ba_tui.resources import read_regular
+from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
 from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
 
@@ -77,6 +78,11 @@ def skill_roots(
         *(SkillRoot(folder, "user") for folder in (*own, config / "skills")),
         *(SkillRoot(root / name, "project", trusted) for name in PROJECT),
     ]
+
+
+def plugin_roots(plugins: Iterable[Plugin]) -> list[SkillRoot]:
+    """Where the skills of ``plugins`` lie; those of the person and the project win over them."""
+    return [SkillRoot(plugin.folder / "skills", plugin.source, plugin.open) for plugin in plugins]
 
 
 class SkillCatalog:

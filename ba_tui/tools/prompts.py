@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +19,9 @@ from ba_tui.context.own_commands import CommandContext, CommandExpander
 from ba_tui.core.messages import Message
 from ba_tui.core.services import Library
 from ba_tui.core.values import frozen
-from ba_tui.permissions.rules.granted import GrantedRules
+from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.skills.activation import rules_of
+from ba_tui.settings.allowed_tools import rules_of
 from ba_tui.skills.active import ActiveSkills
 from ba_tui.skills.listing import SkillList
 from ba_tui.tools.builtin.images import kept_picture
@@ -80,8 +80,12 @@ class SessionPrompts:
             )
         )
         self.attaching = Attaching(attachments)
+
+        def rules(named: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+            return grantable(rules_of(named), registry.names())
+
         context = CommandContext(
-            tools.shell, self.skills, sources.missing, active.confirmed, permissions.confirms, rules_of, clean
+            tools.shell, self.skills, sources.missing, active.confirmed, permissions.confirms, rules, clean
         )
         self.commands = CommandExpander(sources.commands, context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))

@@ -16,6 +16,7 @@ from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
 from ba_tui.context.mentions import Offering
 from ba_tui.context.own_commands import CommandContext, CommandExpander
+from ba_tui.context.touched import TouchedFiles
 from ba_tui.core.messages import Message
 from ba_tui.core.services import Library
 from ba_tui.core.values import frozen
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 @frozen
 class PromptSources:
     """``folder`` of the session, where files from elsewhere are copied to; ``commands``: the person's own; ``missing``:
-    why a model can't be asked; ``tokens`` counts, ``window`` is how many the model can read, ``show`` lists tools."""
+    why a model can't be asked; ``tokens`` counts, ``window`` is how many the model can read, ``show`` lists tools;
+    ``touched``: the files that the conversation was about."""
 
     library: Library
     folder: Path
@@ -46,6 +48,7 @@ class PromptSources:
     tokens: Callable[[Sequence[Message]], int]
     window: Callable[[], int]
     show: Callable[[Sequence[str]], None]
+    touched: TouchedFiles
 
 
 class SessionPrompts:
@@ -79,7 +82,7 @@ class SessionPrompts:
                 index.nearest,
             )
         )
-        self.attaching = Attaching(attachments)
+        self.attaching = Attaching(attachments, sources.touched)
 
         def rules(named: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             return grantable(rules_of(named), registry.names())

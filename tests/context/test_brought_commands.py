@@ -152,6 +152,7 @@ async def test_fields_decide_who_starts_and_what_has_no_effect_is_named(work: Wo
     with pytest.raises(UsageError, match="started by models only"):
         skills.activate("model")
     skills.activate("person")
+    assert talk.inventory.mentions is not None
     offered = [each.label for each in await talk.inventory.mentions.search("skill:")]
     assert "person" in offered
     assert "model" not in offered

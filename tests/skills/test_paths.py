@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,9 @@ are none of ours. The plugin is $CLAUDE_PLUGIN_ROOT.
 SHOW = (
     "import os, sys\nprint(sys.argv[1:], os.environ['CLAUDE_SKILL_DIR'] == os.path.dirname(os.path.dirname(__file__)))"
 )
-FREE = {"permissions.allow": ["shell"]}
+FREE: dict[str, Any] = {"permissions.allow": ["shell"]}
+
+SCRIPTS: dict[str, Any] = {"permissions.allow": ["shell", "run_skill_script(forms/show.py)"]}
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ async def test_the_remedy_for_a_relative_path_works(world: World, skill: Path) -
         call("read_file", path=f"{skill}/references/format.md"),
         call("read_file", path="references/none.md"),
         call("run_skill_script", skill_id="forms", script_name=f"{skill}/scripts/show.py", args=["w"]),
-        **{"permissions.allow": ["shell", "run_skill_script(forms/show.py)"]},
+        **SCRIPTS,
     )
     events = await said(conversation, "go")
     _, refused, run, missing, read, nowhere, script = results(events)

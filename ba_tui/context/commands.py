@@ -40,7 +40,7 @@ CODEX = "prompts"
 """What Codex calls its prompts by: ``/prompts:name``."""
 _HINTS = ("argument-hint", "argument_hint")
 _OWN = ("model", "description", "user-invocable", *_HINTS, *TOOLS)
-_IGNORED = frozenset({"agent", "context", "subtask", "hooks", "temperature", "disallowed-tools", "mcp-servers"})
+_IGNORED = frozenset({"agent", "context", "subtask", "hooks", "temperature", "disallowed-tools"})
 """Fields that would change what happens elsewhere, and do not here."""
 _PLUGIN = ("${CLAUDE_PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT")
 

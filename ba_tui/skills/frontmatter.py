@@ -174,7 +174,7 @@ def _mended(matter: str) -> str:
             mended.append(line)
             continue
         more: list[str] = []
-        while lines and lines[0].startswith((" ", "\t")):
+        while lines and lines[0].startswith((" ", "\t", "- ")):
             more.append(lines.pop(0))
         try:
             _mapping("\n".join([line, *more]))

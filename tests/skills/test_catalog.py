@@ -105,6 +105,17 @@ def test_loading_is_lenient(text: str, name: str, description: str, warned: str)
     assert warned in " ".join(head.warnings)
 
 
+@pytest.mark.parametrize(
+    "field",
+    ["allowed-tools: - Read\n- Bash(git:*)", "allowed-tools: *", "allowed_tools: Read, Bash(git: *)", "tools: @x"],
+)
+def test_tools_that_are_no_yaml_leave_the_skill_usable(field: str) -> None:
+    head = read_head(f"---\nname: a\ndescription: Does it.\n{field}\n---\nDo it.", "a")
+    assert head.trouble == ""
+    wanted = {"-": ("Read", "Bash(git:*)"), "*": ("*",), "R": ("Read", "Bash(git: *)"), "@": ("@x",)}
+    assert head.tools == wanted[field.partition(": ")[2][0]]
+
+
 def test_what_can_not_be_used_says_why() -> None:
     assert "line 3" in read_head("---\nname: a\n  odd: b\n - c\n---\n", "a").trouble
     assert "not closed" in read_head("---\nname: a\n", "a").trouble

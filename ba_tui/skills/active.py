@@ -34,7 +34,8 @@ from ba_tui.skills.activation import (
 from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
-from ba_tui.skills.content import digest_of, folder_of, further, instructions
+from ba_tui.skills.content import digest_of, files_of, folder_of, further, instructions
+from ba_tui.skills.folders import placed
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.skills.stack import SkillRefused, SkillStack
 
@@ -129,7 +130,7 @@ class ActiveSkills:
         return f"{MENTION}{skill.id}" if taken else f"{FOLDER}/{skill.id}"
 
     def modifier(self, skill: Skill) -> Modifier:
-        tools, unknown = self.context.grantable(rules_of(skill.head.tools))
+        tools, unknown = self.context.grantable(_located(rules_of(skill.head.tools), skill))
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
         return Modifier(tools, skill.head.exclusive and bool(skill.head.tools), model, skill.head.hidden, unknown)
 
@@ -274,6 +275,14 @@ def readable_folders(catalog: SkillCatalog, choices: SkillChoices) -> list[tuple
     usable = catalog.usable() if choices.enabled else ()
     short = [(f"{FOLDER}/{skill.id}", skill.folder) for skill in usable]
     return [*short, *((f"{MENTION}{skill.id}", skill.folder) for skill in usable)]
+
+
+def _located(rules: Sequence[str], skill: Skill) -> Sequence[str]:
+    """``rules`` with whole paths of the skill's own files, as its instructions name them. Blocks."""
+    if not any("/" in rule for rule in rules):
+        return rules
+    names = [file.name for file in files_of(skill)]
+    return [placed(rule, folder_of(skill), names) for rule in rules]
 
 
 def _about(skill: Skill, place: str) -> str:

@@ -120,10 +120,13 @@ class SkillCatalog:
         return [skill for skill in self.all() if not skill.shadowed and not skill.head.trouble]
 
     def get(self, key: str) -> Skill | None:
-        """The skill that counts, by its id or its folder's name; also a broken one."""
+        """The skill that counts, by its id or its folder's name, ``plugin:`` before it or not; also a broken one."""
         counting = [skill for skill in self.all() if not skill.shadowed]
-        by_id = next((skill for skill in counting if skill.id == key), None)
-        return by_id or next((skill for skill in counting if key in (skill.folder.name, skill.head.name)), None)
+        for name in dict.fromkeys((key, key.rpartition(":")[2])):
+            by_id = next((skill for skill in counting if skill.id == name), None)
+            if found := by_id or next((one for one in counting if name in (one.folder.name, one.head.name)), None):
+                return found
+        return None
 
     def _in(self, root: SkillRoot) -> Iterable[Skill]:
         try:

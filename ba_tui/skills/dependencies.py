@@ -67,7 +67,8 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "bs4": "beautifulsoup4", "sklearn": "scikit-learn", "skimage": "scikit-image", "fitz": "pymupdf",
     "dotenv": "python-dotenv", "dateutil": "python-dateutil", "Crypto": "pycryptodome", "jwt": "pyjwt",
     "git": "gitpython",
-    "magic": "python-magic", "OpenSSL": "pyopenssl", "serial": "pyserial", "slugify": "python-slugify",
+    "google": "google-genai", "magic": "python-magic", "OpenSSL": "pyopenssl", "serial": "pyserial",
+    "slugify": "python-slugify",
     "googleapiclient": "google-api-python-client", "attr": "attrs", "psycopg2": "psycopg2-binary", "Bio": "biopython",
 }  # fmt: skip
 """Packages by the name of the module they bring, where that is another."""

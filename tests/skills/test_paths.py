@@ -95,3 +95,21 @@ async def test_the_remedy_for_a_relative_path_works(world: World, skill: Path) -
     assert script == "['w'] True"
     assert questions(events) == []
     await conversation.close()
+
+
+async def test_rules_of_a_skill_are_about_its_own_files(world: World, skill: Path) -> None:
+    tools = "Bash(python3 scripts/show.py:*), Bash(${CLAUDE_SKILL_DIR}/run.sh:*), TaskCreate"
+    text = (skill / "SKILL.md").read_text()
+    (skill / "SKILL.md").write_text(text.replace("---\n\n", f"allowed-tools: {tools}\n---\n\n", 1))
+    conversation = world.open(
+        call("activate_skill", skill_id="some-plugin:forms"),
+        call("shell", command=f"python3 {skill}/scripts/show.py a"),
+        call("shell", command=f"{skill}/run.sh b"),
+    )
+    events = await said(conversation, "go", yes)
+    (consent,) = questions(events)
+    assert consent.args["allowed_tools"] == [f"shell(python3 {skill}/scripts/show.py:*)", f"shell({skill}/run.sh:*)"]
+    told, *ran = results(events)
+    assert "Of the tools it names, these are not here or can't be allowed beforehand: TaskCreate." in told
+    assert ran == ["['a'] True", "The format.b"]
+    await conversation.close()

@@ -29,7 +29,8 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandCaller, CommandRunner
 
 NAME = "install_requirements"
-"""What rules call it: ``install_requirements(pdf)``."""
+"""What rules call it: ``install_requirements(pdf)``, or with packages that a call asks for beside those of the skill
+``install_requirements(pdf requests)``."""
 MAX_SECONDS = 900.0
 END_SECONDS = 3.0
 """Seconds that an installer gets to end once it was cancelled."""
@@ -85,7 +86,9 @@ class Installer:
     async def _consent(self, wanted: Requirements, call: Call, tool: Tool, folder: Path) -> None:
         facts = ToolFacts(category=tool.facts.category, target_of=_skill)
         asked = replace(tool, name=NAME, facts=facts)
-        args = {"skill_id": wanted.skill}
+        args: dict[str, Any] = {"skill_id": wanted.skill}
+        if wanted.packages:
+            args["packages"] = list(wanted.packages)
         judge = self.runner.judge
         request = judged_call(asked, args, folder, call)
         request = replace(request, ceiling=request.ceiling.of_any_tool())
@@ -194,7 +197,7 @@ def _asked_for(wanted: Requirements) -> str:
 
 
 def _skill(args: Mapping[str, Any]) -> str:
-    return str(args.get("skill_id", ""))
+    return " ".join([str(args.get("skill_id", "")), *args.get("packages", ())])
 
 
 def _needs(wanted: Requirements) -> str:

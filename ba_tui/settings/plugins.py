@@ -73,7 +73,7 @@ def _folders(place: Path) -> Iterator[Path]:
         return
     for name in names[:MOST]:
         folder = place / name
-        if any((folder / part).is_dir() for part in PARTS):
+        if _is_plugin(folder):
             yield folder
 
 
@@ -90,9 +90,14 @@ def _installed(home: Path, root: Path) -> Iterator[Path]:
         for entry in map(_mapping, entries):
             path, scope = entry.get("installPath"), entry.get("scope", "user")
             here = scope == "user" or entry.get("projectPath") == str(root)
-            if isinstance(path, str) and here and Path(path).is_absolute() and Path(path).is_dir():
-                yield Path(path)
+            if isinstance(path, str) and here and Path(path).is_absolute() and _is_plugin(Path(path)):
+                # Commands may read all of it, so it can't be a folder around the home.
+                yield from () if home.is_relative_to(os.path.realpath(path)) else (Path(path),)
                 break
+
+
+def _is_plugin(folder: Path) -> bool:
+    return any((folder / part).is_dir() for part in PARTS)
 
 
 def _json(file: Path) -> Mapping[str, Any]:

@@ -64,12 +64,10 @@ _CONFLICT = regex(r"ResolutionImpossible|conflicting dependencies|No solution fo
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml", "docx": "python-docx", "pptx": "python-pptx",
-    "bs4": "beautifulsoup4", "sklearn": "scikit-learn", "skimage": "scikit-image", "fitz": "pymupdf",
-    "dotenv": "python-dotenv", "dateutil": "python-dateutil", "Crypto": "pycryptodome", "jwt": "pyjwt",
-    "git": "gitpython",
-    "google": "google-genai", "magic": "python-magic", "OpenSSL": "pyopenssl", "serial": "pyserial",
-    "slugify": "python-slugify",
-    "googleapiclient": "google-api-python-client", "attr": "attrs", "psycopg2": "psycopg2-binary", "Bio": "biopython",
+    "bs4": "beautifulsoup4", "sklearn": "scikit-learn", "skimage": "scikit-image", "fitz": "pymupdf", "jwt": "pyjwt",
+    "dotenv": "python-dotenv", "dateutil": "python-dateutil", "Crypto": "pycryptodome", "git": "gitpython",
+    "google": "google-genai", "googleapiclient": "google-api-python-client", "magic": "python-magic", "attr": "attrs",
+    "OpenSSL": "pyopenssl", "serial": "pyserial", "slugify": "python-slugify", "psycopg2": "psycopg2-binary",
 }  # fmt: skip
 """Packages by the name of the module they bring, where that is another."""
 

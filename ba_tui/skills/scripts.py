@@ -143,11 +143,13 @@ def _runner(path: Path) -> tuple[str, ...] | None:
 
 
 def digest(script: SkillScript) -> str:
-    """A hash of all that runs with the script: whatever lies in its folder may be imported by it. Reads the disk."""
+    """A hash of all that runs with the script: whatever lies in the skill but text may be imported by it. Reads the
+    disk."""
     found = hashlib.sha256()
-    top = script.path.relative_to(script.folder).parts[0]
     home, left = script.folder, MAX_BYTES
-    for path in (script.path, *_files(home / top if script.path.parent != home else home)):
+    # Its own folder first: of a large skill not all is looked into.
+    files = dict.fromkeys((script.path, *_files(script.path.parent), *_files(home)))
+    for path in (path for path in files if path.suffix.lower() != ".md"):
         found.update(f"{path.relative_to(home).as_posix()}\0".encode("utf-8", "surrogateescape"))
         try:
             about = path.stat()

@@ -150,8 +150,13 @@ async def test_a_script_may_lie_anywhere_in_its_skill_and_be_named_as_instructio
     for name in ("pack.py", "./scripts/pack.py", "skills/pdf/scripts/pack.py", "${CLAUDE_SKILL_DIR}/scripts/pack.py"):
         assert (await kit.run(name)).text == "packed", name
         assert kit.equip().target({"skill_id": "pdf", "script_name": name}) == "pdf/pack.py"
+    assert kit.asked == []
+    (kit.folder / "notes.md").write_text("Other words.")
+    assert (await kit.run("pack.py")).text == "packed"
+    assert kit.asked == []
     (kit.folder / "core" / "words.py").write_text("word = 'changed'")
     assert (await kit.run("pack.py")).text == "packed"
+    assert [question.text for question in kit.asked] == ["Run pdf/pack.py, which has changed?"]
 
 
 async def test_only_what_lies_in_the_scripts_folder_runs(kit: Kit, tmp_path: Path) -> None:

@@ -15,13 +15,15 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 PLUGIN = ".claude-plugin/plugin.json"
-HERE = ("${CLAUDE_SKILL_DIR}", "$CLAUDE_SKILL_DIR", "${SKILL_DIR}", "{baseDir}", "{skillDir}", "{skillRoot}")
+HERE = ("${CLAUDE_SKILL_DIR}", "$CLAUDE_SKILL_DIR", "${SKILL_DIR}", "$SKILL_DIR", "{baseDir}", "{skillDir}")
 """How instructions name the folder of their skill."""
 PLUGIN_HERE = ("${CLAUDE_PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT")
 LOOKED = 8_000
 """Characters of a command in which files are looked for."""
 MOST = 3
 """Files that are named after a command failed."""
+_SKILLS = r"(?<![\w/.-])(?:(?:~|\$HOME|\$\{HOME\}|\.)/)?\.(?:claude|agents|codex|ba)/skills/"
+"""Where instructions believe that their skill was installed."""
 _RELATIVE = regex(r"(?<![\w./@$}-])(?:\./)?((?:[\w+-][\w.+-]*/){0,8}[\w+-][\w.+-]*)")
 ActiveFolders: TypeAlias = Callable[[], Sequence[tuple[str, Path]]]
 """The ids and folders of the active skills, the newest last."""
@@ -39,11 +41,13 @@ def plugin_of(folder: Path) -> Path:
 
 
 def placed(text: str, folder: Path, names: Sequence[str]) -> str:
-    """``text`` of the skill in ``folder`` with whole paths where it names its folder, its plugin, or, below a folder
-    there or with ``./``, one of the files ``names``. Reads the disk."""
+    """``text`` of the skill in ``folder`` with whole paths where it names its folder, wherever it believes that to be,
+    its plugin, or, below a folder there or with ``./``, one of the files ``names``. Reads the disk."""
     for spellings, path in ((HERE, folder), (PLUGIN_HERE, plugin_of(folder))):
         for spelling in spellings:
             text = text.replace(spelling, str(path))
+    installed = rf"{_SKILLS}{re.escape(folder.name)}(?=[/\s\"'`)]|\Z)"
+    text = re.sub(installed, lambda _: str(folder), text)
     known = frozenset(names)
     if not known or any(char.isspace() for char in str(folder)):
         return text

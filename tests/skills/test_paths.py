@@ -13,6 +13,8 @@ BODY = """\
 Run `python scripts/show.py INPUT`, or ${CLAUDE_SKILL_DIR}/scripts/show.py, or {baseDir}/run.sh, or ./run.sh.
 Read references/format.md and format.md; other/scripts/show.py, https://example.org/scripts/show.py and scripts/no.py
 are none of ours. The plugin is $CLAUDE_PLUGIN_ROOT.
+Or ~/.claude/skills/forms/run.sh, `cd .claude/skills/forms`, "$HOME/.claude/skills/forms/run.sh", $SKILL_DIR/run.sh, but
+neither ~/.claude/skills/formsets/run.sh nor /else/.claude/skills/forms/run.sh.
 """
 SHOW = (
     "import os, sys\nprint(sys.argv[1:], os.environ['CLAUDE_SKILL_DIR'] == os.path.dirname(os.path.dirname(__file__)))"
@@ -47,6 +49,8 @@ async def test_instructions_name_whole_paths_of_the_skills_own_files(world: Worl
         f"Read {skill}/references/format.md and format.md; other/scripts/show.py, https://example.org/scripts" in told
     )
     assert f"and scripts/no.py\nare none of ours. The plugin is {skill}." in told
+    assert f'Or {skill}/run.sh, `cd {skill}`, "{skill}/run.sh", {skill}/run.sh, but' in told
+    assert "neither ~/.claude/skills/formsets/run.sh nor /else/.claude/skills/forms/run.sh." in told
     assert f"The folder of this skill is {skill}." in told
     await conversation.close()
 

@@ -109,9 +109,12 @@ class Session:
             notices.add(Notice(text, "warning"))
 
         # What goes with a prompt.
-        own = CommandFiles(folders(user_home(), start.where.config, root, lambda: start.trusts(root)), tools.ingress)
+        trusted, plugins = (lambda: start.trusts(root)), start.plugins(root)
+        own = CommandFiles(folders(user_home(), start.where.config, root, trusted, plugins), tools.ingress)
         aside, window = main.window.tokens.aside, lambda: model.info().window
-        sources = PromptSources(start.library, folder, own, start.access.missing, aside, window, main.visible.show)
+        sources = PromptSources(
+            start.library, folder, own, start.access.missing, aside, window, main.visible.show, touched
+        )
         self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills, tools.hooks)
 
         # What faces may look into.

@@ -30,7 +30,8 @@ from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, ope
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.library import LibraryHabits, SessionLibrary
 from ba_tui.settings import load_settings
-from ba_tui.skills.catalog import SkillCatalog, skill_roots
+from ba_tui.settings.plugins import Plugin, plugins_of
+from ba_tui.skills.catalog import SkillCatalog, plugin_roots, skill_roots
 from ba_tui.skills.config import SkillChoices, read_choices
 from ba_tui.tools.builtin.shell import Shell
 
@@ -87,12 +88,16 @@ class Startup:
     def trusts(self, root: Path) -> bool:
         return Trust(self.where).trusted(root)
 
+    def plugins(self, root: Path) -> Sequence[Plugin]:
+        """The person's plugins and those of the project at ``root``. Blocks."""
+        return plugins_of(user_home(), self.where.config, root, lambda: self.trusts(root))
+
     def skills(self, ingress: Ingress) -> tuple[SkillCatalog, SkillChoices]:
         """One catalog for all conversations of a project: a file is read again only when it has changed."""
         root, config = ingress.root, self.where.config
         if ingress not in self._skills:
-            roots = skill_roots(bundled("skills"), user_home(), config, root, lambda: self.trusts(root))
-            self._skills[ingress] = SkillCatalog(roots, ingress)
+            shipped, *roots = skill_roots(bundled("skills"), user_home(), config, root, lambda: self.trusts(root))
+            self._skills[ingress] = SkillCatalog([shipped, *plugin_roots(self.plugins(root)), *roots], ingress)
         own = [config / "skills.yaml", *([root / ".ba" / "skills.yaml"] if self.trusts(root) else [])]
         return self._skills[ingress], read_choices(bundled("config") / "skills.yaml", own, ingress.raw)
 

@@ -9,7 +9,7 @@ from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
-from ba_tui.permissions.rules.granted import GrantedRules
+from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
 from ba_tui.resources import project_root
@@ -30,6 +30,8 @@ class SessionTools:
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
         lent = [ReadOnlyFolder(name, folder) for name, folder in readable_folders(catalog, choices)]
+        plugins = [plugin for plugin in start.plugins(root) if plugin.source == "user"]
+        lent += [ReadOnlyFolder(f"@plugin:{plugin.name}", plugin.folder) for plugin in plugins]
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted = not start.strict and not start.trusts(root)
@@ -43,6 +45,7 @@ class SessionTools:
             start.access.missing,
             lambda: scope.transcript.skills,
             RecentSkills(where.state / "recent_skills.json"),
+            lambda rules: grantable(rules, self.registry.names()),
         )
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.skill_notes = SkillNotes(self.skills)

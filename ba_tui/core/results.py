@@ -56,17 +56,14 @@ class Source:
 
 @frozen
 class ScriptCall:
-    """A script of a skill with what it is given: ``name`` from the skill's scripts folder, ``text`` its source."""
+    """A script of a skill with what it is given: ``path`` is the script's, ``args`` its arguments, ``stdin`` what it
+    reads on standard input, as text or the JSON value it stands for; ``text`` is its source."""
 
-    skill: str
-    name: str
-    args: dict[str, Any]
+    path: str
+    args: tuple[str, ...]
+    stdin: Any
     text: str
     type: Literal["script_call"] = "script_call"
-
-    @property
-    def path(self) -> str:
-        return f"skills/{self.skill}/scripts/{self.name}"
 
 
 @frozen

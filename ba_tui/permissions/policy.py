@@ -67,7 +67,7 @@ class Policy:
     ) -> None:
         self.workspace = workspace
         self.bounds = bounds
-        self._subjects = Subjects(workspace, bounds.own)
+        self._subjects = Subjects(workspace, bounds.own, bounds.confined)
         read, problems = read_rules(rules)
         offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
         self._rules = [rule for rule in read if rule not in offered]

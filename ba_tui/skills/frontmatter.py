@@ -8,16 +8,18 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, cast
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
+from ba_tui.settings.allowed_tools import FIELDS as TOOLS
+from ba_tui.settings.allowed_tools import tools_in
 
 MARK = "---"
-OURS = ("model", "disable-model-invocation", "argument-hint")
+OURS = ("model", "disable-model-invocation", "user-invocable", "argument-hint")
 """Fields of other assistants that are understood here, beside those of the format."""
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 MAX_DESCRIPTION = 1_024
@@ -25,10 +27,9 @@ MAX_NAME = 64
 NESTED = 1_000
 """Brackets, or dashes in a row: far more of them in each other end the process within the reader of YAML."""
 _DEEP = regex(rf"(?:[-?][ \t]+){{{NESTED}}}")
-_TOOL = regex(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
 """Spaces to whoever pasted them, but line ends to the reader of YAML."""
-_SWITCHES = ("name", "model", "disable-model-invocation", "metadata", "allowed-tools")
+_SWITCHES = ("name", "model", "disable-model-invocation", "user-invocable", "metadata")
 """What they say must be certain: it is not words."""
 _FIELD = regex(r"([A-Za-z][\w-]*):[ \t]+(\S.*)")
 _HEADING = regex(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
@@ -44,6 +45,8 @@ class Head:
     model: str = ""
     hidden: bool = False
     """Only a person may start it."""
+    for_models: bool = False
+    """Only models may start it."""
     exclusive: bool = False
     hint: str = ""
     """What arguments it takes, for people."""
@@ -110,7 +113,7 @@ def _from(fields: Mapping[str, Any], folder: str, opening: tuple[str, str], warn
         warnings.append("description is missing; the first paragraph is used")
     elif len(description) > MAX_DESCRIPTION:
         warnings.append(f"description has {len(description):,} characters; at most {MAX_DESCRIPTION:,} are allowed")
-    unknown = [key for key in fields if key not in (*FIELDS, *OURS)]
+    unknown = [key for key in fields if key not in (*FIELDS, *OURS) and key.lower() not in TOOLS]
     if unknown:
         warnings.append(f"unknown fields are ignored: {', '.join(map(_short, sorted(unknown)))}")
     extra: Any = fields.get("metadata")
@@ -119,22 +122,16 @@ def _from(fields: Mapping[str, Any], folder: str, opening: tuple[str, str], warn
     return Head(
         name or folder,
         " ".join(description.split()),
-        tools_of(fields.get("allowed-tools")),
+        tools_in(fields),
         _text(fields.get("model")),
         _yes(fields.get("disable-model-invocation")),
+        _no(fields.get("user-invocable")),
         _yes(metadata.get("only-allowed-tools")),
         _text(fields.get("argument-hint")),
         "" if description else f"nothing says what {_short(heading or name or folder)} is for: description is missing",
         tuple(warnings),
         fields,
     )
-
-
-def tools_of(value: Any) -> tuple[str, ...]:
-    """``allowed-tools`` in all its forms: separated by spaces or commas, or a list. Brackets may hold either."""
-    items = cast("Sequence[Any]", value) if isinstance(value, list) else [value]
-    found = [tool for item in items if isinstance(item, str) for tool in _TOOL.findall(item)]
-    return tuple(dict.fromkeys(found))
 
 
 def id_of(name: str) -> str:
@@ -177,7 +174,7 @@ def _mended(matter: str) -> str:
             mended.append(line)
             continue
         more: list[str] = []
-        while lines and lines[0].startswith((" ", "\t")):
+        while lines and lines[0].startswith((" ", "\t", "- ")):
             more.append(lines.pop(0))
         try:
             _mapping("\n".join([line, *more]))
@@ -213,6 +210,10 @@ def _text(value: Any) -> str:
 
 def _yes(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() in {"true", "yes", "on", "1"}
+
+
+def _no(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lower() in {"false", "no", "off", "0"}
 
 
 def _short(text: str) -> str:

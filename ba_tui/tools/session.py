@@ -25,8 +25,9 @@ from ba_tui.resources import Places, bundled
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
-from ba_tui.skills.active import joining
+from ba_tui.skills.active import active_folders, joining
 from ba_tui.skills.dependencies import Environments
+from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.builtin.own_shell import own_shell
@@ -36,7 +37,7 @@ from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.builtin.skills import skill_tools
+from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -106,7 +107,8 @@ class GuardedTools:
     ) -> None:
         settings, where, skills = process.settings, process.where, notes.skills
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
-        runner = runner_for(settings, permissions.pending, policy, permissions.sandbox)
+        folders = SkillFolders(partial(active_folders, skills))
+        runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
         self._notes = notes
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.results = scope.results
@@ -122,8 +124,9 @@ class GuardedTools:
             lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds
         )
         script_place = ScriptPlace(workspace, process.shell, self.shells, runner)
+        builtin = builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path)))
         tools = (
-            *builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path))),
+            *(naming_skill_files(tool, folders, workspace.root) for tool in builtin),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
             present_plan_tool(definitions["present_plan"], self.plan_mode),

@@ -41,8 +41,8 @@ GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
-EXAMPLES = {"run_skill_script", "word_count", "node_modules"}
-OF_PEOPLE = {"/review", "/frontend:form", "/user:review"}
+EXAMPLES = {"run_skill_script", "word_count", "node_modules", "allowed_tools"}
+OF_PEOPLE = {"/review", "/frontend:form", "/user:review", "/tidy:up", "/up", "/prompts:NAME"}
 """Slash commands that a page makes up for its reader."""
 
 

@@ -125,7 +125,8 @@ def found(inventory: Inventory, bundled: Sequence[SlashCommand]) -> tuple[tuple[
             troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
         rows.append(SlashCommand(name, line.description, line.hint, origin=path))
     for skill in inventory.skills.lines() if inventory.skills else ():
-        if skill.state not in {"broken", "shadowed"} and not find(skill.id, (*bundled, *rows)):
+        able = skill.state not in {"broken", "shadowed"} and not skill.for_models
+        if able and not find(skill.id, (*bundled, *rows)):
             summary = " ".join(skill.description.split())
             rows.append(SlashCommand(skill.id, f"Skill: {summary}", origin=SKILL))
     return tuple(rows), tuple(troubles)

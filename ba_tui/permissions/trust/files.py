@@ -38,6 +38,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "workflows": (".ba/workflows",),
     "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
+    "plugins": (".ba/plugins", ".claude/plugins"),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
@@ -205,7 +206,7 @@ def _names(file: FoundFiles, content: bytes) -> Sequence[str]:
         inner = data.get("mcpServers" if file.kind == "MCP servers" else "hooks", data)
         names = [str(key) for key in cast("Mapping[str, Any]", inner)] if isinstance(inner, dict) else []
         return names or [file.name]
-    if file.kind == "skills":
+    if file.kind in {"skills", "plugins"}:
         return [below.partition("/")[0] or file.name]
     return [below or file.name]
 

@@ -5,6 +5,7 @@ Names and shapes of the arguments are those of ``sdk-tools.d.ts`` in Claude Code
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -210,11 +211,10 @@ def _notebook(told: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _script_command(args: Mapping[str, Any]) -> str:
-    given = args.get("args")
-    words = (
-        [str(word) for word in cast("list[Any]", given)] if isinstance(given, list) else [repr(given)] if given else []
-    )
-    return " ".join([f"{args.get('skill_id', '')}/scripts/{args.get('script_name', '')}", *words])
+    words = [str(word) for word in cast("list[Any]", args.get("args") or [])]
+    stdin = args.get("stdin")
+    given = "" if stdin is None else f" <<< {stdin if isinstance(stdin, str) else json.dumps(stdin)}"
+    return " ".join([f"{args.get('skill_id', '')}/scripts/{args.get('script_name', '')}", *words]) + given
 
 
 def _question(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -219,6 +219,8 @@ def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:
     if skill.tools:
         how = "used without asking, as you allowed" if skill.confirmed else "you are asked once, when it starts"
         facts.append(("Tools", f"{', '.join(skill.tools)} ({how})"))
+    if skill.for_models:
+        facts.append(("Started", "by models only"))
     if skill.model:
         facts.append(("Model", f"{skill.model}, while it is active"))
     lines = [f"**{name}**{' ' * (LABEL - len(name))}{plain(text)}" for name, text in facts]

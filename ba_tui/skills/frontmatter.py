@@ -6,14 +6,13 @@ How strict the format is about it stands in ``validator``; which folders are loo
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
 from ba_tui.core.text.front_matter import MARK, divided, opening, read_fields
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.wording import clipped
+from ba_tui.core.text.wording import clipped, one_word
 from ba_tui.core.values import frozen
 
 OURS = ("model", "disable-model-invocation", "argument-hint")
@@ -114,7 +113,7 @@ def tools_of(value: Any) -> tuple[str, ...]:
 
 def id_of(name: str) -> str:
     """``name`` as one word that can stand after @ and / and in a path."""
-    return re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")[:MAX_NAME] or "skill"
+    return one_word(name, MAX_NAME) or "skill"
 
 
 def _text(value: Any) -> str:

@@ -5,19 +5,19 @@ How the files are written stands in ``reading``, where they lie in ``catalog``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling
-from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MAIN
 from ba_tui.core.ports.agents import AgentLine, AgentState
-from ba_tui.core.text.wording import clipped, one_line
+from ba_tui.core.text.wording import clipped, one_line, one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Owner
-from ba_tui.team.reading import AgentText, word_of
+from ba_tui.team.means import MAX_NAME, AgentMeans
+from ba_tui.team.reading import AgentText
 from ba_tui.team.tool_names import ToolChoice, chosen_tools
 
 MOST_LOOPS = 500
@@ -41,22 +41,13 @@ _UNSUPPORTED: Mapping[str, str] = {
     "prompt": "the text below the front matter is its prompt",
 }
 """Fields that people rely on and that nothing here does yet, with what happens instead."""
+_SLOTS = {"haiku": "small", "opus": "reasoning"}
 _NOT_ASKED = frozenset({"false", "no", "none", "off"})
 _KNOWN = frozenset({
     *("name", "description", "tools", "allowedtools", "disallowedtools", "permission", "permissions", "permissionmode"),
     *("model", "color", "colour", "maxturns", "maxsteps", "steps", "maxloops", "mode", "sandboxmode", "disable"),
     *("disabled",),
 })  # fmt: skip
-
-
-@frozen
-class AgentMeans:
-    """``tools`` are the names of those there are. ``model`` gives the id of a model that can be asked, or raises
-    UsageError; ``slot`` the model that the person set for small work or reasoning, empty for none."""
-
-    tools: Callable[[], Collection[str]]
-    model: Callable[[str], str]
-    slot: Callable[[str], str] = lambda name: ""
 
 
 @frozen
@@ -101,7 +92,7 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
     """The agent that a file describes; one of a ``plugin`` is called ``plugin:name``. Asks for models, which may read
     keys."""
     own = text.text("name")
-    name = word_of(own) or word_of(path.stem) or "agent"
+    name = one_word(own, MAX_NAME) or one_word(path.stem, MAX_NAME) or "agent"
     warnings = list(text.warnings)
     if not own and not text.trouble:
         warnings.append("name is missing; the file's name is used")
@@ -114,13 +105,12 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
     if trouble:
         return AgentFile(AgentSpec(name, _description(text)), source, path, warnings=tuple(warnings), trouble=trouble)
     choice = chosen_tools(text.fields, means.tools())
-    unsupported = [*_tools_left(choice), *_fields_left(text)]
     ceiling, refused = _ceiling(text)
     model, other = _model(text.text("model"), means)
     loops, wrong = _loops(text)
     if choice.tools == () and not choice.unknown:
         warnings.append("its file gives it no tools")
-    left = [*unsupported, refused, other]
+    left = [*_tools_left(choice), *_fields_left(text), refused]
     spec = AgentSpec(
         name,
         _description(text),
@@ -137,7 +127,7 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
     return AgentFile(
         spec, source, path, text.text("color", "colour"), text.text("disable", "disabled").casefold() == "true",
         choice.without if choice.tools is None else (), tuple(filter(None, left)), _ignored(text),
-        (*warnings, *([wrong] if wrong else [])),
+        tuple(filter(None, (*warnings, other, wrong))),
     )  # fmt: skip
 
 
@@ -186,19 +176,15 @@ def _limit(ceiling: Ceiling) -> str:
 
 
 def _model(wanted: str, means: AgentMeans) -> tuple[str | None, str]:
-    """The id of the model that answers, None for the session's, and what is not as the file asks."""
+    """The id of the model that answers, None for the session's, and why it is not the one that the file names."""
     if not wanted or wanted.casefold() in {"inherit", "default", "main"}:
         return None, ""
-    try:
-        return means.model(wanted), ""
-    except UsageError as error:
-        why = str(error).rstrip(".")
-    slot = {"haiku": "small", "opus": "reasoning"}.get(wanted.casefold())
-    if slot and (chosen := means.slot(slot)):
-        try:
-            return means.model(chosen), f"model {wanted}: your model for {slot} answers. {why}"
-        except UsageError:
-            pass
+    missing = means.missing(wanted)
+    if not missing:
+        return means.model(wanted).id, ""
+    why, slot = missing.partition(". ")[0].rstrip("."), _SLOTS.get(wanted.casefold())
+    if slot and (chosen := means.slot(slot)) and not means.missing(chosen):
+        return means.model(chosen).id, f"model {wanted}: your model for {slot} answers. {why}"
     return None, f"model {clipped(wanted, 60)}: the session's model answers. {why}"
 
 

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.agents import AgentLine
 from ba_tui.core.text.ranking import matching
+from ba_tui.core.text.wording import one_word
 from ba_tui.core.values import frozen
-from ba_tui.ingress import FileRefused, Ingress, Owner
+from ba_tui.ingress import FileRefused, Ingress, Owner, shown
+from ba_tui.team.means import MAX_NAME, AgentMeans
 
 if TYPE_CHECKING:
-    from ba_tui.team.agent_file import AgentFile, AgentMeans
+    from ba_tui.team.agent_file import AgentFile
     from ba_tui.team.reading import AgentText
 
 AgentFormat: TypeAlias = Literal[".md", ".toml"]
@@ -34,18 +36,14 @@ DOCUMENTS = frozenset({"readme.md", "claude.md", "agents.md", "changelog.md", "c
 
 @frozen
 class AgentFolder:
-    """A folder that files of agents lie in, with those below it, ``deepest`` levels down. ``open``: whether it may be
-    looked into now."""
+    """A folder that files of agents lie in, also deeper; one of a ``plugin`` has none below. ``open``: whether it may
+    be looked into now."""
 
     path: Path
     source: Owner
     format: AgentFormat = ".md"
-    deepest: int = DEEPEST
+    plugin: str = ""
     open: Callable[[], bool] = lambda: True
-
-    def plugin(self) -> str:
-        """The plugin that it belongs to; empty for none."""
-        return self.path.parent.name if self.deepest == 0 else ""
 
 
 def agent_folders(
@@ -61,7 +59,10 @@ def agent_folders(
     last += [AgentFolder(root / name, "project", open=trusted) for name in PROJECT]
 
     def now() -> Sequence[AgentFolder]:
-        plugins = [AgentFolder(path, "project", deepest=0, open=trusted) for path in sorted(root.glob(PLUGINS))[:MOST]]
+        found = sorted(root.glob(PLUGINS))[:MOST]
+        plugins = [
+            AgentFolder(path, "project", plugin=one_word(path.parent.name, MAX_NAME), open=trusted) for path in found
+        ]
         return [*first, *plugins, *last]
 
     return now
@@ -71,9 +72,7 @@ class AgentFiles:
     """core.ports.agents.Agents, and what delegation needs: every agent of some folders, as far as ``ingress`` lets
     their files be read. A file is read again only when it has changed. Any thread."""
 
-    def __init__(
-        self, folders: Callable[[], Sequence[AgentFolder]], ingress: Ingress, means: Callable[[], AgentMeans]
-    ) -> None:
+    def __init__(self, folders: Callable[[], Sequence[AgentFolder]], ingress: Ingress, means: AgentMeans) -> None:
         self._folders = folders
         self._ingress = ingress
         self._means = means
@@ -85,14 +84,13 @@ class AgentFiles:
         with self._lock:
             found: dict[str, list[AgentFile]] = {}
             seen: set[str] = set()
-            means = self._means()
             for folder in self._folders():
                 real = os.path.realpath(folder.path)
                 if real in seen or not folder.path.is_dir() or not folder.open():
                     continue
                 seen.add(real)
                 for path in files_below(folder):
-                    if agent := self._agent(path, folder, means):
+                    if agent := self._agent(path, folder):
                         found.setdefault(agent.spec.name, []).append(agent)
             return [agent for name in sorted(found) for agent in _ranked(found[name])]
 
@@ -119,13 +117,24 @@ class AgentFiles:
             raise UsageError(found.trouble if found else f"{path} is gone.")
         return found.spec.prompt
 
-    def _agent(self, path: Path, folder: AgentFolder, means: AgentMeans) -> AgentFile | None:
+    def described(self, path: Path) -> Sequence[AgentLine]:
+        """What a file of the person's describes, or those of a folder, wherever it lies. Reads files."""
+        formats: Sequence[AgentFormat] = (".md", ".toml")
+        folders = [AgentFolder(path, "user", format) for format in formats]
+        if not path.is_dir():
+            found = [(path, folders[0])]
+        else:
+            found = [(file, folder) for folder in folders for file in files_below(folder)]
+        agents = (self._agent(file, folder) for file, folder in found)
+        return [agent.line for agent in agents if agent]
+
+    def _agent(self, path: Path, folder: AgentFolder) -> AgentFile | None:
         from ba_tui.team.agent_file import agent_of  # noqa: PLC0415 - not before somebody looks
 
         text = self._text(path, folder)
         if path.name.casefold() in DOCUMENTS and not text.spelled:
             return None
-        return agent_of(text, path, folder.source, means, folder.plugin())
+        return agent_of(text, path, folder.source, self._means, folder.plugin)
 
     def _text(self, path: Path, folder: AgentFolder) -> AgentText:
         from ba_tui.team.reading import AgentText  # noqa: PLC0415 - see _agent
@@ -164,7 +173,7 @@ def files_below(folder: AgentFolder) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add(real)
-        below = len(Path(here).parts) - top < folder.deepest
+        below = not folder.plugin and len(Path(here).parts) - top < DEEPEST
         folders[:] = sorted(name for name in folders if below and not name.startswith("."))
         for name in sorted(names):
             if name.casefold().endswith(folder.format) and not name.startswith("."):
@@ -183,7 +192,5 @@ def _ranked(same: Sequence[AgentFile]) -> list[AgentFile]:
 
 
 def _shadowed(agent: AgentFile, by: AgentFile) -> AgentFile:
-    from ba_tui.ingress import shown  # noqa: PLC0415 - see AgentFiles._agent
-
     warning = f"{shown(by.path)} describes an agent of the same name, which counts"
     return replace(agent, shadowed=True, warnings=(*agent.warnings, warning))

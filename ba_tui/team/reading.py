@@ -15,7 +15,6 @@ from ba_tui.core.text.front_matter import MARK, divided, opening, read_fields
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
 
-MAX_NAME = 64
 _CERTAIN = ("name", "tools", "disallowedTools", "permission", "permissions", "permissionMode", "mode", "model")
 """What they say must be certain: it is not words."""
 
@@ -76,8 +75,3 @@ def _made(fields: Mapping[str, Any], body: str, warnings: list[str]) -> AgentTex
         warnings.append("description is missing; the first paragraph is used")
     trouble = "" if body.strip() else "there is no prompt in it"
     return AgentText(plain, folded, body.strip("\n"), tuple(warnings), trouble)
-
-
-def word_of(name: str) -> str:
-    """``name`` as one word that can stand in a path and after a slash; empty when it has no letter."""
-    return re.sub(r"[^\w-]+", "-", name.strip().casefold()).strip("-")[:MAX_NAME]

@@ -35,12 +35,16 @@ PARTS: Mapping[str, Sequence[str]] = {
     "workflows": (".ba/workflows",),
     "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
+    "agents": (
+        *(".ba/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"),
+        *(".codex/agents", "plugins/*/agents/*.md"),
+    ),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
-"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
+"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star
+stands for any name."""
 UNSUPPORTED: Mapping[str, Sequence[str]] = {
     "MCP servers": (".mcp.json",),
-    "agents": (".ba/agents", ".claude/agents"),
 }
 """The same for kinds that nothing loads yet. Trust does not cover them: once one is loaded, it belongs into PARTS, and
 people are asked about what they have of it."""
@@ -115,7 +119,7 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
         for part in parts:
             if part.startswith(skipped):
                 continue
-            for file in _files(root / part):
+            for file in _meant(root, part):
                 found.append(_found(kind, part, file, (root, real)))
                 size += file.stat().st_size
                 _check(root, len(found), size)
@@ -234,6 +238,14 @@ def _json(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", data) if isinstance(data, dict) else None
+
+
+def _meant(root: Path, part: str) -> Iterator[Path]:
+    if "*" not in part:
+        yield from _files(root / part)
+        return
+    for path in sorted(root.glob(part)):
+        yield from _files(path)
 
 
 def _files(path: Path) -> Iterator[Path]:

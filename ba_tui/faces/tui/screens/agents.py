@@ -145,7 +145,8 @@ def page(line: AgentLine, prompt: str) -> str:
     parts = ["\\\n".join(f"**{name}**{' ' * (LABEL - len(name))}{plain(text)}" for name, text in facts)]
     if line.trouble:
         parts.append(f"**Broken:** {plain(line.trouble)}")
-    parts += [plain(line.description), listed("Not supported", line.unsupported), listed("Warnings", line.warnings)]
+    # Descriptions can be as long as a screen.
+    parts += [listed("Not supported", line.unsupported), listed("Warnings", line.warnings), plain(line.description)]
     if line.ignored:
         parts.append(f"**Ignored fields:** {plain(', '.join(line.ignored))}")
     if prompt.strip():

@@ -110,7 +110,7 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     found: list[FoundFiles] = []
 
     @cache
-    def real(folder: Path) -> str:
+    def real(folder: str) -> str:
         return os.path.realpath(folder)
 
     size = 0
@@ -158,11 +158,15 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
-def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> FoundFiles:
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[str], str]]) -> FoundFiles:
     """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
     root, real = where
-    target = Path(os.path.realpath(path)) if path.is_symlink() else Path(real(path.parent), path.name)
-    return FoundFiles(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
+    # As text: a start asks for hundreds of files, a dozen times.
+    text = str(path)
+    folder, _, name = text.rpartition("/")
+    target = os.path.realpath(text) if path.is_symlink() else f"{real(folder).rstrip('/')}/{name}"
+    below = text.removeprefix(f"{str(root).rstrip('/')}/")
+    return FoundFiles(kind, part, below, path, None if target == text else Path(target))
 
 
 def _check(root: Path, count: int, size: int) -> None:

@@ -36,18 +36,19 @@ def main() -> int:
         "--named", action="store_true", help="list what is named as not supported, the most frequent first"
     )
     given = flags.parse_args()
+    results: dict[str, list[Tried]] = {}
     with tempfile.TemporaryDirectory(prefix="ba-collections-") as scratch:
         os.environ["BA_HOME"] = scratch
-        results = {
-            checkout.name: asyncio.run(_tried(checkout, Path(scratch))) for checkout in _checkouts(given.folders)
-        }
+        if not given.json:
+            print(HEADER, flush=True)
+        for checkout in _checkouts(given.folders):
+            tried = results[checkout.name] = asyncio.run(tried_in(checkout, Path(scratch)))
+            if not given.json:
+                print("\n".join(rows(checkout.name.replace("+", "/"), tried)), flush=True)
     if given.json:
         print(json.dumps({name: [asdict(each) for each in tried] for name, tried in results.items()}, indent=2))
         return 0
-    print(HEADER)
-    for name, tried in results.items():
-        print("\n".join(_rows(name.replace("+", "/"), tried)))
-    print("\n".join(_rows("**all**", [each for tried in results.values() for each in tried])))
+    print("\n".join(rows("**all**", [each for tried in results.values() for each in tried])))
     for name, tried in results.items() if given.failures else ():
         for each in tried:
             if each.reason:
@@ -64,7 +65,8 @@ def _checkouts(folders: Sequence[Path]) -> Iterator[Path]:
         yield from [folder] if own else inner
 
 
-async def _tried(checkout: Path, scratch: Path) -> list[Tried]:
+async def tried_in(checkout: Path, scratch: Path) -> list[Tried]:
+    """How everything in ``checkout`` fares; ``scratch`` is a folder for what is written meanwhile."""
     tools = tools_alone(scratch, {})
     trials = Trials(checkout, tools.registry.names(), scratch)
     try:
@@ -73,7 +75,8 @@ async def _tried(checkout: Path, scratch: Path) -> list[Tried]:
         tools.registry.close()
 
 
-def _rows(name: str, tried: Sequence[Tried]) -> Iterator[str]:
+def rows(name: str, tried: Sequence[Tried]) -> Iterator[str]:
+    """A row of the table for each kind that there is."""
     for kind in KINDS:
         items = [each for each in tried if each.kind == kind]
         if not items:

@@ -153,14 +153,16 @@ class Trials:
         label = f"{name}: {hook.label}"
         if tool is None:
             return Tried("hooks", label, True)
-        plugin = path.parent.parent
-        environment = {"PATH": _path(), "HOME": "/tmp", "CLAUDE_PLUGIN_ROOT": str(plugin), "UV_OFFLINE": "1"}
         with tempfile.TemporaryDirectory(dir=self._scratch) as work:
-            confined = replace(hook, command=_confined(hook, self.checkout), args=None, timeout=SECONDS)
-            facts = SessionFacts(
-                "s", Path(work, "t.jsonl"), self.checkout, self.checkout, environment, lambda: "default"
-            )
-            told = claude_calls(tool, args, self.checkout)
+            project = self._installed(path, Path(work))
+            home = Path(work, "home")
+            (home / ".claude").mkdir(parents=True)
+            environment = {"PATH": _path(), "HOME": str(home), "UV_OFFLINE": "1"}
+            environment["CLAUDE_PLUGIN_ROOT"] = str(path.parent.parent)
+            inner = _confined(hook, self.checkout, project, Path(work))
+            confined = replace(hook, command=inner, args=None, timeout=SECONDS)
+            facts = SessionFacts("s", Path(work, "t.jsonl"), project, project, environment, lambda: "default")
+            told = claude_calls(tool, args, project)
             verdict = await Hooks([confined], facts, str).fire(
                 HookEvent("pre_tool", names=claude_names(tool.name), tellings={"claude": told, "ba": told})
             )
@@ -168,6 +170,19 @@ class Trials:
         trouble = "; ".join(text.removeprefix(f"{confined.label} ") for text in warned)
         answer = verdict.decision or "no objection"
         return Tried("hooks", label, True, not trouble, reason=trouble, answer=f"{tool.name}: {answer}")
+
+    def _installed(self, path: Path, work: Path) -> Path:
+        """The project that the hooks of a file are for: the checkout, else one with the scripts beside that file in
+        the place where installers put them."""
+        if ".claude" in path.relative_to(self.checkout).parts:
+            return self.checkout
+        project = work / "project"
+        scripts = project / ".claude" / "hooks"
+        scripts.mkdir(parents=True)
+        for file in path.parent.iterdir():
+            if file.is_file() and file.suffix != ".json":
+                shutil.copy(file, scripts)
+        return project
 
 
 def _settings(path: Path, name: str) -> Iterator[Tried]:
@@ -191,9 +206,9 @@ def _path() -> str:
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
-def _confined(hook: Hook, checkout: Path) -> str:
-    """The hook's command in a namespace of its own: it reads, and writes only into a /tmp that nobody else sees."""
+def _confined(hook: Hook, checkout: Path, project: Path, work: Path) -> str:
+    """The hook's command in a namespace of its own: without a network, and writing only into ``work``."""
     inner = shlex.join([hook.command, *hook.args]) if hook.args is not None else hook.command
     held = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    folders = ["--tmpfs", "/tmp", "--ro-bind", str(checkout), str(checkout), "--chdir", str(checkout)]
-    return shlex.join(["bwrap", *held, *folders, "bash", "-c", inner])
+    folders = ["--tmpfs", "/tmp", "--ro-bind", str(checkout), str(checkout), "--bind", str(work), str(work)]
+    return shlex.join(["bwrap", *held, *folders, "--chdir", str(project), "bash", "-c", inner])

@@ -176,7 +176,9 @@ def files_below(folder: AgentFolder) -> Iterator[Path]:
         below = not folder.plugin and len(Path(here).parts) - top < DEEPEST
         folders[:] = sorted(name for name in folders if below and not name.startswith("."))
         for name in sorted(names):
-            if name.casefold().endswith(folder.format) and not name.startswith("."):
+            # Of plugins only what trust covers: its pattern knows small letters alone.
+            ending = name if folder.plugin else name.casefold()
+            if ending.endswith(folder.format) and not name.startswith("."):
                 count += 1
                 if count > MOST:
                     return

@@ -218,6 +218,7 @@ def test_agents_of_plugins_are_called_by_both_names(folders: Folders) -> None:
     folders.write("root/plugins/data/agents/reviewer.md", "---\ndescription: d\n---\nGo.\n")
     folders.write("root/plugins/data/agents/deep/not.md", "---\ndescription: d\n---\nGo.\n")
     folders.write("root/plugins/data/agents/README.md", "# About\n\nWords.\n")
+    folders.write("root/plugins/data/agents/CASE.MD", "---\ndescription: d\n---\nNot covered by trust.\n")
     folders.write("root/plugins/data/agents/cleaner.md", "---\ndescription: d\n---\nGo.\n")
     agents = folders.agents()
     assert [agent.spec.name for agent in agents.look()] == ["data:cleaner", "data:reviewer", "web-kit:reviewer"]

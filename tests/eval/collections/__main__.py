@@ -85,7 +85,8 @@ def rows(name: str, tried: Sequence[Tried]) -> Iterator[str]:
         used = [each for each in items if each.works is not None]
         works = f"{sum(bool(each.works) for each in used)} of {len(used)}" if used else "–"
         named = sum(bool(each.unsupported) for each in items)
-        yield f"| {name} | {kind} | {len(items)} | {loaded} | {works} | {named} | {len(items) - loaded} |"
+        refused = sum(not each.loaded and not each.unsupported for each in items)
+        yield f"| {name} | {kind} | {len(items)} | {loaded} | {works} | {named} | {refused} |"
 
 
 def _print_named(tried: Sequence[Tried]) -> None:

@@ -54,7 +54,9 @@ def _items(path: Path, below: Path) -> Iterator[FoundItem]:
         data = json_of(path)
         if isinstance(data.get("hooks"), dict):
             yield FoundItem("hooks", path)
-        if "settings" in parts or (".claude" in parts and path.name.startswith("settings")):
+        if (".claude" in parts and path.name.startswith("settings")) or (
+            "settings" in parts and _SETTINGS & data.keys()
+        ):
             yield FoundItem("settings", path)
     elif suffix == ".toml":
         if "developer_instructions" in _toml(path):
@@ -67,6 +69,8 @@ def _items(path: Path, below: Path) -> Iterator[FoundItem]:
             yield FoundItem("agents", path)
 
 
+_SETTINGS = frozenset({"env", "hooks", "model", "outputStyle", "permissions", "statusLine"})
+"""What a settings file of a collection is known by, wherever it lies."""
 _MARKS = frozenset({"tools", "model", "color"})
 
 

@@ -35,12 +35,10 @@ from ba_tui.team.agent_file import agent_of
 from ba_tui.team.catalog import read_agent
 from ba_tui.team.means import AgentMeans
 from ba_tui.tools.guards.claude_calls import claude_calls, claude_names
-from tests.eval.collections.found import CollectionKind, FoundItem, json_of
+from tests.eval.collections.found import CollectionKind, FoundItem
+from tests.eval.collections.settings import read_settings
 
 SECONDS = 8.0
-HONOURED = frozenset({"hooks", "disableAllHooks"})
-"""Keys of Claude Code's settings that ba goes by. What else a reading of them honours or names belongs here."""
-NOTES = frozenset({"$schema", "description", "name", "version", "author"})
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("shell", {"command": "rm -rf / --no-preserve-root"}),
     ("write_file", {"path": ".env", "content": "KEY=1\n"}),
@@ -186,12 +184,13 @@ class Trials:
 
 
 def _settings(path: Path, name: str) -> Iterator[Tried]:
-    keys = [key for key in json_of(path) if key not in NOTES]
-    if not keys:
-        yield Tried("settings", name, False, reason="it holds no settings, or no JSON")
-    for key in keys:
-        honoured = key in HONOURED
-        yield Tried("settings", f"{name}: {key}", honoured, honoured, reason="" if honoured else "ba does not read it")
+    read = read_settings(path)
+    for key in read.honoured:
+        yield Tried("settings", f"{name}: {key}", True, True)
+    for key, why in read.named.items():
+        yield Tried("settings", f"{name}: {key}", False, unsupported=(f"{key}: {why}",))
+    for key in read.unread:
+        yield Tried("settings", f"{name}: {key}", False, reason="ba does not read it")
 
 
 def _tool(name: str) -> Tool:

@@ -128,6 +128,7 @@ class Session:
             prompts.mentions,
             prompts.commands,
             guarded.own_shell,
+            tools.agents,
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

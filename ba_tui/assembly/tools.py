@@ -12,11 +12,13 @@ from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
-from ba_tui.resources import project_root
+from ba_tui.resources import bundled, project_root, user_home
 from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
+from ba_tui.team.catalog import AgentFiles, agent_folders
+from ba_tui.team.means import AgentMeans
 from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings
 
 
@@ -59,6 +61,11 @@ class SessionTools:
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
+
+        bundled_agents = bundled("config") / "agents"
+        places = agent_folders(bundled_agents, user_home(), where.config, root, lambda: start.trusts(root))
+        means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
+        self.agents = AgentFiles(places, self.ingress, means)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = (

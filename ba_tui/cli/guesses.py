@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, GuessedCommand] = {
         "MCP servers are not supported yet. ba tools list shows the tools.",
         "add-json serve enable disable login",
     ),
-    **_all("agents agent subagents", "Sub-agents are not supported yet. ba skills list shows the skills.", "run"),
+    **_all("agent subagents subagent", "ba agents list shows the agents; they can't be started yet.", "run"),
     **_all("memory memories", "Memory is not supported yet. ba reads AGENTS.md in your folder.", "clear search"),
     **_all("plugin plugins extension extensions", "Plugins are not supported. See ba skills --help.", "install update"),
     **_all("login auth setup-token onboarding", "Start ba and type /setup to enter a key.", "login logout status"),

@@ -280,7 +280,7 @@ class Policy:
         """Why the call may not be made, whatever rules say: plan mode, the folder, or the ceiling of who asks. A
         command that only reads is reading. Empty when nothing forbids the call."""
         ceiling, effect = request.ceiling, subject.effect
-        if ceiling.tools is not None and request.tool.name not in ceiling.tools:
+        if not ceiling.may_call(request.tool.name):
             return f"The agent {request.agent} may not use {request.tool.name}."
         if not ceiling.outside and request.args.get(OUTER) is True and subject.tool in COMMAND_TOOLS:
             return f"The agent {request.agent} may run nothing outside the sandbox."

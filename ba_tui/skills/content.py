@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.text.front_matter import divided
 from ba_tui.core.text.wording import byte_size
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.folders import placed
-from ba_tui.skills.frontmatter import decoded, divided
+from ba_tui.skills.frontmatter import decoded
 
 ContentLevel: TypeAlias = Literal[1, 2, 3]
 MAX_BYTES = 1_000_000

@@ -98,7 +98,7 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("login",), "type /setup"),
         (("update",), "uv, pipx or pip"),
         (("memory",), "Memory is not supported yet."),
-        (("agents",), "Sub-agents are not supported yet."),
+        (("subagents",), "ba agents list shows the agents"),
         (("exec", "fix the tests"), 'ba -p "…" prints one answer.'),
         (("--yolo",), "Unknown option --yolo. Use --permission-mode auto"),
         (("--dangerously-skip-permissions", "hi"), "--permission-mode auto"),

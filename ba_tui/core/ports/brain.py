@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.messages import Message
+from ba_tui.core.ports.agents import Agents
 from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.jobs import Jobs
@@ -38,6 +39,7 @@ class Inventory:
     commands: OwnCommands | None = None
     own_shell: Tool | None = None
     """Runs commands of the person's own; within guards of its own."""
+    agents: Agents | None = None
 
 
 @frozen

@@ -9,6 +9,7 @@ from ba_tui.core.text import wording
 SAME: Mapping[str, str] = {
     guess: command
     for command, guesses in {
+        "agents": "subagents subagent team",
         "clear": "reset restart wipe newchat new-session",
         "compact": "summarize summarise summary condense offload compaction",
         "context": "usage cost costs price tokens token stats statistics quota budget limits",
@@ -43,7 +44,6 @@ SAME: Mapping[str, str] = {
 OTHERWISE: Mapping[str, str] = {
     guess: words
     for guesses, words in (
-        ("agents agent subagents subagent team", "Sub-agents are not supported yet."),
         ("mcp servers", "MCP servers are not supported yet. See /tools."),
         ("plugin plugins extensions extension marketplace", "Plugins are not supported. See /skills."),
         ("memory memories remember forget", "Memory is not supported yet; AGENTS.md is read."),

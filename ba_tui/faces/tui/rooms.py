@@ -35,6 +35,7 @@ ROOMS: Sequence[Room] = (
     compacting.COMPACTION,
     inventory.TOOLS,
     inventory.SKILLS,
+    inventory.AGENTS,
     inventory.SHELLS,
     own_shell.SHELL,
     settings.THEMES,

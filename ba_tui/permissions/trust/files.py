@@ -39,12 +39,16 @@ PARTS: Mapping[str, Sequence[str]] = {
     "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
     "plugins": (".ba/plugins", ".claude/plugins"),
+    "agents": (
+        *(".ba/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"),
+        *(".codex/agents", "plugins/*/agents/*.md"),
+    ),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
-"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
+"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star
+stands for any name."""
 UNSUPPORTED: Mapping[str, Sequence[str]] = {
     "MCP servers": (".mcp.json",),
-    "agents": (".ba/agents", ".claude/agents"),
 }
 """The same for kinds that nothing loads yet. Trust does not cover them: once one is loaded, it belongs into PARTS, and
 people are asked about what they have of it."""
@@ -114,7 +118,7 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     found: list[FoundFiles] = []
 
     @cache
-    def real(folder: Path) -> str:
+    def real(folder: str) -> str:
         return os.path.realpath(folder)
 
     size = 0
@@ -123,7 +127,7 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
         for part in parts:
             if part.startswith(skipped):
                 continue
-            for file in _files(root / part):
+            for file in _meant(root, part):
                 found.append(_found(kind, part, file, (root, real)))
                 size += file.stat().st_size
                 _check(root, len(found), size)
@@ -162,11 +166,15 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
-def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> FoundFiles:
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[str], str]]) -> FoundFiles:
     """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
     root, real = where
-    target = Path(os.path.realpath(path)) if path.is_symlink() else Path(real(path.parent), path.name)
-    return FoundFiles(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
+    # As text: a start asks for hundreds of files, a dozen times.
+    text = str(path)
+    folder, _, name = text.rpartition("/")
+    target = os.path.realpath(text) if path.is_symlink() else f"{real(folder).rstrip('/')}/{name}"
+    below = text.removeprefix(f"{str(root).rstrip('/')}/")
+    return FoundFiles(kind, part, below, path, None if target == text else Path(target))
 
 
 def _check(root: Path, count: int, size: int) -> None:
@@ -280,6 +288,14 @@ def _json(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", data) if isinstance(data, dict) else None
+
+
+def _meant(root: Path, part: str) -> Iterator[Path]:
+    if "*" not in part:
+        yield from _files(root / part)
+        return
+    for path in sorted(root.glob(part)):
+        yield from _files(path)
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -83,7 +83,6 @@ def test_completion_and_suggestion() -> None:
 @pytest.mark.parametrize(
     ("guess", "words"),
     [
-        ("agents", "Sub-agents are not supported yet"),
         ("mcp", "MCP servers are not supported yet"),
         ("memory", "AGENTS.md"),
         ("cost", "/context?"),
@@ -94,7 +93,8 @@ def test_completion_and_suggestion() -> None:
         ("config", "`ba config show`"),
         ("yolo", "/mode auto"),
         ("plan", "/mode plan"),
-        ("agnets", "Sub-agents"),
+        ("agnets", "Did you mean /agents?"),
+        ("subagents", "Did you mean /agents?"),
         ("charge", "Type / to see all commands."),
         ("xyzzy", "Type / to see all commands."),
     ],

@@ -31,18 +31,6 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
         bool, typer.Option("--print", "-p", help="Print one answer and exit; stdin joins the prompt.")
     ] = False,
     output_format: Annotated[Format | None, typer.Option(help="What -p prints.")] = None,
-    input_format: Annotated[
-        InputFormat | None, typer.Option(help="What stdin holds; stream-json: a conversation in Claude Code's lines.")
-    ] = None,
-    include_partial_messages: Annotated[
-        bool, typer.Option("--include-partial-messages", help="With claude-stream-json: also pieces of answers.")
-    ] = False,
-    replay_user_messages: Annotated[
-        bool, typer.Option("--replay-user-messages", help="With --input-format stream-json: repeat prompts.")
-    ] = False,
-    permission_prompt_tool: Annotated[
-        PromptTool | None, typer.Option(help="With --input-format stream-json: ask the program that started ba.")
-    ] = None,
     continue_: Annotated[bool, typer.Option("--continue", "-c", help="Continue this folder's newest session.")] = False,
     resume: Annotated[
         str | None, typer.Option("--resume", "-r", metavar="[ID|TEXT]", help="Resume a session (no ID: choose).")
@@ -62,7 +50,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     fallback_model: Annotated[
         str | None,
-        typer.Option(metavar="PROVIDER/MODEL", help="The model that answers while the main one is overloaded."),
+        typer.Option(metavar="PROVIDER/MODEL", help="The model while the main one is overloaded."),
     ] = None,
     effort: Annotated[Effort | None, typer.Option(help="How much effort the model spends.")] = None,
     temperature: Annotated[
@@ -107,6 +95,18 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
+    input_format: Annotated[
+        InputFormat | None, typer.Option(help="For programs: stream-json reads prompts in Claude Code's lines.")
+    ] = None,
+    include_partial_messages: Annotated[
+        bool, typer.Option("--include-partial-messages", help="For programs: also pieces of answers.")
+    ] = False,
+    replay_user_messages: Annotated[
+        bool, typer.Option("--replay-user-messages", help="For programs: repeat their prompts.")
+    ] = False,
+    permission_prompt_tool: Annotated[
+        PromptTool | None, typer.Option(help="For programs: ask them for approvals (ba guide programs).")
+    ] = None,
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
 ) -> int:
     return start_chat(

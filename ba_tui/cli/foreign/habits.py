@@ -250,7 +250,7 @@ def _check_verbose(argv: Sequence[str]) -> None:
     if "stream-json" in argv or "--output-format=stream-json" in argv:
         words = "For Claude Code's lines use --output-format claude-stream-json; for ba's own leave out --verbose"
         raise _unknown("--verbose", words)
-    raise _unknown("--verbose", "ba -p tells each step on stderr; in the app Ctrl+O shows results whole")
+    raise _unknown("--verbose", "ba -p tells each step on stderr; in the app Ctrl+O opens a result in full")
 
 
 def _check_setting(word: str, words: Sequence[str]) -> None:

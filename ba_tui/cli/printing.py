@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ba_tui.assembly import connect
 from ba_tui.cli.flags import ChatFlags
@@ -17,6 +18,9 @@ from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.faces.headless import Printer, speak
 from ba_tui.permissions.trust.grants import trust_folder
+
+if TYPE_CHECKING:
+    from ba_tui.faces.claude.host import ClaudeHost, HostOptions
 
 LINES = "stream-json"
 """The format of input that is a conversation."""
@@ -57,37 +61,66 @@ def _talks(given: ChatFlags) -> bool:
 
 
 async def _print(flags: Mapping[str, object], start: Start, folder: Path, given: ChatFlags) -> int:
-    services = connect(flags, folder, strict=True)
     start = Start(start.prompt, start.resume, start.fork, all=True)
-    if given.input_format == LINES or services.output_format == CLAUDE:
-        code, lost = await _converse(services, start, folder, given)
-    elif given.include_partial_messages:
-        raise UsageError("--include-partial-messages is for Claude Code's lines.", f"Add --output-format {CLAUDE}.")
+    if given.input_format == LINES:
+        services, code, lost = await _converse(flags, start, folder, given)
     else:
-        printer = Printer(services.output_format, sys.stdout, sys.stderr)
-        code, lost = await speak(services, start, printer, given.timeout), printer.lost
+        services = connect(flags, folder, strict=True)
+        if services.output_format == CLAUDE:
+            host, options = _host(services, folder), _options(given)
+            code, lost = await host.run(start, _one_line(start.prompt), options), host.lost
+        elif given.include_partial_messages:
+            raise UsageError("--include-partial-messages is for Claude Code's lines.", f"Add --output-format {CLAUDE}.")
+        else:
+            printer = Printer(services.output_format, sys.stdout, sys.stderr)
+            code, lost = await speak(services, start, printer, given.timeout), printer.lost
     if services.tidy:
         # The answer is out: whoever reads it need not wait for this.
         services.tidy()
     return output_failed(lost, wanted=True) if lost else code
 
 
-async def _converse(services: Services, start: Start, folder: Path, given: ChatFlags) -> tuple[int, OSError | None]:
-    """The exit code, and why stdout can't be written any more."""
+async def _converse(
+    flags: Mapping[str, object], start: Start, folder: Path, given: ChatFlags
+) -> tuple[Services, int, OSError | None]:
+    """What was talked with, the exit code, and why stdout can't be written any more."""
     # Only who asks for it pays for it.
     from ba_tui.cli.foreign.input_lines import input_lines  # noqa: PLC0415
-    from ba_tui.cli.foreign.words import ClaudeWords  # noqa: PLC0415
-    from ba_tui.faces.claude.host import ClaudeHost, HostOptions  # noqa: PLC0415
+    from ba_tui.faces.claude.requests import opening, prompt_settings  # noqa: PLC0415
 
-    options = HostOptions(
+    lines = input_lines()
+    # The first line may bring the system prompt, which a conversation has from its beginning.
+    first = await anext(lines, b"")
+    fields = opening(first)
+    services = connect({**flags, **prompt_settings(fields)}, folder, strict=True)
+    host = _host(services, folder)
+    code = await host.run(start, _with(first, lines), _options(given, fields))
+    return services, code, host.lost
+
+
+def _host(services: Services, folder: Path) -> ClaudeHost:
+    from ba_tui.cli.foreign.words import ClaudeWords  # noqa: PLC0415 - only who asks for it pays for it
+    from ba_tui.faces.claude.host import ClaudeHost  # noqa: PLC0415
+
+    return ClaudeHost(services, ClaudeWords(folder), sys.stdout, sys.stderr)
+
+
+def _options(given: ChatFlags, opening: Mapping[str, Any] | None = None) -> HostOptions:
+    from ba_tui.faces.claude.host import HostOptions  # noqa: PLC0415 - only who asks for it pays for it
+
+    return HostOptions(
         partial=given.include_partial_messages,
         replay=given.replay_user_messages,
         asks=given.permission_prompt_tool is not None,
         timeout=given.timeout,
+        opening=opening or {},
     )
-    lines = input_lines() if given.input_format == LINES else _one_line(start.prompt)
-    host = ClaudeHost(services, ClaudeWords(folder), sys.stdout, sys.stderr)
-    return await host.run(start, lines, options), host.lost
+
+
+async def _with(first: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for line in lines:
+        yield line
 
 
 async def _one_line(prompt: str) -> AsyncIterator[bytes]:

@@ -11,6 +11,7 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import field
 from typing import Any, TextIO
 
 from ba_tui import __version__
@@ -27,25 +28,26 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.claude.asking import HostQuestion, left_out
 from ba_tui.faces.claude.lines import ClaudeLines
 from ba_tui.faces.claude.pieces import Line
-from ba_tui.faces.claude.requests import ControlReply, ControlRequest, PromptLine, WrongLine, read_line
+from ba_tui.faces.claude.requests import PROMPTS, ControlReply, ControlRequest, PromptLine, WrongLine, read_line
 from ba_tui.faces.claude.results import RunFigures, TurnResult
 from ba_tui.faces.claude.talk import Talk
 from ba_tui.faces.claude.words import MODES, OWN_MODES, QUIET, VERSION, ToolWords
 from ba_tui.faces.headless import INTERRUPTED, OK, USAGE, denial, interrupts
 
-REFUSED = ("hooks", "agents", "jsonSchema", "sdkMcpServers", "skills", "systemPrompt", "appendSystemPrompt")
+REFUSED = ("hooks", "agents", "jsonSchema", "sdkMcpServers", "skills")
 """What ``initialize`` may ask for that ba has no counterpart of: leaving it out silently could remove a guard."""
 
 
 @frozen
 class HostOptions:
     """``partial``: also the pieces of answers. ``replay``: repeat prompts. ``asks``: the program answers approvals.
-    ``timeout``: seconds after which the run ends."""
+    ``timeout``: seconds after which the run ends. ``opening``: the request that came first, whose ``PROMPTS`` count."""
 
     partial: bool = False
     replay: bool = False
     asks: bool = False
     timeout: float | None = None
+    opening: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class ClaudeHost:
@@ -64,6 +66,8 @@ class ClaudeHost:
         self._quiet = False
         self._ended = False
         """Nothing comes in any more: nobody can be asked."""
+        self._refused: BaError | None = None
+        """Why no prompt may be sent: the program wants what ba does not have."""
         self._turn: Turn | None = None
         self._result: TurnResult | None = None
         self._stopped = self._expired = False
@@ -185,10 +189,12 @@ class ClaudeHost:
                 raise BaError(f"Unsupported control request subtype: {other}")
 
     async def _initialized(self, fields: Mapping[str, Any], talk: Talk) -> Line:
-        if wanted := [name for name in REFUSED if fields.get(name)]:
-            raise BaError(
-                f"ba can't take {', '.join(wanted)} from the program that starts it.", "See ba guide programs."
-            )
+        late = () if fields == self._options.opening else PROMPTS
+        if wanted := [name for name in (*REFUSED, *late) if fields.get(name)]:
+            what = f"ba can't take {', '.join(wanted)} from the program that starts it."
+            # Some programs do not wait for the answer: nothing may run as if it had been yes.
+            self._refused = BaError(what, "See ba guide programs.")
+            raise self._refused
         commands = await asyncio.to_thread(talk.commands)
         models = [
             {"value": info.id, "displayName": info.name, "description": info.provider}
@@ -309,6 +315,8 @@ class ClaudeHost:
     async def _check(self, talk: Talk, message: Message) -> None:
         """Raises BaError for a prompt that can't be sent."""
         conversation = talk.conversation
+        if self._refused:
+            raise self._refused
         if missing := await asyncio.to_thread(self._services.setup.missing, conversation.model):
             raise BaError(missing)
         if conversation.inventory.commands:

@@ -16,6 +16,8 @@ SHOWN = 80
 """Characters of a wrong line that are shown."""
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 DOCUMENTS = ("application/pdf", "text/plain")
+PROMPTS = ("systemPrompt", "appendSystemPrompt")
+"""What the first ``initialize`` may say of the system prompt; each a text or a list of texts."""
 _UNHEARD = frozenset({"keep_alive", "control_cancel_request", "update_environment_variables"})
 """Lines that ask for nothing here."""
 
@@ -89,6 +91,25 @@ def read_line(line: bytes) -> Incoming | None:
             raise WrongLine(f"lines of type {_shown(type.encode())} are not known", broken=False)
         case _:
             raise WrongLine("a line has a “type”")
+
+
+def opening(line: bytes) -> Mapping[str, Any]:
+    """Return the fields of the request that a conversation begins with; none where it begins with another line."""
+    try:
+        read = read_line(line)
+    except WrongLine:
+        return {}
+    return read.fields if isinstance(read, ControlRequest) and read.subtype == "initialize" else {}
+
+
+def prompt_settings(fields: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return what the first ``initialize`` says of the system prompt, by the names of our settings."""
+    settings = dict(zip(PROMPTS, ("system_prompt", "append_system_prompt"), strict=True))
+    told = {settings[name]: fields[name] for name in PROMPTS if fields.get(name) is not None}
+    return {
+        name: clean_text("\n\n".join(map(str, cast("list[Any]", text))) if isinstance(text, list) else str(text))
+        for name, text in told.items()
+    }
 
 
 def _prompt(given: Mapping[str, Any]) -> PromptLine:

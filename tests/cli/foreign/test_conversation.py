@@ -146,3 +146,16 @@ def test_a_system_prompt_in_words_is_for_one_start_alone(ba: Program):
     done = ba.here("-p", "-m", "scripted:steps.yaml", "hi")
     assert done.returncode == 1
     assert "works only as a flag" in done.stderr
+
+
+def test_the_first_line_may_bring_the_system_prompt(ba: Program):
+    begin = {"subtype": "initialize", "systemPrompt": ["Be brief."], "appendSystemPrompt": "Be kind."}
+    typed = json.dumps({"type": "control_request", "request_id": "r", "request": begin}) + "\n" + user("hi")
+    with ModelServer([Step(say="Hello.")]) as server:
+        env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k-test-1234"}
+        program = Program(ba.folder, ba.home, env)
+        done = program.run("-m", "anthropic/claude-sonnet-5", "--input-format", "stream-json", stdin=typed)
+    assert (done.returncode, lines(done.stdout)[-1]["result"]) == (0, "Hello.")
+    system = json.dumps(server.requests[0].json["system"])
+    assert "Be brief." in system
+    assert "Be kind." in system

@@ -5,14 +5,29 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ba_tui.cli.foreign.words import ClaudeWords
 from ba_tui.core.errors import AuthFailed
-from ba_tui.core.events import Compressed, MessageRestarted, Retrying, TextDelta, ThinkingDelta
+from ba_tui.core.events import (
+    Compressed,
+    MessageDone,
+    MessageRestarted,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolStarted,
+)
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolUse, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
+from ba_tui.core.questions import Option, Question
+from ba_tui.core.results import ToolResult
+from ba_tui.faces.claude.asking import HostQuestion
+from ba_tui.faces.claude.lines import ClaudeLines
 from tests.faces.claude.program import Line, Program, control, hosted, prompt
 from tests.script import says
 
@@ -169,22 +184,14 @@ async def test_nobody_is_asked_once_input_has_ended_or_in_mode_dont_ask(mode: st
     assert ran.code == 0
 
 
-async def test_a_question_is_answered_by_the_program():
-    def answer(request: Line) -> Line:
-        (question,) = request["input"]["questions"]
-        return {"behavior": "allow", "updatedInput": {"answers": {question["question"]: "blue"}}}
-
-    # The tool asks; what it asks about is a choice.
-    from ba_tui.core.questions import Option, Question
-    from ba_tui.faces.claude.asking import HostQuestion
-    from tests.faces.claude.program import ClaudeWords, Path
-
+def test_a_question_of_the_model_is_one_of_claude_code():
     question = Question("choice", "Which?", "c1", "ask_user", options=(Option("blue"), Option("red", "warm")))
     put = HostQuestion(question, ClaudeWords(Path("/srv")), {})
     request = put.request()
     assert request["tool_name"] == "AskUserQuestion"
     assert [each["label"] for each in request["input"]["questions"][0]["options"]] == ["blue", "red"]
-    assert put.reply(answer(request)).text == "blue"
+    allowed = {"behavior": "allow", "updatedInput": {"answers": {"Which?": "blue"}}}
+    assert put.reply(allowed).text == "blue"
     assert put.reply({"behavior": "allow"}).choice == "deny"
 
 
@@ -257,6 +264,22 @@ async def test_requests_that_ba_does_not_know_are_refused_by_name():
     assert "'wild'" in replies["c"]["error"]
     assert replies["d"]["response"]["models"][0]["value"] == "test/model"
     assert ran.code == 0
+
+
+async def test_nothing_runs_after_a_refused_beginning():
+    ran = await talked(
+        control("initialize", hooks={"PreToolUse": []} | {"Stop": [{}]}), prompt(), steps=(says("One."),)
+    )
+    result = result_of(ran)
+    assert (result["subtype"], ran.code, ran.program.of("assistant")) == ("error_during_execution", 1, [])
+    assert "can't take hooks" in result["errors"][0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_system_prompt_counts_only_at_the_beginning(first: bool):
+    request = control("initialize", systemPrompt=["Be brief."])
+    ran = await talked(request, prompt(), steps=(says("One."),), opening=request["request"] if first else {})
+    assert ran.program.of("control_response")[0]["response"]["subtype"] == ("success" if first else "error")
 
 
 @pytest.mark.parametrize(
@@ -382,3 +405,17 @@ async def test_pieces_come_in_the_order_of_the_messages_api():
     assert whole == ["thinking", "text", "tool_use", "text"]
     assert ran.program.of("system", "api_retry")[0]["retry_delay_ms"] == 2000
     assert ran.program.of("system", "compact_boundary")[0]["compact_metadata"] == {"trigger": "auto", "pre_tokens": 900}
+
+
+def test_what_sub_agents_do_names_the_call_that_started_them():
+    lines = ClaudeLines("s", "test/model", ClaudeWords(Path("/srv")))
+    starts = [ToolUse("t1", "task", {}), ToolUse("t2", "task", {})]
+    events = [MessageDone(Message("assistant", tuple(starts))), *(ToolStarted(each) for each in starts)]
+    for name in ("main/explore-1", "main/explore-2"):
+        call = ToolUse(f"{name}-r", "read_file", {"path": "a"})
+        events += [MessageDone(Message("assistant", (call,)), agent=name), ToolStarted(call, agent=name)]
+        events += [ToolFinished(call.id, ToolResult("x"), agent=name)]
+    events += [ToolFinished("t2", ToolResult("done"))]
+    told = [line for event in events for line in lines.apply(event)]
+    parents = [line["parent_tool_use_id"] for line in told]
+    assert parents == [None, None, "t1", "t1", "t2", "t2", None]

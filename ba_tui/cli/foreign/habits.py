@@ -81,6 +81,7 @@ ANSWERED: Mapping[str, Habit] = {
     for names, option, words in (
         (
             "--yolo --full-auto --auto-approve --yes --yes-always -y --auto --autopilot --always-approve "
+            "--dangerously-skip-permissions "
             "--skip-permissions --no-confirm --bypass --trust-all-tools --allow-dangerously-skip-permissions",
             "--permission-mode",
             SAFER,

@@ -70,6 +70,10 @@ class ClaudeHost:
         """Why no prompt may be sent: the program wants what ba does not have."""
         self._turn: Turn | None = None
         self._result: TurnResult | None = None
+        self._pending = 0
+        """Prompts that came in and whose turns have not ended."""
+        self._cut = False
+        """The next turn is interrupted before it begins."""
         self._stopped = self._expired = False
         self._broken = self._failed = False
         self.lost: OSError | None = None
@@ -102,6 +106,9 @@ class ClaudeHost:
                 timer.cancel()
             await asyncio.wait([listening])
         await conversation.close()
+        if not listening.cancelled():
+            # An error of ours that ended the listening.
+            listening.result()
         if self._stopped and not self._expired and not self.lost:
             return INTERRUPTED
         return USAGE if self._failed or self._broken else OK
@@ -119,6 +126,8 @@ class ClaudeHost:
     def _interrupt(self) -> None:
         if self._turn:
             self._turn.cancel()
+        else:
+            self._cut = self._pending > 0
 
     # What comes in.
 
@@ -135,15 +144,17 @@ class ClaudeHost:
         except BaError as error:
             self._broken = True
             self._say(error.with_hint)
-        self._ended = True
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_result(ControlReply("", error="the input has ended"))
-        self._prompts.put_nowait(None)
+        finally:
+            self._ended = True
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_result(ControlReply("", error="the input has ended"))
+            self._prompts.put_nowait(None)
 
     async def _hear(self, line: bytes, talk: Talk) -> None:
         match read_line(line):
             case PromptLine() as prompt:
+                self._pending += 1
                 self._prompts.put_nowait(prompt)
             case ControlReply(id=id) as reply:
                 if (future := self._waiting.get(id)) and not future.done():
@@ -238,11 +249,14 @@ class ClaudeHost:
         except BaError as error:
             result.failed(error.info())
         else:
+            if self._cut:
+                turn.cancel()
             async for event in turn:
                 self._told(event, turn, talk)
                 result.apply(event, lines.calls)
             self._turn = None
             await self._settle()
+        self._pending, self._cut = self._pending - 1, False
         if result.failed_request and result.error:
             self._write(lines.failure(result.error.with_hint, result.error.kind))
         elif result.ending == "cancelled":

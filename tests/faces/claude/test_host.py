@@ -197,6 +197,14 @@ async def test_a_turn_is_interrupted_and_the_session_goes_on():
     assert (second["result"], ran.code) == ("Two.", 0)
 
 
+async def test_an_interrupt_right_behind_a_prompt_is_not_lost():
+    lines = (control("interrupt"), prompt("first"), control("interrupt"), prompt("second"))
+    ran = await talked(*lines, steps=(says("One."), says("Two.")), turns=2)
+    first, second = ran.program.of("result")
+    assert first["subtype"] == "error_during_execution"
+    assert second["subtype"] == "success"
+
+
 async def test_a_question_that_an_interrupt_leaves_open_is_withdrawn():
     def react(line: Line, program: Program) -> None:
         if line["type"] == "control_request":

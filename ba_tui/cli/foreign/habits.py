@@ -198,14 +198,14 @@ def translated(argv: Sequence[str]) -> list[str]:
     """
     words, done = list(reversed(argv)), list[str]()
     printing = bool({"-p", "--print"} & set(argv)) or _streams(argv)
+    asks = not printing or bool(_value(argv, "--permission-prompt-tool"))
     while words:
         word = words.pop()
         name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if word == "--":
             return [*done, word, *reversed(words)]
         if name == "--permission-mode" and (sign or words):
-            mode = _mode(value if sign else words.pop(), asks=not printing or "--permission-prompt-tool" in argv)
-            done += [name, mode]
+            done += [name, _mode(value if sign else words.pop(), asks=asks)]
         elif name == "--verbose":
             _check_verbose(argv)
         elif name in SWITCHES or name in VALUES or name in LISTS:
@@ -215,7 +215,7 @@ def translated(argv: Sequence[str]) -> list[str]:
                 done.append(words.pop())
         elif habit := HONOURED.get(name):
             given = [value] if sign else list(_values(habit, words))
-            if habit.values == 1 and not given:
+            if habit.values != 0 and not given:
                 raise UsageError(f"Option {name} needs a value.", f"It is ba's {habit.ours or 'own'}: see ba --help.")
             done += habit.becomes(given) if habit.becomes else ()
         elif habit := ANSWERED.get(name.casefold() if name.startswith("--") else name):
@@ -225,12 +225,21 @@ def translated(argv: Sequence[str]) -> list[str]:
     return done
 
 
+def _value(argv: Sequence[str], name: str) -> str:
+    """The value of the option ``name``; empty where the line does not have it."""
+    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+        if word == "--":
+            break
+        if word == name:
+            return following
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=")
+    return ""
+
+
 def _streams(argv: Sequence[str]) -> bool:
     """Whether the lines that go out are those of Claude Code."""
-    return "claude-stream-json" in " ".join(argv) or any(
-        each == "--input-format=stream-json" or pair == ("--input-format", "stream-json")
-        for each, pair in zip(argv, zip(argv, [*argv[1:], ""], strict=True), strict=True)
-    )
+    return _value(argv, "--output-format") == "claude-stream-json" or _value(argv, "--input-format") == "stream-json"
 
 
 def _mode(mode: str, *, asks: bool) -> str:
@@ -248,7 +257,7 @@ def _check_verbose(argv: Sequence[str]) -> None:
     """Claude Code wants it beside its stream-json, whose lines ba calls by another name. Raises UsageError."""
     if _streams(argv):
         return
-    if "stream-json" in argv or "--output-format=stream-json" in argv:
+    if _value(argv, "--output-format") == "stream-json":
         words = "For Claude Code's lines use --output-format claude-stream-json; for ba's own leave out --verbose"
         raise _unknown("--verbose", words)
     raise _unknown("--verbose", "ba -p tells each step on stderr; in the app Ctrl+O opens a result in full")

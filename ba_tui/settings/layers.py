@@ -93,6 +93,7 @@ def load_settings(
     for layer in (*bundled_layers, *theirs, *files, *_given(flags, places, os.environ if env is None else env)):
         check(layer)
         keep_asking(layer)
+        _prompt_by_flag(layer)
         _anchor(layer)
         _merge(data, layer.data, layer, (), sources)
         rules += _rules(layer)
@@ -212,6 +213,13 @@ def keep_asking(layer: Layer) -> None:
     if layer.kind != "flag" and layer.data.get("permission_mode") == "bypass":
         layer.complain(("permission_mode",), "bypass works only as a flag: --permission-mode bypass")
         layer.drop(("permission_mode",))
+
+
+def _prompt_by_flag(layer: Layer) -> None:
+    """A system prompt in words is for one start, by a flag: else it would win over a file that a flag names."""
+    if layer.kind != "flag" and layer.data.get("system_prompt") is not None:
+        layer.complain(("system_prompt",), "works only as a flag: --system-prompt TEXT; use system_prompt_file")
+        layer.drop(("system_prompt",))
 
 
 def _variables(env: Mapping[str, str], file: str) -> Layer:

@@ -22,6 +22,7 @@ import yaml
 from ba_tui.cli.main import run
 from ba_tui.core.messages import Usage
 from ba_tui.faces import headless
+from ba_tui.faces.claude import asking, host, lines, results
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
 from ba_tui.guide import Guide
@@ -40,6 +41,8 @@ WIDEST_CODE = 70
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
+FIELDS = (headless, asking, host, lines, results, anthropic_wire, flow_files)
+"""Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
 EXAMPLES = {"run_skill_script", "word_count", "node_modules", "allowed_tools"}
 OF_PEOPLE = {"/review", "/frontend:form", "/user:review", "/tidy:up", "/up", "/prompts:NAME"}
@@ -140,7 +143,7 @@ def _of_table(key: str) -> str:
 def names() -> set[str]:
     """What pages may write with an underscore: settings, tools, events, fields of JSON and of workflows, examples."""
     tools: dict[str, Any] = yaml.safe_load((bundled("config") / "tools.yaml").read_text("utf-8"))
-    sources = (Path(module.__file__ or "").read_text("utf-8") for module in (headless, anthropic_wire, flow_files))
+    sources = (Path(module.__file__ or "").read_text("utf-8") for module in FIELDS)
     fields = (name for source in sources for name in re.findall(r'["\s]([a-z_]+)["=]', source))
     known = {part for key in SETTINGS for part in key.split(".")}
     used = {each.name for each in dataclasses.fields(Usage)}

@@ -10,7 +10,7 @@ from functools import partial
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.commands import CommandFiles, folders
+from ba_tui.context.commands import CommandFiles, folders, own_prompts
 from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.context.instructions import Instructions, read_instructions
 from ba_tui.context.limits import Spending
@@ -109,7 +109,8 @@ class Session:
             notices.add(Notice(text, "warning"))
 
         # What goes with a prompt.
-        own = CommandFiles(folders(user_home(), start.where.config, root, lambda: start.trusts(root)), tools.ingress)
+        commands = folders(user_home(), start.where.config, root, lambda: start.trusts(root))
+        own = CommandFiles([own_prompts(), *commands], tools.ingress)
         aside, window = main.window.tokens.aside, lambda: model.info().window
         sources = PromptSources(start.library, folder, own, start.access.missing, aside, window, main.visible.show)
         self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills, tools.hooks)

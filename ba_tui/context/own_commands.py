@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.context.commands import CommandFile, CommandFiles, called
 from ba_tui.core.calls import run_call
+from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id
@@ -25,6 +26,9 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Owner
+
+if TYPE_CHECKING:
+    from ba_tui.context.expansion import Expansion
 
 SHOWN = 80
 
@@ -121,13 +125,34 @@ class CommandExpander:
             raise PromptRefused(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
         from ba_tui.context.expansion import expand  # noqa: PLC0415 - most prompts call no command
 
-        self._granted = await self._confirmed(command, branch)
-        done = await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
+        if command.source == "bundled":
+            done = await self._own_prompt(command, arguments, branch)
+        else:
+            self._granted = await self._confirmed(command, branch)
+            done = await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
         if done.ran:
             branch.emit(Notice(f"/{command.name} ran: {', '.join(map(_short, done.ran))}"))
         text = f"{STANDS_FOR}{command.name} stands for:\n\n{done.text}"
         model = await self._model(command, branch)
         return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, command.source, model)
+
+    async def _own_prompt(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
+        """What a command of ba's own stands for. Raises PromptRefused when there is nothing to do it with."""
+        from ba_tui.context.expansion import expand  # noqa: PLC0415 - most prompts call no command
+        from ba_tui.context.project_prompts import FACTS, READING, check_printed, prepared  # noqa: PLC0415 - see above
+
+        ready, printed = await asyncio.to_thread(prepared, command.name, arguments, self._files.root), dict[str, str]()
+        if command.name in READING:
+            branch.ceiling = branch.ceiling.within(READ_ONLY)
+
+        async def run(script: str) -> str:
+            printed[script] = await self._run(command, branch, script)
+            return printed[script]
+
+        done = await expand(command.body, ready.arguments, run, self._means.clean)
+        check_printed(command.name, arguments, printed)
+        # Last: words of the person's are not to be filled in, or run.
+        return replace(done, text=done.text.replace(FACTS, ready.facts, 1))
 
     def _skill(self, name: str) -> bool:
         try:

@@ -13,7 +13,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.commands import SlashCommand, complete, find, nearest, parse
+from ba_tui.faces.tui.commands import PROMPT, SlashCommand, complete, find, nearest, parse
 from ba_tui.faces.tui.widgets.completion import Candidate
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ def found(inventory: Inventory, bundled: Sequence[SlashCommand]) -> tuple[tuple[
         if find(name, bundled):
             name = f"{line.source}:{name}"
             troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
-        rows.append(SlashCommand(name, line.description, line.hint, origin=path))
+        rows.append(
+            SlashCommand(name, line.description, line.hint, origin=PROMPT if line.source == "bundled" else path)
+        )
     for skill in inventory.skills.lines() if inventory.skills else ():
         if skill.state not in {"broken", "shadowed"} and not find(skill.id, (*bundled, *rows)):
             summary = " ".join(skill.description.split())

@@ -104,3 +104,9 @@ def answer(name: str, known: Iterable[str]) -> str:
     if meant := wording.slip(name, (*SAME, *OTHERWISE)):
         return f"{there_is} {OTHERWISE.get(meant) or f'Did you mean /{SAME[meant]}?'}"
     return f"{there_is} Type / to see all commands."
+
+
+def means_another(name: str, command: str) -> bool:
+    """Whether people who type ``name`` in full mean something else than ``command``, which may begin with it."""
+    name = name.casefold()
+    return name in OTHERWISE or SAME.get(name, command) != command

@@ -12,6 +12,7 @@ from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.commands import CommandFiles, folders, own_prompts
 from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instruction_list import InstructionList
 from ba_tui.context.instructions import Instructions, read_instructions
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
@@ -126,6 +127,8 @@ class Session:
             prompts.mentions,
             prompts.commands,
             guarded.own_shell,
+            tools.hook_list,
+            InstructionList(place, tools.ingress, touched),
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -61,6 +61,12 @@ class CommandTable:
     def complete(self, query: str) -> Sequence[Candidate]:
         return complete(query, self.rows)
 
+    def takes_path(self, query: str) -> bool:
+        """Whether a path may stand at the end of ``query``: a name, blanks, and what follows."""
+        name, blank, _ = query.partition(" ")
+        command = self.find(name) if blank else None
+        return command is not None and command.paths
+
     def parse(self, text: str) -> tuple[str, str] | None:
         """Name and argument when ``text`` is meant as a command."""
         return parse(text, self._chat.session.cwd, self.rows)

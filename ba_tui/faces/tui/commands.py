@@ -33,6 +33,8 @@ class SlashCommand:
     slash: bool = True
     origin: str = ""
     choices: Callable[[], Sequence[tuple[str, str]]] | None = None
+    paths: bool = False
+    """Whether what may be typed behind the name is a path."""
 
     @property
     def title(self) -> str:

@@ -80,7 +80,7 @@ TOOLS = Room({SlashCommand("tools", "View tools and switch them on or off"): too
 SKILLS = Room({SlashCommand("skills", "View, start, end and check skills"): skills})
 SHELLS = Room(
     {
-        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes")): shells,
+        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes", "ps")): shells,
         SlashCommand("background", "Move command to background", keys="ctrl+b"): background,
     },
     panes=(ShellCount,),

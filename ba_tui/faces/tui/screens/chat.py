@@ -82,6 +82,7 @@ class ChatScreen(Screen[None]):
         self.commands = CommandTable(self, ACTS, COMMANDS)
         self.turns.alone = self.commands.alone
         self.composer.find_commands = self.commands.complete
+        self.composer.takes_path = self.commands.takes_path
         self.composer.is_choice = self.main_area.is_choice
         self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)

@@ -157,6 +157,21 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
+class FewChoices(Picker):
+    """Choices that need no search; ``lead`` says what they mean."""
+
+    FILTERED: ClassVar[bool] = False
+
+    def __init__(self, title: str, choices: Sequence[PickerChoice], *, keys: str, lead: str = "") -> None:
+        super().__init__(title, choices, keys=keys)
+        self._lead = lead
+
+    def on_mount(self) -> None:
+        if self._lead:
+            lead = Static(self._lead, classes="lead", markup=False)
+            self.query_one(".sheet").mount(lead, after=self.query_one(".title"))
+
+
 def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerChoice, Content]]:
     """Columns aligned over all rows; the first gives way when there is too little room."""
     if not choices:
@@ -167,8 +182,7 @@ def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerCh
     shown = columns
     while shown > 1 and width - sum(widths[1:shown]) - 2 * (shown - 1) < min(widths[0] + 2, 24):
         shown -= 1
-    first = max(8, min(widths[0], width - sum(widths[1:shown]) - 2 * (shown - 1)))
-    first = first if shown == 1 else width - sum(widths[1:shown]) - 2 * (shown - 1)
+    first = max(8, width - sum(widths[1:shown]) - 2 * (shown - 1))
     found: list[tuple[PickerChoice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "

@@ -60,9 +60,10 @@ class ReportPane(ModalScreen[None]):
             yield Static("↑ ↓ scroll · Esc closes", classes="keys", markup=False)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.redraw)
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Show ``rows`` as they are now."""
         place = self.query_one(".rows", Static)
         width = max(20, self.query_one(VerticalScroll).size.width - 2)
         place.update(table(self.rows, width) if self.rows else Content.styled("Nothing.", "$text-muted"))

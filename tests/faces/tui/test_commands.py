@@ -232,6 +232,20 @@ async def test_a_session_in_use_elsewhere_can_be_read_and_continued_in_a_copy(wo
         assert "About yesterday." in hand.said()
 
 
+async def test_a_session_in_use_elsewhere_is_followed(world: World) -> None:
+    world.shelf.put("bbbb2222", "Yesterday", told("yesterday"))
+    world.shelf.locked.add("bbbb2222")
+    async with running(world, Start(resume="bbbb")) as hand:
+        await hand.until(lambda: "About yesterday." in hand.said())
+        for event in told("today"):
+            world.shelf.journals["bbbb2222"].append(event)
+        await hand.until(lambda: "About today." in hand.said())
+        assert hand.said().count("About yesterday.") == 1
+        await hand.send("")
+        await hand.until(lambda: "(fork)" in hand.hint)
+        assert hand.said().count("About today.") == 1
+
+
 async def test_the_session_picker_searches_renames_forks_and_deletes(world: World) -> None:
     world.shelf.put("aaaa1111", "Fix the totals", told("totals"))
     world.shelf.put("bbbb2222", "Write [the] report", told("report"))

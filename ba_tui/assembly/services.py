@@ -9,22 +9,17 @@ from typing import cast
 
 from ba_tui.assembly.session import conversation
 from ba_tui.assembly.start import StartOptions, Startup, trust_for
-from ba_tui.assembly.tools import SessionTools
-from ba_tui.core.errors import ProviderError
-from ba_tui.core.events import Notice, SideRequest
+from ba_tui.core.events import Notice
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.services import Services
 from ba_tui.permissions.checks import check_value
-from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.providers.setup import ProviderSetup
-from ba_tui.resources import Places, project_root
-from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
+from ba_tui.resources import project_root
 from ba_tui.sessions.upkeep import tidy, upkeep
-from ba_tui.settings import Loaded, load_settings
 from ba_tui.settings.form import SettingsOfFolder
-from ba_tui.tools.session import SessionScope
 
 
 def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> Services:
@@ -43,41 +38,17 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     return Services(
         start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
         clean_up, partial(tidy, start.where), None if strict else trust, settings.notify,
-        SettingsOfFolder(start.where, partial(_reloaded, start.where, cwd), check_value), partial(_checks, cwd),
+        SettingsOfFolder(start.where, partial(settings_of, cwd, start.where), check_value), partial(_checks, cwd),
         partial(_with_folders, flags, cwd, strict),
     )  # fmt: skip
 
 
 def _with_folders(flags: Mapping[str, object], cwd: Path, strict: bool, folders: Sequence[Path]) -> Services:
-    return connect({**flags, "add_dirs": [*_listed(flags.get("add_dirs")), *map(str, folders)]}, cwd, strict=strict)
-
-
-def _listed(value: object) -> Sequence[str]:
-    return [str(item) for item in cast("Sequence[object]", value)] if isinstance(value, list | tuple) else ()
-
-
-def _reloaded(where: Places, cwd: Path) -> Loaded:
-    """The settings of a new start in ``cwd``, without flags."""
-    root = project_root(cwd)
-    return load_settings({}, where, root, trusted=Trust(where).trusted(root))
+    listed = cast("Sequence[str]", flags.get("add_dirs") or ())
+    return connect({**flags, "add_dirs": [*listed, *map(str, folders)]}, cwd, strict=strict)
 
 
 def _checks(cwd: Path) -> Iterator[CheckResult]:
     from ba_tui.assembly.doctor import examined  # noqa: PLC0415 - few sessions look
 
     return examined(cwd)
-
-
-def tools_alone(cwd: Path, flags: Mapping[str, object], results: Path | None = None) -> SessionTools:
-    """The tools of ``cwd`` for work that needs no model; long results go to ``results``. Close the registry after.
-
-    Raises:
-        UsageError: a flag or a settings file is wrong.
-    """
-    start = Startup(cwd, StartOptions(flags), conversation)
-    stored = Artifacts(results or start.where.cache / FOLDER, int(start.settings.commands.output_mb * 1e6))
-
-    async def ask(system: str, text: str, purpose: str) -> tuple[str, SideRequest]:
-        raise ProviderError("no model is there: only the tool runs")
-
-    return SessionTools(start, SessionScope(cwd, stored), ask)

@@ -127,8 +127,8 @@ class Session:
             prompts.mentions,
             prompts.commands,
             guarded.own_shell,
-            tools.hook_list,
-            InstructionList(place, tools.ingress, touched),
+            hooks=tools.hook_list,
+            context_files=InstructionList(place, tools.ingress, touched),
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

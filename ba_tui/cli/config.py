@@ -142,11 +142,9 @@ def _schema() -> str:
 
 def load(cwd: Path | None, where: Places | None = None) -> Loaded:
     """The settings as the app would have them in ``cwd``."""
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see show
-    from ba_tui.settings import load_settings  # noqa: PLC0415
+    from ba_tui.permissions.trust.settings import settings_of  # noqa: PLC0415 - see show
 
-    where, root = where or places(), project_root(folder_of(cwd))
-    return load_settings({}, where, root, trusted=Trust(where).trusted(root))
+    return settings_of(folder_of(cwd), where or places())
 
 
 def print_line(text: str) -> None:

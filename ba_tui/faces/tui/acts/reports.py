@@ -12,7 +12,7 @@ from ba_tui.faces.tui.commands import SlashCommand
 
 
 def status(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.status import StatusScreen  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.overview.status import StatusScreen  # noqa: PLC0415 - most runs never show it
 
     chat.ba.push_screen(StatusScreen(chat))
 
@@ -24,7 +24,7 @@ def cost(chat: Actions, _: str) -> None:
 
 
 def doctor(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.doctor import DoctorScreen  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.overview.doctor import DoctorScreen  # noqa: PLC0415 - most runs never show it
 
     services, _conversation = chat.session.live
     if services.checks is None:
@@ -33,7 +33,7 @@ def doctor(chat: Actions, _: str) -> None:
 
 
 def config(chat: Actions, words: str) -> None:
-    from ba_tui.faces.tui.screens.config import ConfigScreen  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.overview.config import ConfigScreen  # noqa: PLC0415 - most runs never show it
 
     services, _conversation = chat.session.live
     if services.settings is None or not chat.session.start.kept:
@@ -42,7 +42,7 @@ def config(chat: Actions, words: str) -> None:
 
 
 def hooks(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.hooks import HookBrowser  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.overview.hooks import HookBrowser  # noqa: PLC0415 - most runs never show it
 
     _services, conversation = chat.session.live
     if conversation.inventory.hooks is None:
@@ -51,7 +51,7 @@ def hooks(chat: Actions, _: str) -> None:
 
 
 def memory(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.memory import MemoryScreen  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.overview.memory import MemoryScreen  # noqa: PLC0415 - most runs never show it
 
     _services, conversation = chat.session.live
     if conversation.inventory.context_files is None:

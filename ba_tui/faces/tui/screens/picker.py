@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.cells import cell_len, set_cell_size
@@ -19,6 +20,8 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
+SHEETS = Path(__file__).parents[1] / "styles" / "screens.tcss"
+"""Absolute, as screens stand in several folders."""
 LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 """Rows from which a sheet has room for margins."""
 
@@ -52,7 +55,7 @@ class Picker(ModalScreen[str | None]):
     """False: nothing is typed, and letters are keys."""
     MOST: ClassVar[int] = 1_000_000
     """Rows that are shown at a time."""
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Close"),

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.screens.picker import LOW, SHEETS
 
 STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
 WIDEST = 30
@@ -31,7 +31,7 @@ class ReportRow:
 
 
 class ReportPane(ModalScreen[None]):
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,f1", "close", "Close"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import replace as changed
 from pathlib import Path
 
@@ -22,13 +22,13 @@ from ba_tui.core.ports.hooks import HookRun
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.config import ConfigScreen
 from ba_tui.faces.tui.screens.context import CostScreen
-from ba_tui.faces.tui.screens.doctor import DoctorScreen
-from ba_tui.faces.tui.screens.hooks import HookBrowser
-from ba_tui.faces.tui.screens.memory import MemoryScreen
+from ba_tui.faces.tui.screens.overview.config import ConfigScreen
+from ba_tui.faces.tui.screens.overview.doctor import DoctorScreen
+from ba_tui.faces.tui.screens.overview.hooks import HookBrowser
+from ba_tui.faces.tui.screens.overview.memory import MemoryScreen
+from ba_tui.faces.tui.screens.overview.status import StatusScreen
 from ba_tui.faces.tui.screens.picker import Picker
-from ba_tui.faces.tui.screens.status import StatusScreen
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.permissions.checks import check_value
@@ -199,7 +199,7 @@ def files(world: World, ba_home: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _nothing() -> Iterator[None]:
+def _nothing() -> Generator[None]:
     yield
 
 

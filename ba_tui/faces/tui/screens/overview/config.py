@@ -20,7 +20,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.settings import SettingLine, SettingsForm
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import clipped, count
-from ba_tui.faces.tui.screens.picker import LOW, FewChoices, Picker, PickerChoice, app_of
+from ba_tui.faces.tui.screens.picker import LOW, SHEETS, FewChoices, Picker, PickerChoice, app_of
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
 KEYS = "Enter change · type to search · Esc close"
@@ -105,7 +105,7 @@ class ConfigScreen(Picker):
 class _ValueForm(ModalScreen[str | None]):
     """One value as text."""
 
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     DEFAULT_CSS = """
     _ValueForm .sheet { height: auto; min-height: 6; }

@@ -16,7 +16,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.instructions import ContextFile, ContextFiles
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import short_count
-from ba_tui.faces.tui.screens.grouped import GroupedPicker, PickerGroup
+from ba_tui.faces.tui.screens.overview.grouped import GroupedPicker, PickerGroup
 from ba_tui.faces.tui.screens.picker import PickerChoice
 
 KEYS = "Enter edit · r refresh · Esc close"

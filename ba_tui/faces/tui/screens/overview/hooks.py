@@ -16,7 +16,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.grouped import GroupedPicker, PickerGroup
+from ba_tui.faces.tui.screens.overview.grouped import GroupedPicker, PickerGroup
 from ba_tui.faces.tui.screens.picker import PickerChoice, app_of
 from ba_tui.faces.tui.transcript.rows import duration
 

@@ -50,8 +50,9 @@ def check_printed(name: str, arguments: str, printed: Mapping[str, str]) -> None
     if name not in READING:
         return
     failed = next((found for text in printed.values() if (found := _FAULT.match(text))), None)
-    if failed and not arguments:
-        raise PromptRefused(f"git can't compare with the last commit: {failed[1]}.", "Commit once, or name the files.")
+    if failed and not arguments and _WORKING in failed[1]:
+        text = "This repository has no commit yet that the changes could be compared with."
+        raise PromptRefused(text, "Commit once, or ask for it and name the files with @.")
     if failed:
         raise PromptRefused(f"git can't show that range: {failed[1]}.", f"Such as: /{name} main...HEAD")
     # New files are part of what is not committed yet, and of no range.

@@ -114,8 +114,10 @@ async def test_a_review_takes_a_range_and_says_what_git_has_against_it(project: 
     assert "?? new.py" in prompt(await project.say("/review"))
 
 
-async def test_a_review_outside_a_repository_says_so(project: Project) -> None:
+async def test_a_review_without_anything_to_compare_with_says_so(project: Project) -> None:
     assert "not in a git repository" in refused(await project.say("/review"))
+    project.git("init")
+    assert "no commit yet" in refused(await project.say("/review"))
 
 
 async def test_a_command_of_the_projects_own_wins(project: Project) -> None:

@@ -10,8 +10,9 @@ from functools import partial
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.commands import CommandFiles, folders
+from ba_tui.context.commands import CommandFiles, folders, own_prompts
 from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instruction_list import InstructionList
 from ba_tui.context.instructions import Instructions, read_instructions
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
@@ -110,7 +111,8 @@ class Session:
 
         # What goes with a prompt.
         trusted, plugins = (lambda: start.trusts(root)), start.plugins(root)
-        own = CommandFiles(folders(user_home(), start.where.config, root, trusted, plugins), tools.ingress)
+        commands = folders(user_home(), start.where.config, root, trusted, plugins)
+        own = CommandFiles([own_prompts(), *commands], tools.ingress)
         aside, window = main.window.tokens.aside, lambda: model.info().window
         sources = PromptSources(
             start.library, folder, own, start.access.missing, aside, window, main.visible.show, touched
@@ -129,6 +131,8 @@ class Session:
             prompts.commands,
             guarded.own_shell,
             tools.agents,
+            hooks=tools.hook_list,
+            context_files=InstructionList(place, tools.ingress, touched),
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

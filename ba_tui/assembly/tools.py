@@ -6,6 +6,7 @@ from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
 from ba_tui.core.events import Notice
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
+from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
@@ -55,6 +56,8 @@ class SessionTools:
 
         facts = SessionFacts(scope.id, scope.file, scope.cwd, root, start.shell.inherited(), lambda: policy.mode)
         self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
+        runs = self.hooks.hooks.runs if self.hooks else {}
+        self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
         process = ToolSettings(settings, where, start.shell, attended=not start.strict)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry

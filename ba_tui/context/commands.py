@@ -24,11 +24,12 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress
+from ba_tui.resources import bundled
 from ba_tui.settings.allowed_tools import FIELDS as TOOLS
 from ba_tui.settings.allowed_tools import tools_in
 from ba_tui.settings.plugins import Plugin
 
-CommandSource: TypeAlias = Literal["user", "project"]
+CommandSource: TypeAlias = Literal["bundled", "user", "project"]
 LARGEST = 200_000
 MOST = 500
 """Files of one folder that are looked at."""
@@ -107,6 +108,11 @@ def folders(
     return [*found, *(CommandFolder(root / name, "project", name, trusted) for name in PROJECT)]
 
 
+def own_prompts() -> CommandFolder:
+    """The prompts that ba brings; every other folder comes behind it, and wins."""
+    return CommandFolder(bundled("config") / "commands", "bundled", "built in")
+
+
 def _tilde(path: Path, home: Path | None) -> str:
     return f"~/{path.relative_to(home).as_posix()}" if home and path.is_relative_to(home) else str(path)
 
@@ -124,6 +130,7 @@ class CommandFiles:
     def __init__(self, folders: Sequence[CommandFolder], ingress: Ingress) -> None:
         self._folders = tuple(folders)
         self._ingress = ingress
+        self.root = ingress.root
         self._lock = threading.Lock()
         self._read: dict[Path, tuple[tuple[int, ...], CommandFile]] = {}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.context.commands import CommandFile, CommandFiles, called
 from ba_tui.core.calls import run_call
+from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id
@@ -127,8 +128,11 @@ class CommandExpander:
         if command.ignored:
             fields = ", ".join(command.ignored)
             branch.emit(Notice(f"/{command.name}: these fields of its file have no effect in ba: {fields}."))
-        self._granted = await self._confirmed(command, branch)
-        done = await self._expanded(command, arguments, branch)
+        if command.source == "bundled":
+            done = await self._own_prompt(command, arguments, branch)
+        else:
+            self._granted = await self._confirmed(command, branch)
+            done = await self._expanded(command, arguments, branch)
         if done.ran:
             branch.emit(Notice(f"/{command.name} ran: {', '.join(map(_short, done.ran))}"))
         text = f"{STANDS_FOR}{command.name} stands for:\n\n{done.text}"
@@ -144,6 +148,24 @@ class CommandExpander:
             return expand_prompt(command.body, arguments, self._means.clean)
         except UsageError as error:
             raise PromptRefused(f"/{command.name} was not sent. {error}", error.hint) from None
+
+    async def _own_prompt(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
+        """What a command of ba's own stands for. Raises PromptRefused when there is nothing to do it with."""
+        from ba_tui.context.expansion import expand  # noqa: PLC0415 - most prompts call no command
+        from ba_tui.context.project_prompts import FACTS, READING, check_printed, prepared  # noqa: PLC0415 - see above
+
+        ready, printed = await asyncio.to_thread(prepared, command.name, arguments, self._files.root), dict[str, str]()
+        if command.name in READING:
+            branch.ceiling = branch.ceiling.within(READ_ONLY)
+
+        async def run(script: str) -> str:
+            printed[script] = await self._run(command, branch, script)
+            return printed[script]
+
+        done = await expand(command.body, ready.arguments, run, self._means.clean)
+        check_printed(command.name, arguments, printed)
+        # Last: words of the person's are not to be filled in, or run.
+        return replace(done, text=done.text.replace(FACTS, ready.facts, 1))
 
     def _skill(self, name: str) -> bool:
         try:

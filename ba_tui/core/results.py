@@ -202,6 +202,25 @@ _SUGGESTIONS: dict[str, str] = {
 }
 
 
+_SHORT: dict[str, str] = {
+    "timeout": "timed out",
+    "rate_limit": "rate limit reached",
+    "resource_error": "out of resources",
+    "transient_error": "failed for now",
+    "permission_denied": "denied",
+    "invalid_parameters": "bad arguments",
+    "validation_error": "bad arguments",
+    "execution_error": "failed",
+    "dependency_error": "something is missing",
+}
+"""What a row says of a kind of failure."""
+
+
+def failed_how(kind: str) -> str:
+    """Return a failure of ``kind`` in two or three words for people."""
+    return _SHORT.get(kind, kind.replace("_", " "))
+
+
 def failure_text(error: ErrorInfo, call_id: str = "") -> str:
     """Return the one text in which a model reads a failure; ``call_id`` of the call that failed, once it is known."""
     head, end = failure_frame(error, call_id)
@@ -227,4 +246,4 @@ def identified(result: ToolResult, call_id: str) -> ToolResult:
 def failure(kind: ErrorKind, message: str, *, hint: str = "", display: Display | None = None) -> ToolResult:
     """The one shape of a failed call: what the model reads, and the same as data for people."""
     error = ErrorInfo(kind, message, hint)
-    return ToolResult(failure_text(error), display, is_error=True, summary=kind.replace("_", " "), error=error)
+    return ToolResult(failure_text(error), display, is_error=True, summary=failed_how(kind), error=error)

@@ -45,7 +45,7 @@ FIELDS = (headless, asking, host, lines, results, anthropic_wire, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
 EXAMPLES = {"run_skill_script", "word_count", "node_modules", "allowed_tools"}
-OF_PEOPLE = {"/review", "/frontend:form", "/user:review", "/tidy:up", "/up", "/prompts:NAME"}
+OF_PEOPLE = {"/frontend:form", "/user:review", "/tidy:up", "/up", "/prompts:NAME"}
 """Slash commands that a page makes up for its reader."""
 
 
@@ -201,6 +201,7 @@ def test_modules_that_the_documents_start_exist() -> None:
 def test_every_slash_command_exists(document: str) -> None:
     known = {f"/{name}" for row in COMMANDS if row.slash for name in (row.name, *row.aliases)}
     known |= {f"/{folder.name}" for folder in bundled("skills").iterdir()} | OF_PEOPLE
+    known |= {f"/{file.stem}" for file in (bundled("config") / "commands").iterdir()}
     found = {span.split()[0] for span in spans(DOCUMENTS[document]) if re.match(r"/[a-z]", span)}
     assert {name for name in found - set(PATHS) if name not in known} == set()
 

@@ -24,6 +24,7 @@ from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.supervised import Program
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
 from ba_tui.settings.variable_names import holds_key, steers
+from ba_tui.tools.builtin.pipes import failed_parts
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -37,6 +38,8 @@ MAX_SECONDS = 600
 OWN_SECONDS = 7 * 86_400.0
 """How long a command of the person's own may run: they see it and can stop it."""
 OUTPUT_CHARS = 29_000
+LAST_WORDS = '{ builtin printf "%s " "${PIPESTATUS[@]}"; builtin pwd -P; } >&98 2>/dev/null'
+"""What bash says at its end. Expanded before anything else runs, so the codes are those of the command's own pipe."""
 
 
 @frozen
@@ -62,11 +65,11 @@ class Shell:
         """``script`` in ``folder``; ``seconds`` bound its processor time."""
         if self.path is None:
             raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
-        # What the trap says goes to the supervisor, which tells where the next command starts.
+        # What the trap says goes to the supervisor: the exit codes of the last pipe, and where the next command starts.
         # It stands in the script's own first line, so that bash counts lines as the script does; but before a script of
         # one line, which bash repeats when it can't understand it.
         between = "; " if "\n" in script.strip() else "\n"
-        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT{between}{script}"
+        text = f"trap '{LAST_WORDS}' EXIT{between}{script}"
         argv = (self.path, "--noprofile", "--norc", "-c", text)
         return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
 
@@ -205,11 +208,13 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
         said = [f"[{note}]" for note in (*notes, *stored)]
         so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *said])
         return replace(failed, text=so_far, artifact=printed.ref, meta={"partial": bool(printed.total)})
-    notes = [*([f"exit code {code}"] if code else []), *notes, *stored]
+    failed = [] if code else failed_parts(job.command, job.process.pipe_codes)
+    notes = [*([f"exit code {code}"] if code else []), *failed, *notes, *stored]
     text = text or "(no output)"
     if notes:
         text += f"\n[{'; '.join(notes)}]"
     cut = f", {printed.trouble}" if printed.trouble else ""
+    cut += "".join(f" · {part}" for part in failed)
     meta = {UNREAD: unread} if unread else {}
     return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref, meta=meta)
 

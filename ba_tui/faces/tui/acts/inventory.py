@@ -90,7 +90,7 @@ SKILLS = Room({SlashCommand("skills", "View, start, end and check skills"): skil
 AGENTS = Room({SlashCommand("agents", "View the agents that files describe", aliases=("agent",)): agents})
 SHELLS = Room(
     {
-        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes")): shells,
+        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes", "ps")): shells,
         SlashCommand("background", "Move command to background", keys="ctrl+b"): background,
     },
     panes=(ShellCount,),

@@ -8,7 +8,6 @@ from pathlib import Path
 from ba_tui.core.ports.hooks import HookListing, HookRun
 from ba_tui.core.values import frozen
 from ba_tui.hooks.config import EVENTS, Hook
-from ba_tui.ingress import within
 
 UNTRUSTED = "off: this folder is not trusted (/trust)"
 OURS = (".ba/config.yaml", ".ba/config.local.yaml")
@@ -41,9 +40,11 @@ class ListedHooks:
 
     def _of_folder(self) -> Sequence[Hook]:
         """What trusting the folder would bring: read, and never run."""
-        from ba_tui.hooks.claude_files import CLAUDE_FILES, read_claude  # noqa: PLC0415 - most people have no hooks
+        from ba_tui.hooks.claude_files import read_claude  # noqa: PLC0415 - most people have no hooks
+        from ba_tui.settings.claude.files import claude_paths  # noqa: PLC0415
 
-        return [hook for name in CLAUDE_FILES for hook in read_claude(self.root / name, within(self.root))[0]]
+        files = [path for path, project in claude_paths(self.root) if project]
+        return [hook for path in files for hook in read_claude(path, self.root)[0]]
 
     def _line(self, hook: Hook, off: str = "") -> HookListing:
         source = hook.source.removeprefix(f"{self.root}/")

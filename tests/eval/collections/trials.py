@@ -160,7 +160,7 @@ class Trials:
             inner = _confined(hook, self.checkout, project, Path(work))
             confined = replace(hook, command=inner, args=None, timeout=SECONDS)
             facts = SessionFacts("s", Path(work, "t.jsonl"), project, project, environment, lambda: "default")
-            told = claude_calls(tool, args, project)
+            told = claude_calls(tool.name, args, project)
             verdict = await Hooks([confined], facts, str).fire(
                 HookEvent("pre_tool", names=claude_names(tool.name), tellings={"claude": told, "ba": told})
             )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomContribution, ToolSource
-from ba_tui.hooks.found import found_hooks
+from ba_tui.core.ports.rooms import MarkedShare, RoomContribution, ToolSource
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
-from ba_tui.settings import Loaded, printable
+from ba_tui.settings import Loaded
 from ba_tui.skills.activation import MARK
 from ba_tui.skills.active import active_skills
 from ba_tui.skills.prompt import SkillNotes
@@ -36,21 +35,14 @@ def checked_rooms(
     loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]
 ) -> tuple[RoomContribution, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
-    from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415 - no session needs them
+    from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415 - no session needs them
+    from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
 
-    def trust() -> Iterable[CheckResult]:
-        return [trust_check(Trust(where).look(project_root(folder)))]
-
-    def hooks() -> Iterable[CheckResult]:
-        problems = found_hooks(loaded.hooks, project_root(folder), Trust(where).trusted)[1]
-        return [
-            CheckResult("hooks", "warn", printable(text), "ba hooks list; see ba guide hooks.") for text in problems
-        ]
-
+    root, trust = project_root(folder), Trust(where)
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
-        RoomContribution("permissions", checks=(rules, trust, sandbox)),
-        RoomContribution("hooks", checks=(hooks,)),
+        RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
+        RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
     )

@@ -9,7 +9,7 @@ from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
-from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
@@ -20,7 +20,7 @@ from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.team.catalog import AgentFiles, agent_folders
 from ba_tui.team.means import AgentMeans
-from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings
+from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders
 
 
 class SessionTools:
@@ -32,9 +32,7 @@ class SessionTools:
         catalog, choices = start.skills(self.ingress)
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
-        lent = [ReadOnlyFolder(name, folder) for name, folder in readable_folders(catalog, choices)]
-        plugins = [plugin for plugin in start.plugins(root) if plugin.source == "user"]
-        lent += [ReadOnlyFolder(f"@plugin:{plugin.name}", plugin.folder) for plugin in plugins]
+        lent = lent_folders(readable_folders(catalog, choices), start.plugins(root))
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted = not start.strict and not start.trusts(root)
@@ -42,14 +40,9 @@ class SessionTools:
         self.policy = policy = self.permissions.policy
 
         context = SkillContext(
-            scope.id,
-            scope.cwd,
-            self.permissions.confirms,
-            start.access.missing,
-            lambda: scope.transcript.skills,
-            RecentSkills(where.state / "recent_skills.json"),
-            lambda rules: grantable(rules, self.registry.names()),
-        )
+            scope.id, scope.cwd, self.permissions.confirms, start.access.missing, lambda: scope.transcript.skills,
+            RecentSkills(where.state / "recent_skills.json"), lambda rules: grantable(rules, self.registry.names()),
+        )  # fmt: skip
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.skill_notes = SkillNotes(self.skills)
         policy.grant(GrantedRules(self.skills.granted, "an active skill"))

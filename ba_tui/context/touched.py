@@ -7,11 +7,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ba_tui.context.instructions import Instructions, said, sources
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import Instructions, read_instructions, said, sources
 from ba_tui.core.events import Notice, Steered
 from ba_tui.core.messages import Message
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
+from ba_tui.ingress import Ingress
 
 MOST = 300
 """Files that are remembered, the newest ones: what was said for others stands in the conversation."""
@@ -43,6 +45,12 @@ class TouchedFiles:
         """Whether one was added since this was asked last."""
         fresh, self._fresh = self._fresh, False
         return fresh
+
+
+def instructions_now(place: InstructionPlace, ingress: Ingress, touched: TouchedFiles) -> Sequence[Instructions]:
+    """Return those that count now: for all files, or for one that was touched."""
+    files = touched.files
+    return [each for each in read_instructions(place, ingress, files) if each.concerns(files, place.root)]
 
 
 class NestedInstructions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from ba_tui.resources import Places, bundled
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
+from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.active import active_folders, joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
@@ -81,6 +82,12 @@ class SessionScope:
         """Its own folders that may be read: long results, and copies of files that came with prompts."""
         results = ReadOnlyFolder(FOLDER, self.results.folder)
         return (results, ReadOnlyFolder(ATTACHED, self.file.parent / ATTACHED)) if self.id else (results,)
+
+
+def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) -> list[ReadOnlyFolder]:
+    """Return the folders of skills and of the person's own plugins, which may be read without being asked about."""
+    lent = [ReadOnlyFolder(name, folder) for name, folder in skills]
+    return lent + [ReadOnlyFolder(f"@plugin:{each.name}", each.folder) for each in plugins if each.source == "user"]
 
 
 @frozen

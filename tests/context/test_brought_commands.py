@@ -46,7 +46,7 @@ def write(path: Path, text: str) -> Path:
 
 def names(talk: Conversation) -> list[str]:
     assert talk.inventory.commands is not None
-    return [line.name for line in talk.inventory.commands.lines()]
+    return [line.name for line in talk.inventory.commands.lines() if line.source != "bundled"]
 
 
 def ended(events: list[Event]) -> TurnEnded:

@@ -35,8 +35,10 @@ def checked_rooms(
     loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]
 ) -> tuple[RoomContribution, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
-    from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415 - no session needs them
+    from ba_tui.analysis.checks import engine_check  # noqa: PLC0415 - no session needs them
+    from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
+    from ba_tui.tools.data_engine import tried_place  # noqa: PLC0415
 
     def trust() -> Iterable[CheckResult]:
         return [trust_check(Trust(where).look(project_root(folder)))]
@@ -45,4 +47,5 @@ def checked_rooms(
     return (
         RoomContribution("permissions", checks=(rules, trust, sandbox)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
+        RoomContribution("analysis", checks=(lambda: engine_check(tried_place(loaded.settings, where, folder)),)),
     )

@@ -165,14 +165,14 @@ class Analysis:
             QueryRefused: it does more than read, or names a file that may not be read. QueryFailed: it is wrong, or
             takes too long, too many rows or too much memory.
         """
-        payload = {"sql": sql, "head": HEAD_ROWS, "again": False}
+        payload = {"sql": sql, "head": HEAD_ROWS, "named": None}
         limit = min(timeout or self._place.limits.seconds, self._place.limits.seconds)
         try:
             try:
                 reply = await self._request("query", payload, on_progress, timeout=limit)
             except _FilesNeeded as needed:
-                await self._register_named(needed.files, on_progress)
-                reply = await self._request("query", {**payload, "again": True}, on_progress, timeout=limit)
+                named = await self._register_named(needed.files, on_progress)
+                reply = await self._request("query", {**payload, "named": named}, on_progress, timeout=limit)
         except WorkerTimeout as error:
             hint = "Filter or aggregate earlier, or raise analysis.query_seconds."
             raise QueryFailed(f"The query took longer than {limit:g} s and was stopped.", hint, "timeout") from error
@@ -244,12 +244,15 @@ class Analysis:
         payload = {"source": matched.source, "paths": [str(path) for path in matched.paths], "part": part}
         return _value(tuple[Dataset, ...], await self._request("register", payload, listener))
 
-    async def _register_named(self, files: Sequence[str], listener: Listener | None) -> None:
+    async def _register_named(self, files: Sequence[str], listener: Listener | None) -> dict[str, list[str]]:
+        """The tables of each file that a query names."""
+        named: dict[str, list[str]] = {}
         for file in files:
             try:
-                await self.register(file, on_progress=listener)
+                named[file] = [each.name for each in await self.register(file, on_progress=listener)]
             except DataRefused as error:
                 raise QueryRefused(str(error), error.hint) from error
+        return named
 
     async def _request(
         self, method: str, payload: object, listener: Listener | None = None, *, timeout: float | None = None

@@ -213,7 +213,7 @@ async def test_names_are_short_unique_and_never_those_of_results(engine: Analysi
         ("empty.csv", b"", "empty.csv is empty."),
         ("blank.csv", b"\n\n  \n", "blank.csv holds no rows"),
         ("page.csv", b"<!DOCTYPE html>\n<html><body>Not found</body></html>", "page.csv is a web page (HTML)"),
-        ("broken.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 5_000)[:60], "broken.csv.gz"),
+        ("broken.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 5_000, mtime=0)[:60], "broken.csv.gz"),
         ("not.csv.gz", b"\x1f\x8bnothing", "not.csv.gz is a broken gzip file"),
         ("is.parquet", b"a,b\n1,2\n", "is.parquet is not a Parquet file"),
         ("cut.parquet", b"PAR1" + b"\0" * 100, "cut.parquet can't be read as Parquet"),

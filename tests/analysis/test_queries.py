@@ -142,6 +142,8 @@ async def test_files_in_a_query_are_registered_first(engine: Analysis, put: Put)
     result = await engine.query(f"SELECT sum(price) FROM '{source}'")
     assert result.head == (("4.0",),)
     assert [used.source for used in result.provenance.datasets] == [source]
+    again = await engine.query(f"SELECT max(n) FROM './{source}'")
+    assert (again.head, again.provenance.datasets) == (((3,),), result.provenance.datasets)
     with pytest.raises(DataUnreadable, match=r"gone\.csv"):
         await engine.query("FROM 'gone.csv'")
 

@@ -236,7 +236,7 @@ def _check(request: WorkerRequest) -> None:
 
 
 def _one_format(paths: Sequence[Path]) -> FoundFormat:
-    found = [found_format(path) for path in paths[:1] if path] + [found_format(path) for path in paths[1:]]
+    found = [found_format(path) for path in paths]
     other = next((path for path, each in zip(paths, found, strict=True) if each.format != found[0].format), None)
     if other:
         raise unreadable(f"{paths[0].name} and {other.name} are of different formats.", "Name files of one format.")

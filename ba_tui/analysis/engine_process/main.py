@@ -99,7 +99,7 @@ class Handlers:
 
     def query(self, request: WorkerRequest) -> object:
         given = _given(request)
-        return asdict(self._engine.queries.run(request, given["sql"], given["head"], again=given["again"]))
+        return asdict(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
 
     def page(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)

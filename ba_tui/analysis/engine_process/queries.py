@@ -35,10 +35,14 @@ class Queries:
         with self.database.shared(request) as cursor:
             return parsed(cursor, sql, self._names())
 
-    def run(self, request: WorkerRequest, sql: str, head: int, *, again: bool) -> QueryResult:
-        """Run one statement. Raises HandlerFailed, but for the second time (``again``) not for files that it names."""
-        statement = self._readable(self.statements(request, sql), again=again)
-        named = self._named(statement)
+    def run(self, request: WorkerRequest, sql: str, head: int, files: Mapping[str, list[str]] | None) -> QueryResult:
+        """Run one statement. ``files``: the tables of each file that it names; None until somebody was asked.
+
+        Raises:
+            HandlerFailed: it can't run; ``files_needed`` with the files to ask for.
+        """
+        statement = self._readable(self.statements(request, sql), files)
+        named = {file: names[0] for file, names in (files or {}).items()}
         tables = tuple(dict.fromkeys((*statement.tables, *named.values())))
         notes = self.datasets.refreshed(request, tables)
         started, clock = time.time(), time.monotonic()
@@ -81,39 +85,22 @@ class Queries:
     def _names(self) -> dict[str, str]:
         return dict(self.store.names())
 
-    def _readable(self, statements: tuple[Statement, ...], *, again: bool) -> Statement:
+    def _readable(self, statements: tuple[Statement, ...], files: Mapping[str, list[str]] | None) -> Statement:
         if len(statements) != 1:
             if not statements:
                 raise failed("There is no SQL statement.")
             raise failed(f"These are {len(statements)} statements.", "Send one statement at a time.")
         (statement,) = statements
-        needed = [file for file in statement.files if not self._tables_of(file)]
-        if needed and not again:
-            raise HandlerFailed("files_needed", json.dumps(needed))
+        if statement.files and files is None:
+            raise HandlerFailed("files_needed", json.dumps(statement.files))
         if statement.kind == "other":
-            names = [
-                each.dataset.name
-                for file in statement.files
-                for each in self.store.datasets
-                if each.dataset.source == file
-            ]
+            names = [name for each in (files or {}).values() for name in each]
             hint = f"Query the table {' or '.join(names)} instead." if names else "Only statements that read can run."
             raise refused(f"This statement is not run: {statement.why}.", hint)
+        for file, names in (files or {}).items():
+            if len(names) > 1:
+                raise failed(f"{file} holds several tables.", f"Query {' or '.join(names[:8])} by name.")
         return statement
-
-    def _named(self, statement: Statement) -> dict[str, str]:
-        """The table that each file of a statement is. Raises HandlerFailed where one holds several."""
-        named: dict[str, str] = {}
-        for file in statement.files:
-            tables = self._tables_of(file)
-            if len(tables) > 1:
-                raise failed(f"{file} holds several tables.", f"Query {' or '.join(tables[:8])} by name.")
-            if tables:
-                named[file] = tables[0]
-        return named
-
-    def _tables_of(self, source: str) -> list[str]:
-        return [each.dataset.name for each in self.store.datasets if each.dataset.source == source]
 
     def _filled(
         self, cursor: duckdb.DuckDBPyConnection, statement: Statement, name: str, named: Mapping[str, str]

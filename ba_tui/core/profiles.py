@@ -12,8 +12,8 @@ ProfileName: TypeAlias = Literal["reading", "working", "outside"]
 
 @frozen
 class Profile:
-    """``reading``: writes nothing but a private ``/tmp``, and has no network. ``working``: writes the workspace but for
-    protected files. ``outside``: is not confined.
+    """``reading``: writes nothing but a private ``/tmp`` and ``writable``, and has no network. ``working``: writes the
+    workspace but for protected files. ``outside``: is not confined.
 
     ``git``: a single git call, which may write git folders (their settings and hooks aside) and tracked protected
     files. ``packages``: a package manager, which may write ``.venv`` and ``node_modules``. ``readable`` and

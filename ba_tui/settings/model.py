@@ -14,6 +14,7 @@ from annotated_types import Ge, Gt, Le
 from ba_tui.core.events import Mode
 from ba_tui.core.values import frozen
 from ba_tui.settings.fields import NUMBER, Amount, FieldCheck, Whole, about, finite
+from ba_tui.settings.sections.analysis import AnalysisSettings
 from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.group import SettingsGroup
 from ba_tui.settings.sections.hooks import HookGroup, hook_event
@@ -134,6 +135,9 @@ class Settings(SettingsGroup):
     )
     web: WebSettings = field(default=WebSettings(), metadata=about("Which addresses may be fetched."))
     web_search: WebSearch = field(default=WebSearch(), metadata=about("Web search."))
+    analysis: AnalysisSettings = field(
+        default=AnalysisSettings(), metadata=about("Datasets, queries, and what a model sees of them.")
+    )
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Hooks: shell commands by event, such as pre_tool or PreToolUse."),

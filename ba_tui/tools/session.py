@@ -39,6 +39,7 @@ from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
+from ba_tui.tools.data_engine import session_engine, workspace_files
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -145,6 +146,10 @@ class GuardedTools:
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
 
+        files = workspace_files(workspace, self.readers["read_file"], policy.judge)
+        self.analysis = session_engine(scope.file.parent if scope.id else None, settings, files, permissions.sandbox)
+        """Its helper starts when something is asked of it."""
+
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
         self.checkpointing = Checkpointing(
@@ -180,7 +185,8 @@ class GuardedTools:
         return self.registry.get_tool("shell")
 
     async def close(self) -> None:
-        """End background shells and the workers of people's own tools; wait for what is being kept."""
+        """End background shells, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.analysis.close()
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)

@@ -110,9 +110,12 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
     for path in (*reach.readable, *inside.profile.readable, *repositories):
         if _there(path):
             parts[path] = MountPart(path, "read")
-    for path in (*reach.writable, *inside.profile.writable, *reach.roots):
+    for path in (*reach.writable, *reach.roots):
         if _there(path):
             parts[path] = MountPart(path, kept)
+    for path in inside.profile.writable:
+        if _there(path):
+            parts[path] = MountPart(path, "write")
     if not reading:
         for part in _protected(reach, inside, repositories):
             if part.path not in parts or part.path not in reach.roots:

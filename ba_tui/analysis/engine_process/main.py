@@ -1,0 +1,184 @@
+"""The program of the helper: answers the requests of ``engine.Analysis`` with one database."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ba_tui.analysis.engine_process.arranging import Arrangements, Table, conditions, drop_left
+from ba_tui.analysis.engine_process.database import Database, Limits, quoted
+from ba_tui.analysis.engine_process.datasets import Datasets
+from ba_tui.analysis.engine_process.exports import exported
+from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
+from ba_tui.analysis.engine_process.profiling import profiles_of
+from ba_tui.analysis.engine_process.queries import Queries
+from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
+from ba_tui.analysis.values import Arrangement, Catalogue, Provenance
+from ba_tui.analysis.wire import decoded
+from ba_tui.core.values import frozen
+from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
+
+THREADS = 4
+"""Requests at a time: a grid stays quick while a query runs."""
+
+
+@frozen
+class Engine:
+    """What the handlers share."""
+
+    database: Database
+    store: Store
+    datasets: Datasets
+    queries: Queries
+    arrangements: Arrangements
+
+    def table(self, request: WorkerRequest, name: str) -> Table:
+        """A dataset, as its file is now, or a result."""
+        if stored := self.store.dataset(name):
+            self.datasets.refreshed(request, [stored.dataset.name])
+            dataset = self.dataset(name).dataset
+            return Table(dataset.name, dataset.columns, dataset.rows, lies=dataset.format == "parquet")
+        if result := self.store.result(name):
+            return Table(result.handle, result.columns, result.rows)
+        raise unknown_table(name, self.store.names().values())
+
+    def dataset(self, name: str) -> StoredDataset:
+        stored = self.store.dataset(name)
+        if stored is None:
+            raise unknown_table(name, (each.dataset.name for each in self.store.datasets))
+        return stored
+
+
+class Handlers:
+    """One method a request. The database opens with the first one, so that its failure is a reply."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._exports = itertools.count(1)
+        self._opening = threading.Lock()
+        self._opened: Engine | None = None
+
+    @property
+    def _engine(self) -> Engine:
+        with self._opening:
+            if self._opened is None:
+                self._opened = _opened(self._folder, self._limits)
+            return self._opened
+
+    def register(self, request: WorkerRequest) -> object:
+        given: Any = request.payload
+        paths = [Path(path) for path in given["paths"]]
+        found = self._engine.datasets.register(request, given["source"], paths, given["part"])
+        return [asdict(each) for each in found]
+
+    def profile(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        stored = engine.dataset(given["name"])
+        engine.datasets.refreshed(request, [stored.dataset.name])
+        return asdict(engine.datasets.profile(request, engine.dataset(given["name"])))
+
+    def catalogue(self, request: WorkerRequest) -> object:
+        engine, head = self._engine, _given(request)["head"]
+        with engine.database.shared(request) as cursor:
+            results = tuple(result_of(cursor, each, head) for each in engine.store.results)
+        return asdict(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
+
+    def forget(self, request: WorkerRequest) -> object:
+        engine = self._engine
+        engine.datasets.forget(request, engine.dataset(_given(request)["name"]))
+        return None
+
+    def statements(self, request: WorkerRequest) -> object:
+        return [asdict(each) for each in self._engine.queries.statements(request, _given(request)["sql"])]
+
+    def query(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        return asdict(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
+
+    def page(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        window = (max(0, given["offset"]), max(0, given["limit"]))
+        return asdict(engine.arrangements.page(request, table, _arrangement(given), window))
+
+    def column(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        name = quoted(table.column(given["column"]).name)
+        where, values = conditions(table, _arrangement(given))
+        with engine.database.shared(request) as cursor:
+            source = f"(SELECT {name} FROM {quoted(table.name)}{f' WHERE {where}' if where else ''})"
+            if values:
+                # Statistics take several queries, and none of them takes values.
+                cursor.execute(f"CREATE OR REPLACE TEMP TABLE filtered AS FROM {source}", values)
+                source = "filtered"
+            row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
+            rows = int(row[0]) if row else 0
+            return asdict(profiles_of(cursor, source, rows, lambda _: None)[0])
+
+    def export(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        target = self._folder / "exports" / f"{table.name}-{next(self._exports)}.{given['format']}"
+        exported(engine.database, request, table, _arrangement(given), target)
+        return str(target)
+
+    def adopt(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        provenance: Provenance = decoded(Provenance, given["provenance"])
+        return asdict(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
+
+
+def _opened(folder: Path, limits: Limits) -> Engine:
+    """The database of the session, with what it holds already."""
+    try:
+        database = Database(folder, limits)
+        with database.opening() as cursor:
+            drop_left(cursor)
+            store = Store(cursor)
+        database.permit(store.standing())
+    except duckdb.Error as error:
+        hint = "Another program may have it open; else start a new session."
+        raise failed(f"The session's data can't be opened: {said(error)}", hint, "resource_error") from error
+    arrangements = Arrangements(database)
+    datasets = Datasets(database, store, arrangements.forget)
+    return Engine(database, store, datasets, Queries(database, store, datasets), arrangements)
+
+
+def _given(request: WorkerRequest) -> Any:
+    return request.payload
+
+
+def _arrangement(given: Any) -> Arrangement:
+    return decoded(Arrangement, given["arrangement"])
+
+
+def _in_words(handler: Handler) -> Handler:
+    """``handler``, whose failures are one line each."""
+
+    def run(request: WorkerRequest) -> object:
+        try:
+            return handler(request)
+        except duckdb.Error as error:
+            raise of_query(error, (), ()) from error
+        except MemoryError as error:
+            raise failed(
+                "The data engine has no memory left.", "Raise analysis.memory_gb.", "resource_error"
+            ) from error
+        except OSError as error:
+            raise failed(f"{error.filename or 'A file'}: {error.strerror}.", kind="resource_error") from error
+
+    return run
+
+
+def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
+    """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
+    handlers = Handlers(Path(folder), Limits(*map(int, figures)))
+    names = ("register", "profile", "catalogue", "forget", "statements", "query", "page", "column", "export", "adopt")
+    channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

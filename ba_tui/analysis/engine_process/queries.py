@@ -1,0 +1,149 @@
+"""Runs statements that read, and keeps their rows as R1, R2, …: a table and its provenance, written together."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import duckdb
+
+from ba_tui.analysis.engine_process.cells import columns_of
+from ba_tui.analysis.engine_process.database import Database, quoted, text
+from ba_tui.analysis.engine_process.datasets import Datasets
+from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
+from ba_tui.analysis.engine_process.statements import parsed
+from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
+from ba_tui.analysis.values import Column, Provenance, QueryResult, Statement, UsedData
+from ba_tui.core.values import frozen
+from ba_tui.processes.serving import HandlerFailed, WorkerRequest
+
+ENGINE = f"DuckDB {duckdb.__version__}"
+
+
+@frozen
+class Queries:
+    """``database`` is shared with pages and loads."""
+
+    database: Database
+    store: Store
+    datasets: Datasets
+
+    def statements(self, request: WorkerRequest, sql: str) -> tuple[Statement, ...]:
+        """Parse a text."""
+        with self.database.shared(request) as cursor:
+            return parsed(cursor, sql, self._names())
+
+    def run(self, request: WorkerRequest, sql: str, head: int, files: Mapping[str, list[str]] | None) -> QueryResult:
+        """Run one statement. ``files``: the tables of each file that it names; None until somebody was asked.
+
+        Raises:
+            HandlerFailed: it can't run; ``files_needed`` with the files to ask for.
+        """
+        statement = self._readable(self.statements(request, sql), files)
+        named = {file: names[0] for file, names in (files or {}).items()}
+        tables = tuple(dict.fromkeys((*statement.tables, *named.values())))
+        notes = self.datasets.refreshed(request, tables)
+        started, clock = time.time(), time.monotonic()
+        with self.database.shared(request, "running the query") as cursor, self.store.handle() as number:
+            try:
+                columns, rows = self._filled(cursor, statement, quoted(f"R{number}"), named)
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error as error:
+                every = tuple(self.store.names().values())
+                names = [column.name for table in tables or every for column in self.store.columns(table)]
+                raise of_query(error, every, names) from error
+            data, seconds = self._used(tables), round(time.monotonic() - clock, 6)
+            results = tuple(name for name in tables if self.store.result(name))
+            provenance = Provenance(statement.sql, data, results, started, seconds, rows, ENGINE)
+            stored = StoredResult(number, columns, rows, provenance, tuple(notes))
+            return self._kept(cursor, stored, head)
+
+    def adopt(self, request: WorkerRequest, file: Path, provenance: Provenance, head: int) -> QueryResult:
+        """Keep a Parquet file of the inbox as a result."""
+        with self.database.shared(request, "keeping the result") as cursor, self.store.handle() as number:
+            name = quoted(f"R{number}")
+            cursor.execute("BEGIN")
+            try:
+                row = cursor.execute(f"CREATE TABLE {name} AS FROM read_parquet({text(str(file))})").fetchone()
+                columns = columns_of(cursor, name)
+            except duckdb.Error as error:
+                cursor.execute("ROLLBACK")
+                raise unreadable(f"{file.name} can't be kept as a result: {said(error)}") from error
+            rows = int(row[0]) if row else 0
+            return self._kept(cursor, StoredResult(number, columns, rows, provenance), head)
+
+    def _kept(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
+        """Write down what the table of this transaction is."""
+        self.store.write_result(cursor, stored)
+        cursor.execute("COMMIT")
+        self.store.kept(stored)
+        return result_of(cursor, stored, head)
+
+    def _names(self) -> dict[str, str]:
+        return dict(self.store.names())
+
+    def _readable(self, statements: tuple[Statement, ...], files: Mapping[str, list[str]] | None) -> Statement:
+        if len(statements) != 1:
+            if not statements:
+                raise failed("There is no SQL statement.")
+            raise failed(f"These are {len(statements)} statements.", "Send one statement at a time.")
+        (statement,) = statements
+        if statement.files and files is None:
+            raise HandlerFailed("files_needed", json.dumps(statement.files))
+        if statement.kind == "other":
+            names = [name for each in (files or {}).values() for name in each]
+            hint = f"Query the table {' or '.join(names)} instead." if names else "Only statements that read can run."
+            raise refused(f"This statement is not run: {statement.why}.", hint)
+        for file, names in (files or {}).items():
+            if len(names) > 1:
+                raise failed(f"{file} holds several tables.", f"Query {' or '.join(names[:8])} by name.")
+        return statement
+
+    def _filled(
+        self, cursor: duckdb.DuckDBPyConnection, statement: Statement, name: str, named: Mapping[str, str]
+    ) -> tuple[tuple[Column, ...], int]:
+        """Fill the table ``name`` in a transaction that is open afterwards."""
+        most = self.database.limits.rows
+        if statement.kind == "explain":
+            return self._explained(cursor, statement, name)
+        cursor.execute("BEGIN")
+        try:
+            for file, table in named.items():
+                # What is in quotes is a table before it is a file.
+                cursor.execute(f"CREATE VIEW {quoted(file)} AS FROM {quoted(table)}")
+            query = f"CREATE TABLE {name} AS SELECT * FROM (\n{statement.sql}\n) LIMIT {most + 1}"
+            cursor.execute(query).fetchall()
+            for file in named:
+                cursor.execute(f"DROP VIEW {quoted(file)}")
+            # A PIVOT is several statements, whose last one counts nothing.
+            row = cursor.execute(f"SELECT count(*) FROM {name}").fetchone()
+            rows = int(row[0]) if row else 0
+            if rows > most:
+                hint = "Aggregate, filter or add a LIMIT, or raise analysis.max_rows."
+                raise failed(f"The query returns more than {most:,} rows.", hint, "resource_error")
+            return columns_of(cursor, name), rows
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise
+
+    def _explained(
+        self, cursor: duckdb.DuckDBPyConnection, statement: Statement, name: str
+    ) -> tuple[tuple[Column, ...], int]:
+        # It can't stand inside of another statement, and must change nothing.
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            rows = cursor.execute(statement.sql).fetchall()
+        finally:
+            cursor.execute("ROLLBACK")
+        cursor.execute("BEGIN")
+        cursor.execute(f"CREATE TABLE {name} (step VARCHAR, plan VARCHAR)")
+        for row in rows:
+            cursor.execute(f"INSERT INTO {name} VALUES (?, ?)", [str(row[0]), str(row[-1])])
+        return columns_of(cursor, name), len(rows)
+
+    def _used(self, tables: Iterable[str]) -> tuple[UsedData, ...]:
+        found = (self.store.dataset(name) for name in tables)
+        return tuple(UsedData(each.dataset.name, each.dataset.source, each.dataset.files) for each in found if each)

@@ -1,0 +1,82 @@
+"""Which files a mention or a query may read: paths and globs, resolved and checked before the helper sees them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ba_tui.analysis.errors import DataRefused, DataUnreadable
+from ba_tui.core.errors import BaError
+from ba_tui.core.values import frozen
+
+MOST_FILES = 10_000
+"""Files of one glob."""
+
+
+@frozen
+class Matched:
+    """``source`` as it was given, and the files that it names, absolute and sorted."""
+
+    source: str
+    paths: tuple[Path, ...]
+
+
+@frozen
+class DataFiles:
+    """``resolve`` makes a path absolute, follows links, and raises BaError where it may not lie; ``refused`` says why a
+    file may not be read, empty when it may. Both block."""
+
+    resolve: Callable[[str], Path]
+    refused: Callable[[Path], str]
+
+    def matched(self, source: str) -> Matched:
+        """Return the files that ``source``, a path or a glob, names. Blocks.
+
+        Raises:
+            DataRefused: one of them may not be read. DataUnreadable: there is none, or it is not a regular file.
+        """
+        try:
+            path = self.resolve(source)
+            paths = [path] if path.exists() or not glob.has_magic(source) else list(self._globbed(source))
+        except (OSError, ValueError) as error:
+            raise DataUnreadable(f"{source}: {_reason(error)}.") from error
+        except BaError as error:
+            raise DataRefused(str(error), error.hint) from error
+        if not paths:
+            raise DataUnreadable(f"No file matches {source}.")
+        if len(paths) > MOST_FILES:
+            raise DataUnreadable(f"{source} matches more than {MOST_FILES:,} files.", "Name a smaller set.")
+        for path in paths:
+            self._check(path)
+        return Matched(source, tuple(sorted(paths)))
+
+    def _globbed(self, source: str) -> Iterator[Path]:
+        parts = Path(source).parts
+        fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+        folder = self.resolve(str(Path(*parts[:fixed])) if fixed else ".")
+        for number, found in enumerate(folder.glob(str(Path(*parts[fixed:])))):
+            if number > MOST_FILES:
+                return
+            if not found.is_dir():
+                yield self.resolve(str(found))
+
+    def _check(self, path: Path) -> None:
+        if why := self.refused(path):
+            raise DataRefused(f"{path.name} may not be read: {why}")
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            raise DataUnreadable(f"{path.name}: {_reason(error)}.") from error
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            hint = f"Name its files, as in {path.name}/*.csv." if stat.S_ISDIR(mode) else ""
+            raise DataUnreadable(f"{path.name} is {what}.", hint)
+        if not os.access(path, os.R_OK):
+            raise DataRefused(f"{path.name} may not be read: permission denied")
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,40 @@
+"""The data engine: what it may use, and what of data a model may see."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Le
+
+from ba_tui.core.values import frozen
+from ba_tui.settings.fields import Amount, Whole, about
+from ba_tui.settings.sections.group import SettingsGroup
+
+
+@frozen
+class AnalysisSettings(SettingsGroup):
+    """Datasets and queries."""
+
+    share: Literal["schema", "aggregates", "sample"] = field(
+        default="sample",
+        metadata=about(
+            "What a model sees of a file before it queries it: schema (names and types), aggregates (also statistics) "
+            "or sample (also some values)."
+        ),
+    )
+    memory_gb: Annotated[Amount, Ge(0), Le(1_000)] = field(
+        default=0, metadata=about("Memory for queries in GB; 0 takes a quarter of the machine's, at most 4.")
+    )
+    threads: Annotated[Whole, Ge(0), Le(256)] = field(
+        default=0, metadata=about("Threads of the data engine; 0 uses all processors.")
+    )
+    disk_gb: Annotated[Amount, Gt(0), Le(10_000)] = field(
+        default=20, metadata=about("Most intermediate data that one query may keep on disk, in GB.")
+    )
+    max_rows: Annotated[Whole, Ge(1), Le(1_000_000_000)] = field(
+        default=10_000_000, metadata=about("Most rows of one query result.")
+    )
+    query_seconds: Annotated[Amount, Gt(0), Le(86_400)] = field(
+        default=300, metadata=about("Seconds after which a query is stopped.")
+    )

@@ -28,6 +28,7 @@ COMMANDS = {
     "tools": CliCommand("tools", help="List, show, try and write tools."),
     "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
     "tokens": CliCommand("tokens", "tokens"),
+    "verify": CliCommand("verify", "verify"),
     "trust": CliCommand("trust", "trust"),
     "doctor": CliCommand("doctor", "doctor"),
 }

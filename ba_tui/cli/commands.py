@@ -30,6 +30,7 @@ COMMANDS = {
     "agents": CliCommand("agents", help="List, show and check the agents that files describe."),
     "tokens": CliCommand("tokens", "tokens"),
     "migrate": CliCommand("migrate", "migrate"),
+    "verify": CliCommand("verify", "verify"),
     "trust": CliCommand("trust", "trust"),
     "doctor": CliCommand("doctor", "doctor"),
 }

@@ -19,6 +19,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import exclusive, read_regular, save_whole
 from ba_tui.skills.content import PASSED_OVER
+from ba_tui.skills.dependencies import FILE as REQUIREMENTS
 from ba_tui.skills.folders import HERE
 
 FOLDER = "scripts"
@@ -143,13 +144,13 @@ def _runner(path: Path) -> tuple[str, ...] | None:
 
 
 def digest(script: SkillScript) -> str:
-    """A hash of all that runs with the script: whatever lies in the skill but text may be imported by it. Reads the
-    disk."""
+    """A hash of all that runs with the script: whatever lies in the skill but text may be imported by it. Packages have
+    a question of their own. Reads the disk."""
     found = hashlib.sha256()
     home, left = script.folder, MAX_BYTES
     # Its own folder first: of a large skill not all is looked into.
     files = dict.fromkeys((script.path, *_files(script.path.parent), *_files(home)))
-    for path in (path for path in files if path.suffix.lower() != ".md"):
+    for path in (path for path in files if path.suffix.lower() != ".md" and path != home / REQUIREMENTS):
         found.update(f"{path.relative_to(home).as_posix()}\0".encode("utf-8", "surrogateescape"))
         try:
             about = path.stat()

@@ -194,6 +194,7 @@ async def test_results_outlive_an_interrupt_a_crash_of_the_helper_and_a_restart(
     (stopped,) = results(await task)
     assert stopped.error
     assert stopped.error.kind == "interrupted"
+    assert stopped.error.message == "Interrupted by the person."
 
     task, _ = await begun(talk, ENDLESS)
     pids = helpers()

@@ -38,7 +38,7 @@ def checked_rooms(
     from ba_tui.analysis.checks import engine_check  # noqa: PLC0415 - no session needs them
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
-    from ba_tui.tools.data_engine import tried_place  # noqa: PLC0415
+    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
 
     def trust() -> Iterable[CheckResult]:
         return [trust_check(Trust(where).look(project_root(folder)))]
@@ -47,5 +47,5 @@ def checked_rooms(
     return (
         RoomContribution("permissions", checks=(rules, trust, sandbox)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
-        RoomContribution("analysis", checks=(lambda: engine_check(tried_place(loaded.settings, where, folder)),)),
+        RoomContribution("analysis", checks=(lambda: engine_check(temporary_place(loaded.settings, where, folder)),)),
     )

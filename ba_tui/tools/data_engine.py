@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -60,11 +60,16 @@ def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sand
     return EnginePlace(own, worker, files, limits, temporary=folder is None)
 
 
-def tried_place(settings: Settings, where: Places, folder: Path) -> EnginePlace:
-    """A temporary place for a trial in ``folder``, where no file can be read."""
-    workspace = Workspace(folder)
-    files = DataFiles(workspace.resolve, lambda _: AWAY)
-    return engine_place(None, settings, files, sandbox_for(settings, where, workspace))
+def temporary_place(settings: Settings, where: Places, folder: Path, beside: Iterable[Path] = ()) -> EnginePlace:
+    """A place that is gone when its engine is closed, for files of ``folder`` and of folders ``beside`` it."""
+    workspace = Workspace(folder, tuple(beside))
+
+    def refused(path: Path) -> str:
+        if not workspace.contains(path):
+            return "it lies outside this folder; name it behind the query"
+        return _kept(path, workspace)
+
+    return engine_place(None, settings, DataFiles(workspace.resolve, refused), sandbox_for(settings, where, workspace))
 
 
 def engine_limits(settings: Settings) -> EngineLimits:
@@ -91,13 +96,8 @@ class DataAccess:
         workspace = self.workspace
         if not (workspace.contains(path) or workspace.lends(path)):
             return AWAY
-        try:
-            if secret_file(path, path.stat(), workspace):
-                return KEPT
-        except OSError as error:
-            return error.strerror or str(error)
         judged = self._judged(str(path))
-        return judged.reason if isinstance(judged, Deny) else ""
+        return judged.reason if isinstance(judged, Deny) else _kept(path, workspace)
 
     async def concern(self, args: Mapping[str, Any]) -> str:
         """Why to ask before a query of a model reads the files that it names; empty when nothing asks."""
@@ -142,6 +142,14 @@ def _has_data(root: Path) -> bool:
         except OSError:
             continue
     return False
+
+
+def _kept(path: Path, workspace: Workspace) -> str:
+    """Why a file with secrets is not read as data; empty for others, and for one that can't be read at all."""
+    try:
+        return KEPT if secret_file(path, path.stat(), workspace) else ""
+    except OSError:
+        return ""
 
 
 def _confined(sandbox: Sandbox, own: Path) -> Confinement | None:

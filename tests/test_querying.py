@@ -15,7 +15,8 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Event, ToolFinished, ToolProgress
+from ba_tui.core.events import Asked, Event, Notice, ToolFinished, ToolProgress
+from ba_tui.core.ports.mentions import Mentions, Suggestion
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
@@ -229,3 +230,49 @@ def helpers() -> list[int]:
             waiting += children
             found += [pid for pid in children if b"ba_tui.analysis." in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return found
+
+
+async def test_a_mention_gives_the_model_a_table_some_cells_or_a_column(folder: Path, server: ModelServer) -> None:
+    talk = opened(folder)
+    await collect(talk.shell.query("SELECT region, units FROM 'sales.csv'"))
+    await collect(talk.say("noted?"))
+    said = "see @R1[B2:B3], @sales.region and @R1, but not @R9 or @ada"
+    weights = await mentions(talk).weigh(said)
+    assert [(weight.name, weight.tokens > 0) for weight in weights] == [
+        ("R1[B2:B3]", True),
+        ("sales.region", True),
+        ("R1", True),
+    ]
+    events = await collect(talk.say(said))
+    body = "\n".join(text for message in json.loads(server.requests[-1].body)["messages"] for text in texts(message))
+    assert "3 rows, 2 columns; rows 2 to 3 follow\nColumns: units BIGINT\nunits\n30\n5" in body
+    assert "- region VARCHAR" in body
+    assert "2 distinct" in body
+    assert "rows 1 to 3 follow\nColumns: region VARCHAR, units BIGINT\nregion,units\nNorth,12" in body
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert "@R9, @ada: not found; sent as text." in notices
+    await talk.close()
+
+
+def texts(message: Any) -> list[str]:
+    content = message["content"]
+    return [content] if isinstance(content, str) else [part.get("text", "") for part in content or ()]
+
+
+def mentions(talk: Conversation) -> Mentions:
+    found = talk.inventory.mentions
+    assert found
+    return found
+
+
+async def test_tables_and_columns_are_offered_while_a_mention_is_typed(folder: Path, server: ModelServer) -> None:
+    talk = opened(folder)
+    await collect(talk.shell.query("SELECT region, units FROM 'sales.csv'"))
+    offered: list[Suggestion] = []
+    while not offered:
+        # What there is was not asked for yet when the first letter was typed.
+        offered = [each for each in await mentions(talk).search("R1") if each.kind == "table"]
+    assert [(each.text, each.detail) for each in offered] == [("R1", "3 rows: region, units")]
+    columns = [each.text for each in await mentions(talk).search("sales.reg") if each.kind == "column"]
+    assert columns == ["sales.region"]
+    await talk.close()

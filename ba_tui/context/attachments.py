@@ -42,8 +42,12 @@ Speaker: TypeAlias = Owner | Literal["person"]
 """Whose words name something: the person's own, or those of a file and its owner."""
 Words: TypeAlias = tuple[tuple[str, Speaker], ...]
 """Texts that were said together, each with whose words it is."""
+READ = frozenset({"file", "session", "table"})
+"""Kinds of which something is given."""
 KEPT = "it contains secrets, and secrets are never attached"
 Read = Callable[[str, MentionLines | None], Awaitable[ToolResult]]
+ReadTable = Callable[[str], Awaitable[ToolResult | None]]
+"""Reads a table, a column or cells of the session's data by name; None where there is no such thing."""
 Clean = Callable[[str, ToolResult, Branch], Awaitable[ToolResult]]
 
 
@@ -80,6 +84,7 @@ class Surroundings:
     show: Callable[[Sequence[str]], None]
     session: Callable[[str], tuple[str, ToolResult]]
     nearest: Callable[[str], Awaitable[str]]
+    table: ReadTable | None = None
 
     @property
     def room(self) -> int:
@@ -153,7 +158,7 @@ class Attachments:
         targets, _ = await self._targets(((text, "person"),))
         weights: list[Weight] = []
         for target in targets:
-            if target.kind not in {"file", "session"}:
+            if target.kind not in READ:
                 continue
             key = (target, *await asyncio.to_thread(stamp, target.path))
             if key not in self._weighed:
@@ -189,7 +194,7 @@ class Attachments:
         for target in targets:
             if target.kind == "skill":
                 await self._start(target.name, outcome)
-        read = [await self._attached(target, branch) for target in targets if target.kind in {"file", "session"}]
+        read = [await self._attached(target, branch) for target in targets if target.kind in READ]
         if read:
             await self._add(read, outcome)
         return outcome
@@ -241,7 +246,18 @@ class Attachments:
     # What a mention names
 
     async def _targets(self, words: Words) -> tuple[list[Target], list[Named]]:
-        return await asyncio.to_thread(self._found, words)
+        targets, unresolved = await asyncio.to_thread(self._found, words)
+        tables = [await self._table(each) for each in unresolved]
+        targets += [table for table in dict.fromkeys(tables) if table]
+        return targets, [each for each, table in zip(unresolved, tables, strict=True) if not table and each.looks_meant]
+
+    async def _table(self, each: Named) -> Target | None:
+        if self._around.table is None or each.kind:
+            return None
+        for text, lines in each.readings():
+            if lines is None and await self._around.table(text) is not None:
+                return Target("table", text)
+        return None
 
     def _found(self, words: Words) -> tuple[list[Target], list[Named]]:
         found: dict[tuple[object, ...], Target] = {}
@@ -250,7 +266,7 @@ class Attachments:
             target = self._target(each)
             if target:
                 found.setdefault((target.kind, target.path or target.name, target.lines), replace(target, by=by))
-            elif each.looks_meant:
+            else:
                 unknown.append(each)
         return list(found.values()), unknown
 
@@ -298,6 +314,9 @@ class Attachments:
         return replace(made, result=await self._around.clean(made.name, made.result, branch))
 
     async def _read(self, target: Target) -> Attachment:
+        if target.kind == "table" and self._around.table:
+            result = await self._around.table(target.name)
+            return Attachment(target.name, "data of this session", result, "" if result else "it is gone")
         if target.path is None:
             return await self._session(target)
         files = self._around.files

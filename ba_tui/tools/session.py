@@ -49,6 +49,7 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
+from ba_tui.tools.mentioned_tables import MentionedTables
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
@@ -139,6 +140,7 @@ class GuardedTools:
         folder, files = scope.file.parent if scope.id else None, access.files()
         self.analysis = session_engine(folder, settings, files, permissions.sandbox)
         """Its helper starts when something is asked of it."""
+        self.tables = MentionedTables(self.analysis, settings.analysis.share)
         query = query_data_tool(definitions[QUERY], self.analysis, files, access.concern)
         tools = (*tools, query)
         self._data = DataNearby(workspace.root, self.analysis)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.files import DataFiles
-from ba_tui.analysis.values import Cell, Column, Progress, QueryResult
+from ba_tui.analysis.values import Cell, Column, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Call, Concern, Effect, OutputLevel, Tool, ToolFacts
@@ -84,7 +84,7 @@ def result_text(result: QueryResult) -> str:
     title = f"{result.handle}: {size}, {result.provenance.seconds:.2f} s{first}."
     use = f"Later queries can read it as the table {result.handle}."
     notes = [f"Note: {one_line(note, CELL_CHARS)}" for note in result.notes]
-    return "\n".join([f"{title} {use}", *notes, _types(result.columns), *_csv(result)])
+    return "\n".join([f"{title} {use}", *notes, *rows_text(result.columns, result.head)])
 
 
 def result_table(result: QueryResult) -> Table:
@@ -120,16 +120,14 @@ def reporter(report: Callable[[str], None]) -> Callable[[Progress], None]:
     return heard
 
 
-def _types(columns: Sequence[Column]) -> str:
-    return clipped(f"Columns: {', '.join(f'{one_line(each.name, 80)} {each.type}' for each in columns)}", COLUMN_CHARS)
-
-
-def _csv(result: QueryResult) -> Iterable[str]:
+def rows_text(columns: Sequence[Column], rows: Iterable[Row]) -> Sequence[str]:
+    """A line with the columns and their types, then rows as CSV."""
+    types = ", ".join(f"{one_line(each.name, 80)} {each.type}" for each in columns)
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(column.name for column in result.columns)
-    writer.writerows([_cell(value) for value in row] for row in result.head)
-    return lines.getvalue().splitlines()
+    writer.writerow(column.name for column in columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return [clipped(f"Columns: {types}", COLUMN_CHARS), *lines.getvalue().splitlines()]
 
 
 def _cell(value: Cell) -> str:

@@ -123,7 +123,7 @@ async def test_a_rule_asks_about_a_query_or_about_the_file_that_it_names(
 ) -> None:
     (folder / "private").mkdir()
     (folder / "private" / "pay.csv").write_text("name,pay\nAda,1\n")
-    rules = {"permissions.ask": ["read_file(private/**)", "query_data(*FROM R1*)"]}
+    rules: dict[str, Any] = {"permissions.ask": ["read_file(private/**)", "query_data(*FROM R1*)"]}
     queries = ("SELECT * FROM 'private/pay.csv'", TOTALS, "SELECT * FROM R1")
     found, asked = await queried(folder, monkeypatch, *queries, reply=Reply("once"), **rules)
     assert not [result for result in found if result.is_error]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, FolderListing
-from ba_tui.context.profiles import dataset_kind
+from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.mentions import MentionKind, Suggestion, Weight
 from ba_tui.core.text.patterns import regex

@@ -16,8 +16,8 @@ from typing import Any
 
 from ba_tui.analysis.engine import Analysis, EngineLimits, EnginePlace
 from ba_tui.analysis.files import DataFiles
+from ba_tui.context.session_data import JSON, dataset_kind
 from ba_tui.core.profiles import READING
-from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
@@ -37,10 +37,6 @@ AROUND = 2 * GIGABYTE
 """Bytes that the helper may take beside what DuckDB counts."""
 AWAY = "it lies outside the folders of this session; add its folder with --add-dir"
 KEPT = "it may contain secrets"
-DATA_NAME = regex(
-    r"(?i)\.(?:csv|tsv|parquet|xlsx|xlsm|xls|ods|jsonl|ndjson|sqlite3?|db|arrow|feather)(?:\.(?:gz|zst))?$"
-)
-"""Files that are data by their name. JSON is left out: most of it is settings."""
 MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
 
@@ -114,7 +110,8 @@ class DataAccess:
 
 
 class DataNearby:
-    """Whether a session has data: some was registered, or a data file lies in its ``root`` or one folder below."""
+    """Whether a session has data: some was registered, or a data file lies in its ``root`` or one folder below. JSON
+    does not count: most of it is settings."""
 
     def __init__(self, root: Path, engine: Analysis) -> None:
         self._root = root
@@ -135,7 +132,7 @@ def _has_data(root: Path) -> bool:
             with os.scandir(folder) as found:
                 for entry in islice(found, MOST_ENTRIES - entries):
                     entries += 1
-                    if DATA_NAME.search(entry.name) and entry.is_file():
+                    if dataset_kind(entry.name) not in {"", JSON} and entry.is_file():
                         return True
                     if folder == folders[0] and not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)

@@ -1,17 +1,21 @@
-"""The session's data as prompts mention it: tables (``R3``), cells (``R3[B2:C9]``) and columns (``sales.region``)."""
+"""The session's data as prompts mention it: tables (``R3``), cells (``R3[B2:C9]``), columns (``sales.region``), files
+by a pattern (``data/*.csv``) and parts of files (``book.xlsx#Sheet1``)."""
 
 from __future__ import annotations
 
 import asyncio
+import glob
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ba_tui.analysis.card import card
+from ba_tui.analysis.card import MOST_CHARS, card
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError
+from ba_tui.analysis.files import DataFiles
 from ba_tui.analysis.values import Catalogue, Column, Page, Share
+from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.ports.mentions import Suggestion
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
@@ -22,6 +26,9 @@ from ba_tui.tools.builtin.query_data import rows_text
 HEAD = 50
 """Rows of a result that come with its mention."""
 MOST_CELLS = 5_000
+LEAST_CHARS = 800
+"""Room for the profile of one of many tables."""
+PROFILE = "This is a profile; the rows were not given. Query them with query_data."
 FRESH = 3.0
 """Seconds for which what was offered holds."""
 _RESULT = regex(r"(?i)R\d+")
@@ -59,48 +66,68 @@ def table_name(text: str) -> TableName | None:
 
 
 class MentionedTables:
-    """Of one session. ``share`` says what of a file's values a mention of its table gives away."""
+    """context.session_data.SessionData. ``files`` may be read; ``share`` says what of their values a mention gives."""
 
-    def __init__(self, analysis: Analysis, share: Share) -> None:
+    def __init__(self, analysis: Analysis, files: DataFiles, share: Share) -> None:
         self._analysis = analysis
+        self._files = files
         self._share: Share = share
         self._known = Catalogue()
         self._since = float("-inf")
         self._reading: asyncio.Task[None] | None = None
 
-    async def read(self, text: str) -> ToolResult | None:
-        """Return what ``text`` names, for a model; None where the session has no such data."""
+    async def names(self, text: str) -> bool:
         named = table_name(text) if self._analysis.begun else None
         if named is None:
-            return None
+            return False
         try:
-            if named.cells or _RESULT.fullmatch(named.table):
-                return await self._rows(named)
-            return await self._profile(named)
+            page = await self._analysis.page(named.table, limit=0)
         except AnalysisError:
-            return None
+            return False
+        return bool(_places(named, page.columns)) and (named.cells is None or named.cells.rows[0] < page.total)
 
-    async def _rows(self, named: TableName) -> ToolResult | None:
+    async def names_files(self, text: str) -> bool:
+        source, part = _source(text)
+        if not dataset_kind(source) or not (part or glob.has_magic(source)):
+            return False
+        try:
+            return bool(await asyncio.to_thread(self._files.matched, source))
+        except AnalysisError:
+            return False
+
+    async def register(self, text: str) -> ToolResult:
+        source, part = _source(text)
+        datasets = await self._analysis.register(source, part=part)
+        most = max(LEAST_CHARS, MOST_CHARS // len(datasets))
+        shown = datasets[: MOST_CHARS // most]
+        cards = [card(await self._analysis.profile(each.name), self._share, most=most) for each in shown]
+        if left := [each.name for each in datasets[len(shown) :]]:
+            cards.append(f"Further tables: {one_line(', '.join(left), LEAST_CHARS)}")
+        return ToolResult("\n".join([*cards, PROFILE]))
+
+    async def read(self, text: str) -> ToolResult:
+        named = table_name(text) or TableName(text)
+        if named.cells or _RESULT.fullmatch(named.table):
+            return await self._rows(named)
+        return await self._profile(named)
+
+    async def _rows(self, named: TableName) -> ToolResult:
         cells = named.cells
         offset = cells.rows[0] if cells else 0
         wanted = min(cells.rows[1] - offset + 1, MOST_CELLS) if cells else HEAD
         page = await self._analysis.page(named.table, offset=offset, limit=wanted)
         places = _places(named, page.columns)
-        if not places or (cells and not page.rows):
-            return None
         columns = [page.columns[place] for place in places]
-        rows = [tuple(row[place] for place in places) for row in page.rows[: max(1, MOST_CELLS // len(places))]]
+        rows = [tuple(row[place] for place in places) for row in page.rows[: max(1, MOST_CELLS // max(1, len(places)))]]
         title = f"{count(page.total, 'row')}, {count(len(page.columns), 'column')}; {_extent(page, len(rows))}"
         return ToolResult("\n".join([title, *rows_text(columns, rows)]), kind="table")
 
-    async def _profile(self, named: TableName) -> ToolResult | None:
+    async def _profile(self, named: TableName) -> ToolResult:
         profile = await self._analysis.profile(named.table)
         if named.column:
             wanted = named.column.lower()
-            columns = tuple(each for each in profile.columns if each.column.name.lower() == wanted)
-            if not columns:
-                return None
-            profile = replace(profile, columns=columns)
+            columns = (each for each in profile.columns if each.column.name.lower() == wanted)
+            profile = replace(profile, columns=tuple(columns))
         return ToolResult(card(profile, self._share))
 
     # What is offered while a name is typed
@@ -135,6 +162,12 @@ class MentionedTables:
             for each in self._known.datasets
             for column in each.columns
         ]
+
+
+def _source(text: str) -> tuple[str, str]:
+    """A path or pattern, and the sheet or table behind its last ``#``."""
+    source, sign, part = text.rpartition("#")
+    return (source, part) if sign and dataset_kind(source) else (text, "")
 
 
 def _places(named: TableName, columns: Sequence[Column]) -> Sequence[int]:

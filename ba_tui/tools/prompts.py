@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from ba_tui.context.admission import Admission
 from ba_tui.context.attaching import Attaching
 from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.context.attachments import Attachments, Surroundings
+from ba_tui.context.attachments import Attachments
 from ba_tui.context.commands import CommandFiles
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
 from ba_tui.context.mentions import MentionSource, Offering
 from ba_tui.context.own_commands import CommandContext, CommandExpander
+from ba_tui.context.surroundings import Surroundings
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.mentions import MentionKind
 from ba_tui.core.services import Library
@@ -78,7 +79,7 @@ class SessionPrompts:
                 sources.show,
                 sessions.read,
                 index.nearest,
-                tools.tables.read,
+                tools.tables,
             )
         )
         self.attaching = Attaching(attachments)

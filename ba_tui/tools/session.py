@@ -140,7 +140,7 @@ class GuardedTools:
         folder, files = scope.file.parent if scope.id else None, access.files()
         self.analysis = session_engine(folder, settings, files, permissions.sandbox)
         """Its helper starts when something is asked of it."""
-        self.tables = MentionedTables(self.analysis, settings.analysis.share)
+        self.tables = MentionedTables(self.analysis, files, settings.analysis.share)
         query = query_data_tool(definitions[QUERY], self.analysis, files, access.concern)
         tools = (*tools, query)
         self._data = DataNearby(workspace.root, self.analysis)

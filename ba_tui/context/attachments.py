@@ -32,6 +32,7 @@ SMALL = 10_000
 """Bytes up to which JSON comes whole, as most of it is settings; of all other data, the profile."""
 PROFILE_TOKENS = 1_500
 """About what a profile takes at most."""
+LARGE = 50_000_000
 WEIGHED = 64
 NAMED = 300
 
@@ -261,6 +262,9 @@ class Attachments:
             except (OSError, BaError) as error:
                 return Attachment(target.name, "a file from elsewhere", trouble=f"it can't be copied: {_why(error)}")
             target = replace(target, name=f"{FOLDER}/{copy.name}", path=copy, by="person")
+        if target.kind == "dataset" and target.path and await asyncio.to_thread(_is_large, target.path):
+            size = await asyncio.to_thread(size_in_words, target.path)
+            branch.emit(Notice(f"Reading {target.name}, {size}. Esc stops it.", "info"))
         made = await self._read(target)
         if made.result is None:
             return made
@@ -329,6 +333,14 @@ def _is_data(path: Path) -> bool:
     kind = dataset_kind(path.name)
     try:
         return bool(kind) and path.is_file() and (kind != JSON or path.stat().st_size > SMALL)
+    except OSError:
+        return False
+
+
+def _is_large(path: Path) -> bool:
+    """Whether reading the file takes so long that the person should know. Blocks."""
+    try:
+        return path.stat().st_size > LARGE
     except OSError:
         return False
 

@@ -20,7 +20,7 @@ def main() -> int:
     argv = sys.argv[1:]
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
-    if argv in (["--version"], ["-V"]):
+    if argv in (["--version"], ["-V"], ["-v"]):
         return _written(f"ba {__version__}\n")
     _delay_collection()
     try:

@@ -78,6 +78,9 @@ class Memory:
     def tail(self, limit: int) -> list[Event]:
         return self.read()[-limit:]
 
+    def later(self, place: int) -> tuple[list[Event], int]:
+        return self.read()[place:], len(self.lines)
+
     def sync(self) -> None:
         pass
 

@@ -16,7 +16,7 @@ from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.touched import NestedInstructions, TouchedFiles
 from ba_tui.core.agent_spec import AgentSpec, Budget
-from ba_tui.core.effects import READ_ONLY
+from ba_tui.core.effects import READ_ONLY, Ceiling
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import MAIN, Event, SideRequest, ToolFinished
 from ba_tui.core.spawning import spawn
@@ -115,3 +115,28 @@ def test_named_tools_are_all_that_it_is_given(house: House) -> None:
     parts = house.builder.parts(AgentSpec("reader", tools=("read_file", "grep")))
     assert {tool.name for tool in parts.tools.visible()} == {"read_file", "grep"}
     assert parts.tools.find("shell") is None
+
+
+async def test_the_agents_that_ship_with_ba_can_be_started_as_their_files_say(house: House) -> None:
+    found = house.tools.agents.find("explore")
+    assert found is not None
+    async with house.builder.child(found.spec, f"scripted:{house.start.cwd}/child.yaml") as child:
+        names = {tool.name for tool in child.toolset.visible()}
+        assert {"read_file", "grep", "read_artifact"} <= names, "also those that join later by themselves"
+        assert not names & {"write_file", "web_fetch", "ask_user"}
+        result = await spawn(child, found.spec.name, "Read.", house.branch)
+    assert (result.agent_id, result.status) == ("main/explore-1", "done")
+    assert list(house.results(result.agent_id).values()) == [False, True]
+    assert not (house.start.cwd / "new.txt").exists()
+    await house.tools.close()
+
+
+async def test_a_tool_that_is_taken_away_stays_away(house: House) -> None:
+    spec = AgentSpec("careful", prompt="Look.", ceiling=Ceiling(without=frozenset({"write_file"})))
+    async with house.builder.child(spec, f"scripted:{house.start.cwd}/child.yaml") as child:
+        names = {tool.name for tool in child.toolset.visible()}
+        assert "edit_file" in names
+        assert "write_file" not in names
+        await spawn(child, spec.name, "Read.", house.branch)
+    assert not (house.start.cwd / "new.txt").exists()
+    await house.tools.close()

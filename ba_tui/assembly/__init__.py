@@ -5,6 +5,7 @@ interceptors) → session (what a conversation works with) → services (what fa
 what each room brings. The guards stand in one list in tools/toolbox.py.
 """
 
-from ba_tui.assembly.services import connect, tools_alone
+from ba_tui.assembly.alone import tools_alone
+from ba_tui.assembly.services import connect
 
 __all__ = ["connect", "tools_alone"]

@@ -94,6 +94,9 @@ class AgentBuilder:
         skills = notes.search if notes.listed.shortened and main else None
         search = Search(tools.search, skills)
         visible = Visible(tools.registry, search, system=counted, for_subagent=not main)
+        if not main:
+            # What its file names is there from the start: it may be given nothing to look for the rest with.
+            visible.show(spec.tools or ())
         chosen: Toolset = visible if main else SelectedTools(visible, spec.tools, spec.ceiling)
 
         def recalling() -> Sequence[Tool]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ba_tui.core.ports.rooms import CheckResult, MarkedShare, RoomContribution, ToolSource
+from ba_tui.core.ports.rooms import MarkedShare, RoomContribution, ToolSource
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
@@ -36,16 +36,16 @@ def checked_rooms(
 ) -> tuple[RoomContribution, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
     from ba_tui.analysis.checks import engine_check  # noqa: PLC0415 - no session needs them
+    from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
     from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
 
-    def trust() -> Iterable[CheckResult]:
-        return [trust_check(Trust(where).look(project_root(folder)))]
-
+    root, trust = project_root(folder), Trust(where)
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
-        RoomContribution("permissions", checks=(rules, trust, sandbox)),
+        RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
+        RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
         RoomContribution("analysis", checks=(lambda: engine_check(temporary_place(loaded.settings, where, folder)),)),
     )

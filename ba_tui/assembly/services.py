@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from ba_tui.assembly.session import conversation
 from ba_tui.assembly.start import StartOptions, Startup, trust_for
-from ba_tui.assembly.tools import SessionTools
-from ba_tui.core.errors import ProviderError
-from ba_tui.core.events import Notice, SideRequest
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.services import Services
+from ba_tui.permissions.checks import check_value
+from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import project_root
-from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.upkeep import tidy, upkeep
-from ba_tui.tools.session import SessionScope
+from ba_tui.settings.foreign import foreign_notices
+from ba_tui.settings.form import SettingsOfFolder
 
 
 def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> Services:
@@ -32,24 +34,23 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     trust, settings = trust_for(start.where, cwd), start.settings
     wrong = [Notice(text, "warning") for text in start.rule_problems]
     notices = [*(problem.notice for problem in start.loaded.warnings), *start.catalog_notices, *wrong]
+    notices += foreign_notices(start.loaded.foreign, start.where)
     notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
     models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
     return Services(
         start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
         clean_up, partial(tidy, start.where), None if strict else trust, settings.notify,
+        SettingsOfFolder(start.where, partial(settings_of, cwd, start.where), check_value), partial(_checks, cwd),
+        partial(_with_folders, flags, cwd, strict),
     )  # fmt: skip
 
 
-def tools_alone(cwd: Path, flags: Mapping[str, object], results: Path | None = None) -> SessionTools:
-    """The tools of ``cwd`` for work that needs no model; long results go to ``results``. Close the registry after.
+def _with_folders(flags: Mapping[str, object], cwd: Path, strict: bool, folders: Sequence[Path]) -> Services:
+    listed = cast("Sequence[str]", flags.get("add_dirs") or ())
+    return connect({**flags, "add_dirs": [*listed, *map(str, folders)]}, cwd, strict=strict)
 
-    Raises:
-        UsageError: a flag or a settings file is wrong.
-    """
-    start = Startup(cwd, StartOptions(flags), conversation)
-    stored = Artifacts(results or start.where.cache / FOLDER, int(start.settings.commands.output_mb * 1e6))
 
-    async def ask(system: str, text: str, purpose: str) -> tuple[str, SideRequest]:
-        raise ProviderError("no model is there: only the tool runs")
+def _checks(cwd: Path) -> Iterator[CheckResult]:
+    from ba_tui.assembly.doctor import examined  # noqa: PLC0415 - few sessions look
 
-    return SessionTools(start, SessionScope(cwd, stored), ask)
+    return examined(cwd)

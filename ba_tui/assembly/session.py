@@ -10,13 +10,13 @@ from functools import partial
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.commands import CommandFiles, folders
+from ba_tui.context.commands import CommandFiles, folders, own_prompts
 from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.context.instructions import Instructions, read_instructions
+from ba_tui.context.instruction_list import InstructionList
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.system_prompt import joined, prompt_origin, system_prompt
-from ba_tui.context.touched import NestedInstructions, TouchedFiles
+from ba_tui.context.touched import NestedInstructions, TouchedFiles, instructions_now
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
@@ -29,7 +29,6 @@ from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
-from ba_tui.ingress import Ingress
 from ba_tui.observe.calls import CallLog, soon
 from ba_tui.observe.metrics import Metrics
 from ba_tui.providers.in_use import ModelInUse
@@ -64,12 +63,6 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     return made
 
 
-def _instructions(place: InstructionPlace, ingress: Ingress, touched: TouchedFiles) -> Sequence[Instructions]:
-    """Those that count now: for all files, or for one that was touched."""
-    files = touched.files
-    return [each for each in read_instructions(place, ingress, files) if each.concerns(files, place.root)]
-
-
 class Session:
     """core.ports.brain.Brain: what one conversation works with."""
 
@@ -96,7 +89,7 @@ class Session:
         foreign, closed = settings.other_instructions, not start.trusts(root)
         place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign)
         touched = TouchedFiles(cwd)
-        self._instructions = partial(_instructions, place, tools.ingress, touched)
+        self._instructions = partial(instructions_now, place, tools.ingress, touched)
         notices = PendingNotices(tools.problems)
         self._notes = PromptNotes(self._instructions, notices)
         self._calibration = Calibration(start.where.state / RATIOS)
@@ -109,24 +102,22 @@ class Session:
             notices.add(Notice(text, "warning"))
 
         # What goes with a prompt.
-        own = CommandFiles(folders(user_home(), start.where.config, root, lambda: start.trusts(root)), tools.ingress)
+        trusted, plugins = (lambda: start.trusts(root)), start.plugins(root)
+        commands = folders(user_home(), start.where.config, root, trusted, plugins)
+        own = CommandFiles([own_prompts(), *commands], tools.ingress)
         aside, window = main.window.tokens.aside, lambda: model.info().window
-        sources = PromptSources(start.library, folder, own, start.access.missing, aside, window, main.visible.show)
+        show, missing = main.visible.show, start.access.missing
+        sources = PromptSources(start.library, folder, own, missing, aside, window, show, touched)
         self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills, tools.hooks)
 
         # What faces may look into.
+        listed = ToolList(registry, guarded.health, main.visible, metrics)
+        context_files = InstructionList(place, tools.ingress, touched)
         self.inventory = Inventory(
-            ToolList(registry, guarded.health, main.visible, metrics),
-            results,
-            guarded.shells,
-            tools.permissions.confinement,
-            prompts.skills,
-            guarded.checkpoints,
-            prompts.mentions,
-            prompts.commands,
-            guarded.own_shell,
-            guarded.own_query,
-        )
+            listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
+            prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
+            tools.hook_list, context_files,
+        )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy
         self.listeners: Sequence[Listener] = (

@@ -30,7 +30,8 @@ from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, ope
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.library import LibraryHabits, SessionLibrary
 from ba_tui.settings import load_settings
-from ba_tui.skills.catalog import SkillCatalog, skill_roots
+from ba_tui.settings.plugins import Plugin, plugins_of
+from ba_tui.skills.catalog import SkillCatalog, plugin_roots, skill_roots
 from ba_tui.skills.config import SkillChoices, read_choices
 from ba_tui.tools.builtin.shell import Shell
 
@@ -68,12 +69,12 @@ class Startup:
         self.access = ProviderAccess(self.loaded, self.catalog, self.where)
         self.catalog_notices += self.access.slots.problems(strict=options.strict)
         self.budget = SummaryBudget(settings.compression.hourly_budget)
-        keep, limits = settings.environment.keep, limits_for(settings)
-        self.shell = Shell(shutil.which("bash"), os.environ, self.access.variables(), keep, limits)
+        given, limits = settings.environment, limits_for(settings)
+        self.shell = Shell(shutil.which("bash"), os.environ, self.access.variables(), given.keep, limits, given.set)
         self.rules: Sequence[RuleLine] = all_rules(self.loaded.rules, settings.commands.domains)
         approvals = Approvals(self.where.approvals, root)
         self.rule_problems = problems_of(self.rules, approvals)
-        counting = [rule for rule in self.rules if trusted or rule.layer != "project"]
+        counting = [rule for rule in self.rules if rule.layer != "claude" and (trusted or rule.layer != "project")]
         if options.strict and (wrong := problems_of(counting, approvals)):
             raise UsageError(wrong[0])
         habits = LibraryHabits(redact, attended=not options.strict)
@@ -87,12 +88,16 @@ class Startup:
     def trusts(self, root: Path) -> bool:
         return Trust(self.where).trusted(root)
 
+    def plugins(self, root: Path) -> Sequence[Plugin]:
+        """The person's plugins and those of the project at ``root``. Blocks."""
+        return plugins_of(user_home(), self.where.config, root, lambda: self.trusts(root))
+
     def skills(self, ingress: Ingress) -> tuple[SkillCatalog, SkillChoices]:
         """One catalog for all conversations of a project: a file is read again only when it has changed."""
         root, config = ingress.root, self.where.config
         if ingress not in self._skills:
-            roots = skill_roots(bundled("skills"), user_home(), config, root, lambda: self.trusts(root))
-            self._skills[ingress] = SkillCatalog(roots, ingress)
+            shipped, *roots = skill_roots(bundled("skills"), user_home(), config, root, lambda: self.trusts(root))
+            self._skills[ingress] = SkillCatalog([shipped, *plugin_roots(self.plugins(root)), *roots], ingress)
         own = [config / "skills.yaml", *([root / ".ba" / "skills.yaml"] if self.trusts(root) else [])]
         return self._skills[ingress], read_choices(bundled("config") / "skills.yaml", own, ingress.raw)
 

@@ -6,18 +6,21 @@ from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
 from ba_tui.core.events import Notice
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
+from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
-from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
-from ba_tui.permissions.rules.granted import GrantedRules
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
-from ba_tui.resources import project_root
+from ba_tui.resources import bundled, project_root, user_home
 from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
-from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings
+from ba_tui.team.catalog import AgentFiles, agent_folders
+from ba_tui.team.means import AgentMeans
+from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders
 
 
 class SessionTools:
@@ -29,7 +32,7 @@ class SessionTools:
         catalog, choices = start.skills(self.ingress)
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
-        lent = [ReadOnlyFolder(name, folder) for name, folder in readable_folders(catalog, choices)]
+        lent = lent_folders(readable_folders(catalog, choices), start.plugins(root))
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted = not start.strict and not start.trusts(root)
@@ -37,25 +40,28 @@ class SessionTools:
         self.policy = policy = self.permissions.policy
 
         context = SkillContext(
-            scope.id,
-            scope.cwd,
-            self.permissions.confirms,
-            start.access.missing,
-            lambda: scope.transcript.skills,
-            RecentSkills(where.state / "recent_skills.json"),
-        )
+            scope.id, scope.cwd, self.permissions.confirms, start.access.missing, lambda: scope.transcript.skills,
+            RecentSkills(where.state / "recent_skills.json"), lambda rules: grantable(rules, self.registry.names()),
+        )  # fmt: skip
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
         self.skill_notes = SkillNotes(self.skills)
         policy.grant(GrantedRules(self.skills.granted, "an active skill"))
 
         facts = SessionFacts(scope.id, scope.file, scope.cwd, root, start.shell.inherited(), lambda: policy.mode)
         self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
+        runs = self.hooks.hooks.runs if self.hooks else {}
+        self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
         process = ToolSettings(settings, where, start.shell, attended=not start.strict)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
+
+        bundled_agents = bundled("config") / "agents"
+        places = agent_folders(bundled_agents, user_home(), where.config, root, lambda: start.trusts(root))
+        means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
+        self.agents = AgentFiles(places, self.ingress, means)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = (

@@ -29,7 +29,8 @@ Examples:
 \b
 Exit codes:
   0 ok · 1 usage or configuration · 2 model or infrastructure
-  3 a limit was reached · 4 an approval was denied · 130 interrupted"""
+  3 a limit was reached · 4 an approval was denied
+  5 verify: an unsourced figure · 130 interrupted"""
 
 
 class CliGroup(HelpLines):

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from ba_tui.cli.flags import COST, LOOPS, TIMEOUT, TOKENS, WARMEST, ChatFlags, Effort, Format, Mode
+from ba_tui.cli.flags import (
+    COST,
+    LOOPS,
+    TIMEOUT,
+    TOKENS,
+    WARMEST,
+    ChatFlags,
+    Effort,
+    Format,
+    InputFormat,
+    Mode,
+    PromptTool,
+)
 from ba_tui.cli.launch import start_chat
 
 
@@ -35,6 +47,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     reasoning_model: Annotated[
         str | None, typer.Option(metavar="PROVIDER/MODEL", help="The model that answers in plan mode.")
+    ] = None,
+    fallback_model: Annotated[
+        str | None,
+        typer.Option(metavar="PROVIDER/MODEL", help="The model while the main one is overloaded."),
     ] = None,
     effort: Annotated[Effort | None, typer.Option(help="How much effort the model spends.")] = None,
     temperature: Annotated[
@@ -65,9 +81,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     timeout: Annotated[
         float | None, typer.Option(min=TIMEOUT, metavar="SECONDS", help="With -p: stop after this long.")
     ] = None,
-    system_prompt_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Use this system prompt instead of ba's.")
+    system_prompt: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Use this system prompt instead of ba's.")
     ] = None,
+    system_prompt_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, from a file.")] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
     trust: Annotated[
         bool,
@@ -78,6 +95,18 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
+    input_format: Annotated[
+        InputFormat | None, typer.Option(help="For programs: stream-json reads prompts in Claude Code's lines.")
+    ] = None,
+    include_partial_messages: Annotated[
+        bool, typer.Option("--include-partial-messages", help="For programs: also pieces of answers.")
+    ] = False,
+    replay_user_messages: Annotated[
+        bool, typer.Option("--replay-user-messages", help="For programs: repeat their prompts.")
+    ] = False,
+    permission_prompt_tool: Annotated[
+        PromptTool | None, typer.Option(help="For programs: ask them for approvals (ba guide programs).")
+    ] = None,
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
 ) -> int:
     return start_chat(
@@ -85,6 +114,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             prompt=prompt or None,
             print_=print_,
             output_format=output_format,
+            input_format=input_format,
+            include_partial_messages=include_partial_messages,
+            replay_user_messages=replay_user_messages,
+            permission_prompt_tool=permission_prompt_tool,
             continue_=continue_,
             resume=resume,
             fork=fork,
@@ -92,6 +125,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             model=model,
             small_model=small_model,
             reasoning_model=reasoning_model,
+            fallback_model=fallback_model,
             effort=effort,
             temperature=temperature,
             permission_mode=permission_mode,
@@ -104,6 +138,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             max_cost=max_cost,
             max_tokens=max_tokens,
             timeout=timeout,
+            system_prompt=system_prompt,
             system_prompt_file=system_prompt_file,
             append_system_prompt=append_system_prompt,
             trust=trust,

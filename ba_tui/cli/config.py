@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ba_tui.cli.launch import folder_of
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.resources import Places, bundled, places, project_root, save_whole
+from ba_tui.resources import Places, places, project_root, save_whole
 
 if TYPE_CHECKING:
     from ba_tui.settings import Loaded
@@ -40,10 +39,11 @@ START = """\
 def show(json_: Json = False, cwd: Cwd = None) -> int:
     """Print every setting, its value and where that came from."""
     from ba_tui.settings import as_data, leaves, printable  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.settings.form import discreet, value_text  # noqa: PLC0415 - see above
 
     loaded = load(cwd)
     values: dict[str, Any] = leaves(as_data(loaded.settings))
-    rows = {key: (_discreet(value), loaded.sources.get(key, "default")) for key, value in values.items()}
+    rows = {key: (discreet(value), loaded.sources.get(key, "default")) for key, value in values.items()}
     _warn(loaded)
     if json_:
         shown = {key: {"value": value, "source": source} for key, (value, source) in rows.items()}
@@ -51,8 +51,7 @@ def show(json_: Json = False, cwd: Cwd = None) -> int:
         return 0
     widest = max(map(len, rows))
     for key, (value, source) in rows.items():
-        text = "—" if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
-        print_line(printable(f"{key:<{widest}}  {text}  ({source})"))
+        print_line(printable(f"{key:<{widest}}  {value_text(value)}  ({source})"))
     return 0
 
 
@@ -63,11 +62,15 @@ def path(
 ) -> int:
     """Print the path of your config.yaml."""
     from ba_tui.settings import printable, setting_files  # noqa: PLC0415 - see show
+    from ba_tui.settings.claude.files import claude_paths  # noqa: PLC0415
 
     if not all_:
         print_line(str(places().settings))
         return 0
-    for name, file in setting_files(places(), project_root(folder_of(cwd))).items():
+    root = project_root(folder_of(cwd))
+    (first, bundled_file), *others = setting_files(places(), root).items()
+    claude = [(f"Claude Code{', project' if project else ''}", path) for path, project in claude_paths(root)]
+    for name, file in ((first, bundled_file), *claude, *others):
         print_line(printable(f"{file}  ({name}{'' if file.is_file() else ', not there'})"))
     return 0
 
@@ -79,7 +82,8 @@ def validate(cwd: Cwd = None) -> int:
 
     loaded = load(cwd)
     rules = rule_problems(loaded, places(), folder_of(cwd))
-    for problem in (*map(str, loaded.warnings), *rules):
+    foreign = [line for file in loaded.foreign for line in file.lines]
+    for problem in (*map(str, loaded.warnings), *rules, *foreign):
         print_line(problem)
     if loaded.errors or rules:
         return 1
@@ -93,30 +97,15 @@ def set_(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, or YAML such as [a, b].")],
 ) -> int:
     """Set one key in your config.yaml; everything else in it stays as it is."""
-    from ba_tui.settings import set_value  # noqa: PLC0415 - see show
+    from ba_tui.permissions.checks import check_value  # noqa: PLC0415 - see show
+    from ba_tui.settings import set_value  # noqa: PLC0415
 
-    file = set_value(places(), key, value, partial(_verify, key))
+    file = set_value(places(), key, value, partial(check_value, key))
     print_line(f"{key} is set in {file}")
     source = load(None).sources.get(key, "")
     if source and str(file) not in source:
         say(f"It has no effect here: {source} overrides it.")
     return 0
-
-
-def _verify(key: str, value: Any) -> None:
-    """Refuse what fits the key and means nothing. A rule that can't be read would stop every later start."""
-    from ba_tui.core.text.wording import suggestion  # noqa: PLC0415 - see show
-    from ba_tui.permissions.rules.rule import read_rule  # noqa: PLC0415
-
-    group, _, verdict = key.partition(".")
-    if group == "permissions":
-        for item in cast("list[str | dict[str, Any]]", value):
-            read_rule(item if isinstance(item, str) else str(item["rule"]), verdict)
-    if key == "theme":
-        folders = (bundled("themes"), places().config / "themes")
-        names = ["auto", *sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})]
-        if value not in names:
-            raise UsageError(f"There is no theme {value!r}; {suggestion(value, names)}")
 
 
 @app.command()
@@ -158,11 +147,9 @@ def _schema() -> str:
 
 def load(cwd: Path | None, where: Places | None = None) -> Loaded:
     """The settings as the app would have them in ``cwd``."""
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see show
-    from ba_tui.settings import load_settings  # noqa: PLC0415
+    from ba_tui.permissions.trust.settings import settings_of  # noqa: PLC0415 - see show
 
-    where, root = where or places(), project_root(folder_of(cwd))
-    return load_settings({}, where, root, trusted=Trust(where).trusted(root))
+    return settings_of(folder_of(cwd), where or places())
 
 
 def print_line(text: str) -> None:
@@ -179,8 +166,5 @@ def say(text: str) -> None:
 def _warn(loaded: Loaded) -> None:
     for problem in loaded.warnings:
         say(str(problem))
-
-
-def _discreet(value: Any) -> Any:
-    """An address without the password in it."""
-    return re.sub(r"(://[^\s/@:]*:)[^\s/@]*@", r"\1…@", value) if isinstance(value, str) else value
+    for line in (line for file in loaded.foreign for line in file.lines):
+        say(line)

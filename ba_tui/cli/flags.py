@@ -14,13 +14,16 @@ from typing import Any, Literal, get_args
 from ba_tui.core.text.patterns import regex
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
-Format = Literal["text", "json", "stream-json"]
+Format = Literal["text", "json", "stream-json", "claude-stream-json"]
+InputFormat = Literal["text", "stream-json"]
+PromptTool = Literal["stdio"]
 Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 LOOPS = (1, 500)
 COST, TOKENS, TIMEOUT = 0.0001, 1, 0.1
 """The least of each."""
 WARMEST = 2.0
 """The highest temperature."""
+_SETTING = regex(r"[a-z_][\w.]*=\S*")
 _WHOLE, _NUMBER = regex(r"[0-9]{1,12}"), regex(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
@@ -31,6 +34,10 @@ class ChatFlags:
     prompt: list[str] | None = None
     print_: bool = False
     output_format: Format | None = None
+    input_format: InputFormat | None = None
+    include_partial_messages: bool = False
+    replay_user_messages: bool = False
+    permission_prompt_tool: PromptTool | None = None
     continue_: bool = False
     resume: str | None = None
     fork: bool = False
@@ -38,6 +45,7 @@ class ChatFlags:
     model: str | None = None
     small_model: str | None = None
     reasoning_model: str | None = None
+    fallback_model: str | None = None
     effort: Effort | None = None
     temperature: float | None = None
     permission_mode: Mode | None = None
@@ -50,6 +58,7 @@ class ChatFlags:
     max_cost: float | None = None
     max_tokens: int | None = None
     timeout: float | None = None
+    system_prompt: str | None = None
     system_prompt_file: Path | None = None
     append_system_prompt: str | None = None
     trust: bool = False
@@ -96,6 +105,8 @@ SWITCHES = {
     "--print": "print_",
     "-c": "continue_",
     "--continue": "continue_",
+    "--include-partial-messages": "include_partial_messages",
+    "--replay-user-messages": "replay_user_messages",
     "--fork": "fork",
     "--all": "all_",
     "--yes-bypass-as-root": "yes_bypass_as_root",
@@ -104,12 +115,15 @@ SWITCHES = {
 }
 VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--output-format": ("output_format", _one_of(Format)),
+    "--input-format": ("input_format", _one_of(InputFormat)),
+    "--permission-prompt-tool": ("permission_prompt_tool", _one_of(PromptTool)),
     "-r": ("resume", str),
     "--resume": ("resume", str),
     "-m": ("model", str),
     "--model": ("model", str),
     "--small-model": ("small_model", str),
     "--reasoning-model": ("reasoning_model", str),
+    "--fallback-model": ("fallback_model", str),
     "--effort": ("effort", _one_of(Effort)),
     "--temperature": ("temperature", _number(0, WARMEST)),
     "--permission-mode": ("permission_mode", _one_of(Mode)),
@@ -117,6 +131,7 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--max-cost": ("max_cost", _number(COST)),
     "--max-tokens": ("max_tokens", _whole(TOKENS)),
     "--timeout": ("timeout", _number(TIMEOUT)),
+    "--system-prompt": ("system_prompt", str),
     "--system-prompt-file": ("system_prompt_file", Path),
     "--append-system-prompt": ("append_system_prompt", str),
     "--cwd": ("cwd", Path),
@@ -130,6 +145,11 @@ LISTS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
+def sets_value(word: str) -> bool:
+    """Whether ``word`` reads ``key=value``, which follows ``-c`` in Codex."""
+    return _SETTING.fullmatch(word) is not None
+
+
 def read_flags(argv: Sequence[str]) -> ChatFlags | None:
     """The flags of a line; None when something in it is wrong, or written in a way that only typer knows."""
     flags, words, rest = ChatFlags(), list[str](), list(reversed(argv))
@@ -141,6 +161,8 @@ def read_flags(argv: Sequence[str]) -> ChatFlags | None:
                 break
             if not word.startswith("-") or word == "-":
                 words.append(word)
+            elif word == "-c" and rest and sets_value(rest[-1]):
+                raise _Unread
             elif word in SWITCHES:
                 setattr(flags, SWITCHES[word], True)
             else:

@@ -1,4 +1,4 @@
-"""Commands and options that people know from other assistants, and what ba has for them.
+"""Commands that people know from other assistants, and what ba has for them. Their options are in ``habits``.
 
 Imported for a wrong command line alone; prompts that begin with such a word stay prompts.
 """
@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, GuessedCommand] = {
         "MCP servers are not supported yet. ba tools list shows the tools.",
         "add-json serve enable disable login",
     ),
-    **_all("agents agent subagents", "Sub-agents are not supported yet. ba skills list shows the skills.", "run"),
+    **_all("agent subagents subagent", "ba agents list shows the agents; they can't be started yet.", "run"),
     **_all("memory memories", "Memory is not supported yet. ba reads AGENTS.md in your folder.", "clear search"),
     **_all("plugin plugins extension extensions", "Plugins are not supported. See ba skills --help.", "install update"),
     **_all("login auth setup-token onboarding", "Start ba and type /setup to enter a key.", "login logout status"),
@@ -45,15 +45,34 @@ COMMANDS: Mapping[str, GuessedCommand] = {
     **_all("help commands", "See ba --help."),
     **_all("docs doc manual man documentation", "ba guide lists the pages of the guide."),
     **_all("version about", "See ba --version."),
-    **_all("resume", "ba -r chooses a session, ba -r ID opens one.", "last --last"),
+    **_all("resume", "ba -r chooses a session, ba -r ID opens one, ba -c the newest.", "last --last"),
+    **_all("fork", "ba -c --fork continues in a copy of the newest session, ba -r ID --fork of another.", "last"),
     **_all("continue", "ba -c continues this folder's newest session."),
     **_all("history threads chats list ls", "ba sessions list shows the saved sessions.", "all"),
-    **_all("exec", 'ba -p "…" prints one answer.', quoted=True),
+    **_all("exec", 'ba -p "…" prints one answer.', "resume review", quoted=True),
+    **_all("review code-review", 'Ask for it: ba -p "review the uncommitted changes", or /code-review in ba.'),
+    **_all("ultrareview", 'Nothing runs in a cloud: ba -p "review this branch" reviews here.', "main master"),
+    **_all("apply", "Nothing has to be applied: ba changes the files here, and /diff shows what changed."),
+    **_all("cloud github pr", "Nothing runs in a cloud: ba works in the folder where it starts.", "exec run install"),
+    **_all("archive unarchive delete", "ba sessions delete ID deletes a session; there is no archive."),
+    **_all("queue", "Type the next prompt while ba works: it waits in line."),
+    **_all("session", "ba sessions list shows the saved sessions."),
+    **_all("project", "ba sessions list shows what is kept of a folder, ba trust --revoke forgets its trust.", "purge"),
+    **_all(
+        "auto-mode", "ba permissions list shows the rules; ba guide permissions says what mode auto does.", "config"
+    ),
+    **_all("features", "ba config show prints the settings.", "enable disable"),
+    **_all("attach tui", "ba -r opens a saved session."),
+    **_all("migrate-rollouts migrate-nfs-db", "ba sessions import FILE imports transcripts."),
     **_all("usage cost stats status", "ba sessions show ID shows what a session used; in ba, /context does."),
     **_all("settings preferences", "ba config show prints the settings.", "set"),
     **_all("models model providers provider", "Start ba and type /model, or use ba -m PROVIDER/MODEL.", "set use"),
     **_all("rules policy approvals", "ba permissions list shows the rules.", "check"),
-    **_all("serve server web app ide", "ba runs in the terminal only.", "start stop"),
+    **_all(
+        "serve server web app ide gateway remote-control app-server exec-server daemon",
+        "ba runs in the terminal only; a program can talk to it as ba guide programs says.",
+        "start stop",
+    ),
     **_all("acp mcp-server", "ba can't be started as a server yet."),
     **_all("completion completions", "ba --install-completion sets it up for your shell.", "bash zsh fish"),
     **_all("search", "ba sessions search WORDS searches all sessions."),
@@ -87,52 +106,6 @@ ALIKE: Sequence[frozenset[str]] = [
     )
 ]
 """Words for the same sub-command."""
-MODES = "Use --permission-mode auto (asks outside the sandbox only) or bypass (never asks)"
-OPTIONS: Mapping[str, tuple[str, str]] = {
-    name: (option, words)
-    for names, option, words in (
-        (
-            "--yolo --dangerously-skip-permissions --allow-dangerously-skip-permissions --full-auto --auto-approve "
-            "--dangerously-bypass-approvals-and-sandbox --yes --yes-always -y --auto --autopilot "
-            "--always-approve --skip-permissions --no-confirm --bypass --trust-all-tools",
-            "--permission-mode",
-            MODES,
-        ),
-        (
-            "--approval-mode --ask-for-approval --approval-policy --mode --permission -a",
-            "--permission-mode",
-            "See --permission-mode",
-        ),
-        ("--plan", "--permission-mode", "Use --permission-mode plan"),
-        ("--auto-edit --accept-edits", "--permission-mode", "Use --permission-mode accept-edits"),
-        ("--max-turns --max-steps --max-iterations --max-session-turns", "--max-loops", "Use --max-loops N"),
-        ("--max-budget --max-budget-usd --max-price --budget", "--max-cost", "Use --max-cost USD"),
-        ("--allowed-tools --allowedtools --allow-tool --tools", "--allow", "Use --allow RULE"),
-        ("--disallowed-tools --disallowedtools --deny-tool", "--deny", "Use --deny RULE"),
-        ("--json", "--output-format", "Use -p --output-format json"),
-        ("--stream-json --streaming", "--output-format", "Use -p --output-format stream-json"),
-        ("--headless --non-interactive --prompt --quiet -q --message --exec", "--print", 'Use -p "…"'),
-        ("--session --session-id --thread --resume-id -s", "--resume", "Use --resume ID"),
-        ("--last", "--continue", "Use --continue"),
-        ("--fork-session --branch", "--fork", "Use --fork"),
-        ("--cd --dir --directory --workdir --work-dir --working-directory -C -w", "--cwd", "Use --cwd DIR"),
-        ("--include-directories --add-directory --include", "--add-dir", "Use --add-dir DIR"),
-        ("--system-prompt --system", "--system-prompt-file", "Use --system-prompt-file FILE"),
-        ("--no-colour --colour --color", "--no-color", "See --no-color"),
-        ("--light --dark", "--theme", "Use --theme NAME"),
-        ("--image --images --file --attach -i -f", "--print", "Name the file in the prompt, with @ before it"),
-        ("--mcp-config --strict-mcp-config --mcp", "--print", "MCP servers are not supported yet"),
-        ("--agent --agents", "--print", "Sub-agents are not supported yet"),
-        ("--worktree", "--cwd", "Worktrees are not made yet: use --cwd DIR"),
-        ("--verbose --debug -v -d", "--print", "ba doctor names the log file"),
-        ("--sandbox --no-sandbox", "--print", "Commands run in a sandbox where there is one: see ba doctor"),
-        ("--settings --config --profile", "--print", "See ba config --help"),
-        ("--api-key --apikey", "--print", "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or type /setup in ba"),
-        ("--effort --thinking --reasoning --reasoning-effort", "--model", "Choose another model with --model"),
-    )
-    for name in names.split()
-}
-"""The option of ba that it stands for, and what to do; only where the command has that option."""
 
 
 def command(argv: Sequence[str]) -> str:
@@ -149,9 +122,3 @@ def subcommand(name: str, known: Sequence[str]) -> str:
     """Return the one of ``known`` that means the same as ``name``, or that was mistyped; empty when there is none."""
     same = {each for words in ALIKE if name in words for each in words}
     return next((each for each in known if each in same), "") or slip(name, known)
-
-
-def option(name: str, known: Sequence[str]) -> str:
-    """Return what to do instead of the option ``name``; empty when it is no guess, or stands for none of ``known``."""
-    stands_for, words = OPTIONS.get(name.casefold() if name.startswith("--") else name, ("", ""))
-    return f"{words}." if stands_for in known else ""

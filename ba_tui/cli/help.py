@@ -90,10 +90,10 @@ def _meant(name: str, path: str, command: Any) -> str:
 
 def _nearest(option: str, path: str, command: Any) -> str:
     """A hint with the option that means the same, or that was mistyped."""
-    from ba_tui.cli import guesses  # noqa: PLC0415 - for a slip alone
+    from ba_tui.cli.foreign import habits  # noqa: PLC0415 - for a slip alone
 
     known = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
-    if words := guesses.option(option, known):
+    if words := habits.option(option, known):
         return words
     close = wording.slip(option, known)
     return f"Did you mean {close}?" if close else f"See {path} --help."

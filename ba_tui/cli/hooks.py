@@ -31,9 +31,9 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
     Events and matchers may have ba's names or Claude Code's (pre_tool or PreToolUse, shell or Bash). A hook reads JSON
     on standard input. Tools and their input have the names of the matcher's world in it, else those of the event's.
     """
-    from ba_tui.hooks.claude_files import CLAUDE_FILES  # noqa: PLC0415 - --help must not pay for the settings
-    from ba_tui.hooks.found import found_hooks  # noqa: PLC0415
+    from ba_tui.hooks.found import found_hooks  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
+    from ba_tui.settings.claude.files import NAMES  # noqa: PLC0415
 
     folder = folder_of(cwd)
     root, where = project_root(folder), places()
@@ -45,7 +45,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
         _print(hooks, root)
     for problem in problems:
         say(problem)
-    brought = [name for name in (*OURS, *CLAUDE_FILES) if (root / name).is_file()]
+    brought = [name for name in (*OURS, *NAMES) if (root / name).is_file()]
     if brought and not Trust(where).trusted(root):
         say(f"This folder is not trusted, so hooks in {', '.join(brought)} are off. Review them: ba trust")
     return 1 if problems else 0

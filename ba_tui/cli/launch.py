@@ -34,6 +34,8 @@ def start_chat(given: ChatFlags) -> int:
         raise UsageError("--fork copies a session, and none is named.", "Add -c, or -r ID.")
     if given.all_ and not (given.continue_ or given.resume):
         raise UsageError("--all says which sessions -c and -r consider.", "Add -c or -r.")
+    if given.system_prompt is not None and given.system_prompt_file:
+        raise UsageError("--system-prompt and --system-prompt-file exclude each other.", "Leave one of them out.")
     if given.permission_mode == "bypass":
         from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
 
@@ -42,7 +44,7 @@ def start_chat(given: ChatFlags) -> int:
     words = os.fsencode(" ".join(given.prompt or ())).decode("utf-8", "surrogateescape")
     resume = "last" if given.continue_ else given.resume
     start = Start(words, resume, given.fork, given.theme or "", not given.no_color, all=given.all_)
-    if not given.print_:
+    if not (given.print_ or given.input_format == "stream-json"):
         return open_app(_settings(given), start, folder, trust=given.trust)
     from ba_tui.cli.printing import print_answer  # noqa: PLC0415 - the app must not pay for it
 
@@ -55,6 +57,7 @@ def _settings(given: ChatFlags) -> Flags:
         "model": given.model,
         "small.model": given.small_model,
         "reasoning.model": given.reasoning_model,
+        "fallback_model": given.fallback_model,
         "effort": given.effort,
         "temperature": given.temperature,
         "permission_mode": given.permission_mode,
@@ -66,6 +69,7 @@ def _settings(given: ChatFlags) -> Flags:
         "max_loops": given.max_loops,
         "max_cost": given.max_cost,
         "max_tokens": given.max_tokens,
+        "system_prompt": given.system_prompt,
         "system_prompt_file": str(given.system_prompt_file) if given.system_prompt_file else None,
         "append_system_prompt": given.append_system_prompt,
         "theme": given.theme,

@@ -85,8 +85,14 @@ def run(argv: Sequence[str]) -> int:
 def _work(routed: list[str]) -> Callable[[], int]:
     completing = "_BA_COMPLETE" in os.environ
     flags = read_flags(routed[1:]) if routed[0] == "chat" and not completing else None
+    if flags is None and routed[0] == "chat" and not completing:
+        from ba_tui.cli.foreign.habits import translated  # noqa: PLC0415 - only a line that is not plainly ours needs it
+
+        routed = ["chat", *translated(routed[1:])]
+        flags = read_flags(routed[1:])
     if flags is not None:
-        return lambda: start_chat(flags)
+        found = flags
+        return lambda: start_chat(found)
     from ba_tui.cli.application import invoke  # noqa: PLC0415 - typer: a sixth of a second
 
     return lambda: invoke(routed, COMMANDS if completing or routed[0] not in COMMANDS else routed[:1])

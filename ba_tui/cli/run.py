@@ -123,6 +123,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
         return None, flows, at_fault
     near = difflib.get_close_matches(named, flows, 1)
     hint = f"Did you mean {near[0]}?" if near else "Name a .yaml file, or put it into a workflows folder."
+    hint = f'To ask the model: ba -p "{named}".' if " " in named else hint
     if not trusted and (root / ".ba" / "workflows").is_dir():
         hint += f" Those of {root} have changed or are not trusted: run ba trust."
     raise UsageError(f"There is no workflow {named!r}.", hint)
@@ -234,7 +235,7 @@ async def _perform(flow: Flow, given: dict[str, Any], runtime: Runtime, format: 
     turn = Turn()
     task = asyncio.create_task(_work(flow, given, runtime, Branch(turn, Transcript()), ending))
     turn.run(task)
-    with interrupts(turn):
+    with interrupts(turn.cancel):
         async for event in turn:
             lines.apply(event)
             if isinstance(event, Asked):

@@ -16,24 +16,38 @@ from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import SavedRequest, SessionInfo, TurnLine
 from ba_tui.sessions.foreign import one_line
 
+LEAST_TITLE, LEAST_FOLDER = 12, 14
+"""Columns that are left for them in a narrow terminal."""
 PROMPT = 100
 """Characters of a prompt in the list of turns."""
 
 
-def session_table(infos: Sequence[SessionInfo], *, everywhere: bool) -> Table:
-    """Sessions, a row each; ``everywhere`` shows their folders."""
+def session_table(infos: Sequence[SessionInfo], *, everywhere: bool, width: int) -> Table:
+    """Sessions, a line each; ``everywhere`` shows their folders. In ``width`` columns titles and folders are cut."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("Id", "Title", "Used", "Turns", "Cost"):
         right = name in {"Turns", "Cost"}
-        table.add_column(name, no_wrap=name != "Title", justify="right" if right else "left", overflow="fold")
+        table.add_column(
+            name,
+            no_wrap=True,
+            justify="right" if right else "left",
+            overflow="ellipsis" if name == "Title" else "fold",
+            min_width=LEAST_TITLE if name == "Title" else None,
+        )
     if everywhere:
-        table.add_column("Folder", overflow="fold")
+        table.add_column("Folder", no_wrap=True, overflow="ellipsis")
+    room = max(LEAST_FOLDER, width // 4)
     for info in infos:
         mark = f" [open in {info.locked_by}]" if info.locked_by else " [ba -p]" if info.unattended else ""
         title = (info.title or info.preview or "Untitled") + mark
         cells = [info.id, title, local_time(info.updated), str(info.turns), price(info.cost)]
-        table.add_row(*map(cell, [*cells, *([str(info.cwd)] if everywhere else [])]))
+        table.add_row(*map(cell, [*cells, *([_tail(str(info.cwd), room)] if everywhere else [])]))
     return table
+
+
+def _tail(path: str, room: int) -> str:
+    """The end of ``path``, which tells more than its beginning."""
+    return path if len(path) <= room else f"…{path[1 - room :]}"
 
 
 def prompt_text(line: TurnLine, room: int) -> str:

@@ -41,6 +41,8 @@ from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.retention import RetentionRule, doomed, seconds
 
 app = typer.Typer(no_args_is_help=True)
+WHOLE = 10_000
+"""Columns for an output that no terminal shows."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A session's id, or as much of it as is unambiguous.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -57,9 +59,16 @@ def list_sessions(
     if as_json:
         _print_json([session_record(info) for info in infos])
     elif infos:
-        Console().print(session_table(infos, everywhere=everywhere))
+        _print_sessions(infos, Console(), everywhere=everywhere)
     else:
         _say("No sessions." if everywhere else "No sessions in this folder. Use --all for all folders.")
+
+
+def _print_sessions(infos: Sequence[SessionInfo], console: Console, *, everywhere: bool) -> None:
+    """A line each: cut to the width of a terminal, and whole for a file or another program."""
+    if not console.is_terminal:
+        console.width = WHOLE
+    console.print(session_table(infos, everywhere=everywhere, width=console.width))
 
 
 @app.command()
@@ -242,7 +251,7 @@ def prune(
         _say("No session is that old.")
         return 0
     if dry_run or not yes:
-        Console(stderr=not dry_run).print(session_table(going, everywhere=True))
+        _print_sessions(going, Console(stderr=not dry_run), everywhere=True)
     if dry_run:
         return 0
     if not yes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from ba_tui.context.attachments import Attachments, Words
+from ba_tui.context.touched import TouchedFiles
 from ba_tui.core.events import Event, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import Message
 from ba_tui.core.turn import Branch
@@ -18,8 +19,9 @@ class Attaching:
     """core.agent.Interceptor, and a listener of the conversation: what the person says brings what it mentions, in
     the same breath and before the next request."""
 
-    def __init__(self, attachments: Attachments) -> None:
+    def __init__(self, attachments: Attachments, touched: TouchedFiles) -> None:
         self._attachments = attachments
+        self._touched = touched
         self._said: deque[Words] = deque()
 
     def apply(self, event: Event) -> None:
@@ -41,6 +43,8 @@ class Attaching:
         while self._said and branch.name == "main":
             outcome = await self._attachments.made(self._said[0], branch)
             self._said.popleft()
+            for path in outcome.files:
+                self._touched.add(path)
             for note in outcome.notes:
                 branch.emit(Steered(note))
             for notice in outcome.notices:

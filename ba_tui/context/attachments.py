@@ -89,10 +89,11 @@ class Attachment:
 
 @dataclass(slots=True)
 class AttachResult:
-    """``notes`` go to the model, ``notices`` to the person."""
+    """``notes`` go to the model, ``notices`` to the person; ``files`` are the paths of what was attached."""
 
     notes: list[Message] = field(default_factory=list[Message])
     notices: list[Notice] = field(default_factory=list[Notice])
+    files: list[str] = field(default_factory=list[str])
 
 
 class Attachments:
@@ -151,6 +152,7 @@ class Attachments:
         read = [await self._attached(target, branch) for target in targets if target.kind in READ]
         if read:
             await self._add(read, outcome)
+        outcome.files = [str(target.path) for target in targets if target.kind == "file"]
         return outcome
 
     async def _meant(self, named: Named) -> str:

@@ -24,32 +24,47 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress
+from ba_tui.resources import bundled
+from ba_tui.settings.allowed_tools import FIELDS as TOOLS
+from ba_tui.settings.allowed_tools import tools_in
+from ba_tui.settings.plugins import Plugin
 
-CommandSource: TypeAlias = Literal["user", "project"]
+CommandSource: TypeAlias = Literal["bundled", "user", "project"]
 LARGEST = 200_000
 MOST = 500
 """Files of one folder that are looked at."""
 DEEPEST = 6
 PROJECT = (".claude/commands", ".ba/commands")
 DESCRIPTION = 200
-_TOOL = regex(r"[^\s,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _CALL = regex(r"/([^\s/]+)(?:\s+(.*))?\Z", re.DOTALL)
-_OWN = ("model", "description", "argument-hint", "allowed-tools")
+CODEX = "prompts"
+"""What Codex calls its prompts by: ``/prompts:name``."""
+_HINTS = ("argument-hint", "argument_hint")
+_OWN = ("model", "description", "user-invocable", *_HINTS, *TOOLS)
+_IGNORED = frozenset({"agent", "context", "subtask", "hooks", "temperature", "disallowed-tools"})
+"""Fields that would change what happens elsewhere, and do not here."""
+_PLUGIN = ("${CLAUDE_PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT")
 
 
 @frozen
 class CommandFolder:
-    """Where commands lie. ``shown`` is how people call it, ``open`` whether it may be looked into now."""
+    """Where commands lie, or one file. ``shown`` is how people call it, ``open`` whether it may be looked into now.
+    ``prefix``: what stands before all names; ``plugin``: the folder of the plugin it is part of; ``codex``: they are
+    prompts of Codex, which lie in this folder only."""
 
     path: Path
     source: CommandSource
     shown: str
     open: Callable[[], bool] = lambda: True
+    prefix: tuple[str, ...] = ()
+    plugin: Path | None = None
+    codex: bool = False
 
 
 @frozen
 class CommandFile:
-    """One command; ``model`` and ``tools`` are what it wants for its turn, ``digest`` the hash of the file."""
+    """One command; ``model`` and ``tools`` are what it wants for its turn, ``digest`` the hash of the file. ``codex``:
+    its words are those of a prompt of Codex. ``ignored``: fields that have no effect here."""
 
     name: str
     source: CommandSource
@@ -61,18 +76,41 @@ class CommandFile:
     model: str = ""
     trouble: str = ""
     digest: str = ""
+    codex: bool = False
+    ignored: tuple[str, ...] = ()
 
     @property
     def line(self) -> CommandLine:
         return CommandLine(self.name, self.source, self.description, self.hint, self.shown, self.trouble)
 
 
-def folders(home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[CommandFolder]:
-    """The person's own, then the project's if it is trusted; a later one wins."""
-    found = [CommandFolder(config / "commands", "user", _tilde(config / "commands", home))]
+def folders(
+    home: Path | None, config: Path, root: Path, trusted: Callable[[], bool], plugins: Sequence[Plugin] = ()
+) -> list[CommandFolder]:
+    """Those of plugins, the person's own, then the project's if it is trusted; a later one wins."""
+    found = [
+        CommandFolder(
+            path,
+            plugin.source,
+            f"{plugin.shown}/{os.path.relpath(path, os.path.realpath(plugin.folder))}",
+            plugin.open,
+            (plugin.name,),
+            Path(os.path.realpath(plugin.folder)),
+        )
+        for plugin in plugins
+        for path in plugin.commands
+    ]
+    found.append(CommandFolder(config / "commands", "user", _tilde(config / "commands", home)))
     if home:
+        prompts = Path(os.environ.get("CODEX_HOME") or home / ".codex") / "prompts"
+        found.append(CommandFolder(prompts, "user", _tilde(prompts, home), codex=True))
         found.append(CommandFolder(home / ".claude" / "commands", "user", "~/.claude/commands"))
     return [*found, *(CommandFolder(root / name, "project", name, trusted) for name in PROJECT)]
+
+
+def own_prompts() -> CommandFolder:
+    """The prompts that ba brings; every other folder comes behind it, and wins."""
+    return CommandFolder(bundled("config") / "commands", "bundled", "built in")
 
 
 def _tilde(path: Path, home: Path | None) -> str:
@@ -92,6 +130,7 @@ class CommandFiles:
     def __init__(self, folders: Sequence[CommandFolder], ingress: Ingress) -> None:
         self._folders = tuple(folders)
         self._ingress = ingress
+        self.root = ingress.root
         self._lock = threading.Lock()
         self._read: dict[Path, tuple[tuple[int, ...], CommandFile]] = {}
 
@@ -102,11 +141,11 @@ class CommandFiles:
             seen: set[str] = set()
             for folder in self._folders:
                 real = os.path.realpath(folder.path)
-                if real in seen or not folder.path.is_dir() or not folder.open():
+                if real in seen or not folder.path.exists() or not folder.open():
                     continue
                 seen.add(real)
-                for path, names in _below(folder.path):
-                    command = self._command(path, ":".join(names), folder)
+                for path, names in _below(folder.path, 0 if folder.codex else DEEPEST):
+                    command = self._command(path, ":".join((*folder.prefix, *names)), folder)
                     found.setdefault(command.name.casefold(), []).insert(0, command)
             return [command for key in sorted(found) for command in found[key]]
 
@@ -123,7 +162,11 @@ class CommandFiles:
         every, key = self.look(), key.casefold()
         source, _, rest = key.partition(":")
         exact = [each for each in every if each.name.casefold() == key]
-        named = [each for each in every if each.source == source and each.name.casefold() == rest]
+        named = [
+            each
+            for each in every
+            if (each.source == source or (each.codex and source == CODEX)) and each.name.casefold() == rest
+        ]
         if exact or named:
             return (exact or named)[0]
         last = {each.name.casefold(): each for each in reversed(every) if each.name.casefold().endswith(f":{key}")}
@@ -136,8 +179,8 @@ class CommandFiles:
         return f"Did you mean /{close}?" if close else ""
 
     def _command(self, path: Path, name: str, folder: CommandFolder) -> CommandFile:
-        shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}"
-        bare = CommandFile(name, folder.source, shown)
+        shown = f"{folder.shown}/{path.relative_to(folder.path).as_posix()}".removesuffix("/.")
+        bare = CommandFile(name, folder.source, shown, codex=folder.codex)
         if not name.isprintable() or re.search(r"[\s/]", name):
             return replace(bare, trouble=f"{shown}: its name has a space or the like, so it can't be typed")
         try:
@@ -145,7 +188,8 @@ class CommandFiles:
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_nlink)
             known = self._read.get(path)
             if known is None or known[0] != stamp:
-                known = (stamp, read_command(bare, self._ingress.raw(path, LARGEST + 1, folder.source)))
+                raw = self._ingress.raw(path, LARGEST + 1, folder.source)
+                known = (stamp, read_command(bare, raw, folder.plugin))
                 self._read[path] = known
         except FileRefused as error:
             return replace(bare, trouble=f"{shown}: it was not read: {error.strerror}")
@@ -154,8 +198,11 @@ class CommandFiles:
         return known[1]
 
 
-def _below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
+def _below(folder: Path, deepest: int) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Markdown files with the parts of their names; a link to a folder above is not followed again."""
+    if folder.is_file():
+        yield folder, (folder.stem,)
+        return
     pending: list[tuple[Path, tuple[str, ...], frozenset[str]]] = [(folder, (), frozenset())]
     count = 0
     while pending:
@@ -174,7 +221,7 @@ def _below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
                 # A broken link is listed when it is meant as a command, and so is a pipe.
                 mode = stat.S_IFREG
             if stat.S_ISDIR(mode):
-                if len(above) < DEEPEST:
+                if len(above) < deepest:
                     pending.append((entry, (*above, entry.name), seen | {real}))
             elif entry.suffix.lower() == ".md":
                 count += 1
@@ -183,8 +230,8 @@ def _below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
                 yield entry, (*above, entry.stem)
 
 
-def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
-    """``bare`` with all that its file says; what is wrong with it is its trouble."""
+def read_command(bare: CommandFile, raw: bytes, plugin: Path | None = None) -> CommandFile:
+    """``bare`` with all that its file says, of the plugin in that folder; what is wrong with it is its trouble."""
     digest = hashlib.sha256(raw).hexdigest()[:32]
     if len(raw) > LARGEST:
         return replace(bare, trouble=f"{bare.shown}: it is larger than {LARGEST // 1_000} KB")
@@ -193,6 +240,8 @@ def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         return replace(bare, trouble=f"{bare.shown}:{line}: it is not UTF-8 text")
+    for spelling in _PLUGIN if plugin else ():
+        text = text.replace(spelling, str(plugin))
     try:
         fields, body = divided(clean_text(text), _OWN)
     except UsageError as error:
@@ -200,13 +249,18 @@ def read_command(bare: CommandFile, raw: bytes) -> CommandFile:
     first = next((line.strip("#>-* \t") for line in body.split("\n") if line.strip("#>-* \t")), "")
     if not first:
         return replace(bare, trouble=f"{bare.shown}: there is no prompt in it")
+    if fields.get("user-invocable", "").lower() in {"false", "no"}:
+        why = "user-invocable is false, so only models may start it, and they start no commands here"
+        return replace(bare, trouble=f"{bare.shown}: {why}")
     model = fields.get("model", "")
+    hint = next((fields[name] for name in _HINTS if name in fields), "")
     return replace(
         bare,
         body=body.strip("\n"),
         description=one_line(fields.get("description") or first, DESCRIPTION),
-        hint=" ".join(fields.get("argument-hint", "").split()),
-        tools=tuple(dict.fromkeys(_TOOL.findall(fields.get("allowed-tools", "").strip("[]").replace('"', "")))),
+        hint=" ".join(hint.split()),
+        tools=() if bare.codex else tools_in(fields),
         model="" if model in {"inherit", "default"} else model,
         digest=digest,
+        ignored=tuple(sorted(_IGNORED.intersection(fields))),
     )

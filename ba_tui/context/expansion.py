@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
@@ -18,6 +19,7 @@ LONGEST = 100_000
 """Characters that commands may print into one prompt."""
 _COMMAND = regex(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.MULTILINE | re.DOTALL)
 _ARGUMENT = regex(r"\\(\$(?:ARGUMENTS\b|[1-9]))|\$ARGUMENTS\b|\$([1-9])(?!\w|[.,]\d)")
+_PROMPT_ARGUMENT = regex(r"\$\$|\$ARGUMENTS\b|\$([1-9])(?!\w|[.,]\d)|\$([A-Z][A-Z0-9_]*)\b")
 
 
 @frozen
@@ -52,6 +54,41 @@ async def expand(body: str, arguments: str, run: RunShell, clean: Callable[[str]
         text.append(f"\n\nArguments: {arguments}")
         spoken.append(f"\n\nArguments: {arguments}")
     return Expansion("".join(text).strip(), "".join(spoken).strip(), tuple(ran))
+
+
+def expand_prompt(body: str, arguments: str, clean: Callable[[str], str]) -> Expansion:
+    """The same for a prompt of Codex: nothing in it is run, ``$NAME`` stands for what ``NAME=value`` gives, ``$1`` and
+    ``$ARGUMENTS`` for the other words, and ``$$`` for a dollar sign.
+
+    Raises:
+        UsageError: a value is missing; says which.
+    """
+    text = clean(body)
+    names = dict.fromkeys(found[2] for found in _PROMPT_ARGUMENT.finditer(text) if found[2])
+    pairs = [(word, *word.partition("=")[::2]) for word in words_of(arguments)]
+    values = {name: value for word, name, value in pairs if name in names and "=" in word}
+    if missing := [name for name in names if name not in values]:
+        usage = " ".join(f"{name}=…" for name in names)
+        raise UsageError(f"It needs {', '.join(missing)}.", f"Write the values behind it: {usage}")
+    rest = [word for word, name, _ in pairs if name not in values]
+    used = bool(values)
+
+    def value(found: re.Match[str]) -> str:
+        nonlocal used
+        if found[0] == "$$":
+            return "$"
+        if found[2]:
+            return values[found[2]]
+        used = True
+        if not found[1]:
+            return " ".join(rest)
+        place = int(found[1]) - 1
+        return rest[place] if place < len(rest) else ""
+
+    filled = _PROMPT_ARGUMENT.sub(value, text).strip()
+    if arguments and not used:
+        filled += f"\n\nArguments: {arguments}"
+    return Expansion(filled, filled)
 
 
 def _pieces(body: str) -> Iterator[tuple[str, str]]:

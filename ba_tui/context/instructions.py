@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.context.front_matter import divided
@@ -34,7 +35,8 @@ LONGEST_PATTERN, MOST_STARS, MOST_PATTERNS = 300, 10, 100
 class Instructions:
     """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything.
     ``imports`` are the files that were put into it, ``refused`` those that were not, each with the reason. ``target``
-    is the file that was read, empty where no link led to it. ``paths``: the files that it is for, all when empty."""
+    is the file that was read, empty where no link led to it. ``paths``: the files that it is for, all when empty.
+    ``path`` is the file as it was found."""
 
     shown: str
     text: str
@@ -43,6 +45,8 @@ class Instructions:
     refused: tuple[str, ...] = ()
     target: str = ""
     paths: tuple[str, ...] = ()
+    path: Path = Path()
+    owner: Owner = "project"
 
     @property
     def line(self) -> str:
@@ -78,7 +82,7 @@ def read_instructions(
         if real in had:
             continue
         had.add(real)
-        item = _read(path, owner, ingress, had)
+        item = replace(_read(path, owner, ingress, had), path=path, owner=owner)
         if item.text.strip() not in texts or not item.text:
             texts.add(item.text.strip())
             found.append(item)

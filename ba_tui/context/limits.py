@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ba_tui.core.errors import StopTurn
+from ba_tui.core.errors import BudgetUsed
 from ba_tui.core.events import Compressed, Event, MessageDone, Notice, SideRequest
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.provider import ASSUMED, ModelInfo
@@ -59,10 +59,10 @@ class BudgetLimits:
             self._warn(branch)
             if spent.cost >= self._max_cost:
                 text = f"Stopped at the limit of ${self._max_cost:g}: this session has cost ${spent.cost:.4g}."
-                raise StopTurn(text, "Raise max_cost, or open the session again.")
+                raise BudgetUsed(text, "Raise max_cost, or open the session again.")
         if self._max_tokens is not None and spent.tokens >= self._max_tokens:
             text = f"Stopped at the limit of {self._max_tokens:,} tokens: this session has used {spent.tokens:,}."
-            raise StopTurn(text, "Raise max_tokens, or open the session again.")
+            raise BudgetUsed(text, "Raise max_tokens, or open the session again.")
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """An answer that came is kept."""

@@ -50,7 +50,7 @@ def mention_sources(
     """What may be named after an ``@``, by its kind. ``data``: tables and columns."""
 
     def skill_suggestions() -> Sequence[Suggestion]:
-        usable = [line for line in skills.lines() if line.state not in {"broken", "shadowed"}]
+        usable = [line for line in skills.lines() if line.state not in {"broken", "shadowed"} and not line.for_models]
         return [Suggestion("skill", "", line.id, line.description) for line in usable]
 
     def tool_suggestions() -> Sequence[Suggestion]:

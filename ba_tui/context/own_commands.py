@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ba_tui.context.commands import CommandFile, CommandFiles, called
 from ba_tui.core.calls import run_call
+from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id
@@ -26,7 +27,11 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Owner
 
+if TYPE_CHECKING:
+    from ba_tui.context.expansion import Expansion
+
 SHOWN = 80
+NOT_HERE = "are not here or can't be allowed beforehand"
 
 
 class Confirmations(Protocol):
@@ -43,14 +48,15 @@ class Confirmations(Protocol):
 class CommandContext:
     """What commands need: the ``shell`` within its guards, the ``skills``, why a model can't be asked (``missing``);
     what the person ``confirmed``, whether confirming tools would change anything (``asks``), the allow rules of tool
-    names in front matter (``rules``), and what makes words of files fit for a model (``clean``)."""
+    names in front matter and those that allow nothing here (``rules``), and what makes words of files fit for a model
+    (``clean``)."""
 
     shell: Callable[[], Tool | None]
     skills: Skills
     missing: Callable[[str], str]
     confirmed: Confirmations
     asks: Callable[[], bool]
-    rules: Callable[[Iterable[str]], tuple[str, ...]]
+    rules: Callable[[Iterable[str]], tuple[tuple[str, ...], tuple[str, ...]]]
     clean: Callable[[str], str]
 
 
@@ -119,15 +125,47 @@ class CommandExpander:
             return Sent()
         if command.trouble:
             raise PromptRefused(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
-        from ba_tui.context.expansion import expand  # noqa: PLC0415 - most prompts call no command
-
-        self._granted = await self._confirmed(command, branch)
-        done = await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
+        if command.ignored:
+            fields = ", ".join(command.ignored)
+            branch.emit(Notice(f"/{command.name}: these fields of its file have no effect in ba: {fields}."))
+        if command.source == "bundled":
+            done = await self._own_prompt(command, arguments, branch)
+        else:
+            self._granted = await self._confirmed(command, branch)
+            done = await self._expanded(command, arguments, branch)
         if done.ran:
             branch.emit(Notice(f"/{command.name} ran: {', '.join(map(_short, done.ran))}"))
         text = f"{STANDS_FOR}{command.name} stands for:\n\n{done.text}"
         model = await self._model(command, branch)
         return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, command.source, model)
+
+    async def _expanded(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
+        from ba_tui.context.expansion import expand, expand_prompt  # noqa: PLC0415 - most prompts call no command
+
+        if not command.codex:
+            return await expand(command.body, arguments, partial(self._run, command, branch), self._means.clean)
+        try:
+            return expand_prompt(command.body, arguments, self._means.clean)
+        except UsageError as error:
+            raise PromptRefused(f"/{command.name} was not sent. {error}", error.hint) from None
+
+    async def _own_prompt(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
+        """What a command of ba's own stands for. Raises PromptRefused when there is nothing to do it with."""
+        from ba_tui.context.expansion import expand  # noqa: PLC0415 - most prompts call no command
+        from ba_tui.context.project_prompts import FACTS, READING, check_printed, prepared  # noqa: PLC0415 - see above
+
+        ready, printed = await asyncio.to_thread(prepared, command.name, arguments, self._files.root), dict[str, str]()
+        if command.name in READING:
+            branch.ceiling = branch.ceiling.within(READ_ONLY)
+
+        async def run(script: str) -> str:
+            printed[script] = await self._run(command, branch, script)
+            return printed[script]
+
+        done = await expand(command.body, ready.arguments, run, self._means.clean)
+        check_printed(command.name, arguments, printed)
+        # Last: words of the person's are not to be filled in, or run.
+        return replace(done, text=done.text.replace(FACTS, ready.facts, 1))
 
     def _skill(self, name: str) -> bool:
         try:
@@ -147,8 +185,11 @@ class CommandExpander:
         """What its front matter asks for, if the person said yes to just this content of the file."""
         if not command.tools or not self._means.asks():
             return ()
-        id, texts = f"/{command.name}", self._means.rules(command.tools)
-        if not await asyncio.to_thread(self._means.confirmed.has, id, command.digest):
+        id, (texts, unknown) = f"/{command.name}", self._means.rules(command.tools)
+        if unknown:
+            text = f"Of the tools that /{command.name} names, these {NOT_HERE}: {', '.join(unknown)}"
+            branch.emit(Notice(f"{text}."))
+        if texts and not await asyncio.to_thread(self._means.confirmed.has, id, command.digest):
             reply = await branch.ask(_question(command, texts))
             if reply.choice in {"deny", "text"}:
                 return ()

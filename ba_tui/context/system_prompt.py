@@ -29,26 +29,35 @@ def system_prompt(loaded: Loaded, cwd: Path, ingress: Ingress) -> str:
         UsageError: the prompt file that the settings name can't be read.
     """
     settings = loaded.settings
-    path = settings.system_prompt_file or bundled("config") / "prompts" / "system.md"
     theirs = [key for key in PROMPTS if _of_project(loaded.sources[key], ingress)]
+    text = settings.system_prompt
+    if text is None:
+        text = _of_file(settings.system_prompt_file, cwd, ingress, theirs=PROMPTS[0] in theirs)
+    added = settings.append_system_prompt
+    return joined(text, ingress.clean(added) if PROMPTS[1] in theirs else added)
+
+
+def _of_file(named: Path | None, cwd: Path, ingress: Ingress, *, theirs: bool) -> str:
+    """The prompt of the file that the settings name, else ba's own with the facts of this start."""
+    path = named or bundled("config") / "prompts" / "system.md"
     try:
-        text = ingress.text(path, LARGEST, "project") if PROMPTS[0] in theirs else _named_prompt(path)
+        text = ingress.text(path, LARGEST, "project") if theirs else _named_prompt(path)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"The system prompt {path} can't be read: {why}.", "Check system_prompt_file.") from error
-    added = settings.append_system_prompt
-    if settings.system_prompt_file is None:
-        machine = os.uname()
-        facts = {
-            "cwd": neutralized(paintable(str(cwd), newlines=False)),
-            "platform": f"{machine.sysname} {machine.machine}",
-            "shell": "bash",
-            "date": f"{datetime.now().astimezone():%Y-%m-%d}",
-            "git": _branch(ingress),
-        }
-        for name, value in facts.items():
-            text = text.replace(f"{{{name}}}", value)
-    return joined(text, ingress.clean(added) if PROMPTS[1] in theirs else added)
+    if named is not None:
+        return text
+    machine = os.uname()
+    facts = {
+        "cwd": neutralized(paintable(str(cwd), newlines=False)),
+        "platform": f"{machine.sysname} {machine.machine}",
+        "shell": "bash",
+        "date": f"{datetime.now().astimezone():%Y-%m-%d}",
+        "git": _branch(ingress),
+    }
+    for name, value in facts.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
 
 
 def _named_prompt(path: Path) -> str:
@@ -79,4 +88,5 @@ def _branch(ingress: Ingress) -> str:
 def prompt_origin(settings: Settings) -> str:
     """Where the system prompt comes from, for people."""
     own = str(settings.system_prompt_file) if settings.system_prompt_file else "built in"
+    own = own if settings.system_prompt is None else "system_prompt"
     return f"{own}, append_system_prompt" if settings.append_system_prompt else own

@@ -25,6 +25,7 @@ from ba_tui.core.events import (
     ModeChanged,
     ModelChanged,
     Notice,
+    Rewound,
     Steered,
     Titled,
     TurnEnded,
@@ -44,6 +45,8 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener, Turn
 
 log = logging.getLogger(__name__)
+WATCH = 1.0
+"""Seconds between two looks at a session that another process writes."""
 LOGGED = "The log says more; ba doctor names its file."
 
 
@@ -94,10 +97,29 @@ class Conversation:
         """All events of the session so far, then each one as it comes, until the conversation is closed.
 
         Any number may follow it beside the face that writes. One that does not keep up misses deltas and progress.
+        Of a session that another process writes, only what is in its file can be followed.
+
+        Raises:
+            StorageError: the file can't be read any more.
         """
+        if self.read_only:
+            async for event in self._file():
+                yield event
         with self._followers.joined() as watcher:
             async for event in watcher.after(await asyncio.to_thread(self._journal.read)):
                 yield event
+
+    async def _file(self) -> AsyncGenerator[Event]:
+        """All that another process wrote into the session, then what it writes. Looks once a second."""
+        place = 0
+        while True:
+            events, place = await asyncio.to_thread(self._journal.later, place)
+            for event in events:
+                if isinstance(event, Rewound):
+                    # What stands further up changes.
+                    self._folded = None
+                yield event
+            await asyncio.sleep(WATCH)
 
     async def history(self) -> list[Event]:
         """All events of the session when it was opened or last rewound. Folds them off the loop, once."""

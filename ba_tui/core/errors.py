@@ -18,6 +18,8 @@ BaError
 │   └── NewerSchema            written by a later version of ba
 ├── PromptRefused              a prompt may not be sent; nothing of it was kept
 └── StopTurn                   an interceptor ends the turn
+    ├── StepsUsed              max_loops is reached
+    └── BudgetUsed             max_cost, max_tokens or a sub-agent's budget is reached
 """
 
 from __future__ import annotations
@@ -161,3 +163,11 @@ class StopTurn(BaError):
     def __init__(self, message: str, hint: str = "", *, closing: str = "") -> None:
         super().__init__(message, hint)
         self.closing = closing
+
+
+class StepsUsed(StopTurn):
+    kind = "steps_used"
+
+
+class BudgetUsed(StopTurn):
+    kind = "budget_used"

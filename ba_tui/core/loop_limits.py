@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ba_tui.core.agent_spec import Budget
-from ba_tui.core.errors import StopTurn
+from ba_tui.core.errors import BudgetUsed, StepsUsed
 from ba_tui.core.events import Steered
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
@@ -42,7 +42,7 @@ class StepLimit:
                 made.closing = True
                 message = f"Stopped at the limit of {self.max_loops} steps."
                 closing = "The step limit of this turn is reached."
-                raise StopTurn(message, "Say “go on”, or raise max_loops.", closing=closing)
+                raise StepsUsed(message, "Say “go on”, or raise max_loops.", closing=closing)
             made.number = 0
         elif made.number and left == max(1, self.max_loops // 20):
             note = f"{left} more model requests are allowed in this turn. Come to an end."
@@ -92,13 +92,13 @@ class BudgetLimit:
         most, account = self.budget, branch.account
         if most.cost is not None and account.cost is None:
             hint = "Use a budget in tokens, or give the prices of the model in models.yaml: ba guide prices."
-            raise StopTurn("Stopped: what the model costs is not known, so the budget can't be kept.", hint)
+            raise BudgetUsed("Stopped: what the model costs is not known, so the budget can't be kept.", hint)
         if most.cost is not None and (account.cost or 0.0) >= most.cost:
-            raise StopTurn(f"Stopped at the budget of ${most.cost:g} for {branch.name}.", "Give it a larger budget.")
+            raise BudgetUsed(f"Stopped at the budget of ${most.cost:g} for {branch.name}.", "Give it a larger budget.")
         used = account.usage.prompt + account.usage.output
         if most.tokens is not None and used >= most.tokens:
             message = f"Stopped at the budget of {most.tokens:,} tokens for {branch.name}: {used:,} were used."
-            raise StopTurn(message, "Give it a larger budget.")
+            raise BudgetUsed(message, "Give it a larger budget.")
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """An answer that came is kept."""

@@ -56,17 +56,14 @@ class Source:
 
 @frozen
 class ScriptCall:
-    """A script of a skill with what it is given: ``name`` from the skill's scripts folder, ``text`` its source."""
+    """A script of a skill with what it is given: ``path`` is the script's, ``args`` its arguments, ``stdin`` what it
+    reads on standard input, as text or the JSON value it stands for; ``text`` is its source."""
 
-    skill: str
-    name: str
-    args: dict[str, Any]
+    path: str
+    args: tuple[str, ...]
+    stdin: Any
     text: str
     type: Literal["script_call"] = "script_call"
-
-    @property
-    def path(self) -> str:
-        return f"skills/{self.skill}/scripts/{self.name}"
 
 
 @frozen
@@ -99,6 +96,9 @@ class Todos:
     items: tuple[Todo, ...]
     type: Literal["todos"] = "todos"
 
+
+OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
+"""How much of a result the model is given."""
 
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
@@ -211,6 +211,25 @@ _SUGGESTIONS: dict[str, str] = {
 }
 
 
+_SHORT: dict[str, str] = {
+    "timeout": "timed out",
+    "rate_limit": "rate limit reached",
+    "resource_error": "out of resources",
+    "transient_error": "failed for now",
+    "permission_denied": "denied",
+    "invalid_parameters": "bad arguments",
+    "validation_error": "bad arguments",
+    "execution_error": "failed",
+    "dependency_error": "something is missing",
+}
+"""What a row says of a kind of failure."""
+
+
+def failed_how(kind: str) -> str:
+    """Return a failure of ``kind`` in two or three words for people."""
+    return _SHORT.get(kind, kind.replace("_", " "))
+
+
 def failure_text(error: ErrorInfo, call_id: str = "") -> str:
     """Return the one text in which a model reads a failure; ``call_id`` of the call that failed, once it is known."""
     head, end = failure_frame(error, call_id)
@@ -236,4 +255,4 @@ def identified(result: ToolResult, call_id: str) -> ToolResult:
 def failure(kind: ErrorKind, message: str, *, hint: str = "", display: Display | None = None) -> ToolResult:
     """The one shape of a failed call: what the model reads, and the same as data for people."""
     error = ErrorInfo(kind, message, hint)
-    return ToolResult(failure_text(error), display, is_error=True, summary=kind.replace("_", " "), error=error)
+    return ToolResult(failure_text(error), display, is_error=True, summary=failed_how(kind), error=error)

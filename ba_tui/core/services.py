@@ -9,7 +9,9 @@ from typing import Protocol
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import SessionLocked, SessionNotFound
 from ba_tui.core.events import Notice
+from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
+from ba_tui.core.ports.settings import SettingsForm
 from ba_tui.core.ports.setup import Catalogue, Setup
 from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.start import Start
@@ -93,6 +95,11 @@ class Services:
     """Asked before the first prompt in a folder; None where nobody need be asked."""
     notify: str = "bell"
     """How a person who looks elsewhere is called: ``bell``, ``osc9``, ``osc777`` or ``off``."""
+    settings: SettingsForm | None = None
+    checks: Callable[[], Iterator[CheckResult]] | None = None
+    """The doctor's findings, each as soon as it is known. Takes seconds: iterate it in a thread."""
+    with_folders: Callable[[Sequence[Path]], Services] | None = None
+    """The same made anew, with more folders to work in. Raises BaError."""
 
 
 Connect = Callable[[], Services]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from ba_tui.core.effects import Effect
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import Display, ToolResult
+from ba_tui.core.results import Display, OutputLevel, ToolResult
 from ba_tui.core.turn import Branch, Meanwhile
 from ba_tui.core.values import frozen
 
@@ -85,9 +85,6 @@ class Call:
         finally:
             self.progress.waited += time.monotonic() - start
 
-
-OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
-"""How much of a result the model is given."""
 
 Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]

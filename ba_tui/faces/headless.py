@@ -11,7 +11,7 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
@@ -352,7 +352,7 @@ async def speak(services: Services, start: Start, printer: Printer, timeout: flo
         printer.failed(error)
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
     outcome = RunResult(conversation.id, conversation.model)
-    with interrupts(turn):
+    with interrupts(turn.cancel):
         printer.begin(conversation)
         timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
         async for event in turn:
@@ -375,13 +375,13 @@ def _expire(turn: Turn, outcome: RunResult) -> None:
 
 
 @contextlib.contextmanager
-def interrupts(turn: Turn) -> Generator[None]:
-    """SIGINT and SIGTERM end the turn in order: what came is saved and printed."""
+def interrupts(stop: Callable[[], object]) -> Generator[None]:
+    """SIGINT and SIGTERM call ``stop``, which ends the turn in order: what came is saved and printed."""
     loop = asyncio.get_running_loop()
     caught: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, turn.cancel)
+            loop.add_signal_handler(number, stop)
             caught.append(number)
     try:
         yield

@@ -64,6 +64,16 @@ class HookAnswer:
     trouble: str = ""
     request: SideRequest | None = None
 
+    @property
+    def outcome(self) -> str:
+        """What came of it, in a few words."""
+        if self.trouble:
+            return self.trouble.rstrip(".")
+        said = {"allow": "allowed", "ask": "asked", "deny": "denied"}.get(self.decision, "")
+        parts = [said, "changed the input" if self.rewritten is not None else "", "added text" if self.context else ""]
+        parts.append("ended the turn" if self.stop is not None else "")
+        return ", ".join(filter(None, parts)) or "ok"
+
 
 @frozen
 class HookVerdict:

@@ -10,47 +10,42 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.text.jsonc import read_jsonc
 from ba_tui.hooks.config import DEFAULT_SECONDS, EVENTS, Hook, matcher_problem
-from ba_tui.ingress import Read
-from ba_tui.resources import read_regular
 from ba_tui.settings import FUTURE_HOOK_EVENTS
+from ba_tui.settings.claude.files import ClaudeFile, read_claude_file
 
 MAX_SECONDS = 600.0
-MAX_BYTES = 1_000_000
-CLAUDE_FILES = (".claude/settings.json", ".claude/settings.local.json")
 FoundHooks: TypeAlias = tuple[list[Hook], list[str]]
 """Hooks, and a line for each that can't be used."""
 
 
-def read_claude(path: Path, read: Read = read_regular) -> FoundHooks:
-    """The hooks in a settings file of Claude Code; none when there is no such file."""
-    try:
-        raw = read(path, MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return [], []
-    except OSError as error:
-        return [], [f"{path}: can't be read: {error.strerror or error}"]
-    if len(raw) > MAX_BYTES:
-        return [], [f"{path}: is larger than {MAX_BYTES // 1_000_000} MB; its hooks are ignored."]
-    try:
-        data: Any = read_jsonc(raw.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        return [], [f"{path}: can't be read as JSON ({error}); its hooks are ignored."]
-    if not isinstance(data, dict):
-        return [], [f"{path}: expected a JSON object; its hooks are ignored."]
-    settings = cast("dict[str, Any]", data)
-    if settings.get("disableAllHooks") is True:
+def read_claude(path: Path, root: Path | None = None) -> FoundHooks:
+    """The hooks in a settings file of Claude Code, of the project ``root`` or the person's own; none when there is no
+    such file."""
+    file = read_claude_file(path, root)
+    return claude_hooks(file) if file else ([], [])
+
+
+def claude_hooks(file: ClaudeFile) -> FoundHooks:
+    """The hooks in ``file``."""
+    if file.problem:
+        return [], [f"{file.path}: {file.problem}; its hooks are ignored."]
+    if hooks_off(file):
         return [], []
     found: list[Hook] = []
     problems: list[str] = []
-    for event, group in _groups(settings.get("hooks")):
-        for hook in _hooks(event, group, str(path)):
+    for event, group in _groups(file.data.get("hooks")):
+        for hook in _hooks(event, group, str(file.path)):
             if isinstance(hook, Hook):
                 found.append(hook)
             else:
-                problems.append(f"{path}: {event}: {hook}")
+                problems.append(f"{file.path}: {event}: {hook}")
     return found, problems
+
+
+def hooks_off(file: ClaudeFile) -> bool:
+    """Whether ``file`` turns hooks off."""
+    return file.data.get("disableAllHooks") is True
 
 
 def _groups(value: Any) -> Iterator[tuple[str, Any]]:

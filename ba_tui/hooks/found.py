@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ba_tui.core.events import SideRequest
 from ba_tui.core.values import frozen
-from ba_tui.ingress import within
+from ba_tui.resources import user_home
 from ba_tui.settings import HookLine
 
 if TYPE_CHECKING:
@@ -33,17 +33,24 @@ class SessionFacts:
 
 
 def found_hooks(lines: Sequence[HookLine], root: Path, trusted: Callable[[Path], bool]) -> tuple[list[Hook], list[str]]:
-    """All hooks that count in the project ``root``, and what is wrong with others. Files of another assistant count
-    in a project that is ``trusted``."""
-    claude = (root / CLAUDE).is_dir() and trusted(root)
-    if not lines and not claude:
+    """All hooks that count in the project ``root``, and what is wrong with others. Claude Code's files count where they
+    are the person's own, and in a project that is ``trusted``."""
+    home = user_home()
+    places = [folder for folder in dict.fromkeys((home, root)) if folder and (folder / CLAUDE).is_dir()]
+    if not lines and not places:
         return [], []
-    from ba_tui.hooks.claude_files import CLAUDE_FILES, read_claude  # noqa: PLC0415 - most people have no hooks
+    from ba_tui.hooks.claude_files import claude_hooks, hooks_off  # noqa: PLC0415 - most people have no hooks
     from ba_tui.hooks.config import read_hooks  # noqa: PLC0415
+    from ba_tui.settings.claude.files import claude_paths, read_claude_file  # noqa: PLC0415
 
     found, problems = read_hooks(lines), list[str]()
-    for name in CLAUDE_FILES if claude else ():
-        more, wrong = read_claude(root / name, within(root))
-        found += more
-        problems += wrong
+    paths = [each for each in claude_paths(root) if not each[1] or trusted(root)] if places else []
+    files = [(file, project) for path, project in paths if (file := read_claude_file(path, root if project else None))]
+    # A project turns off its own hooks: those of the person may be there to guard them from it.
+    off = {project for file, project in files if hooks_off(file)}
+    for file, project in files:
+        if off.isdisjoint({project, False}):
+            more, wrong = claude_hooks(file)
+            found += more
+            problems += wrong
     return found, problems

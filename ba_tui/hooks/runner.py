@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from ba_tui.core.messages import clean_json
+from ba_tui.core.ports.hooks import HookRun
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
 from ba_tui.hooks.conditions import may_apply
@@ -99,6 +101,8 @@ class Hooks:
         self._ask = ask
         self._done: set[Hook] = set()
         """Hooks that run once, and did."""
+        self.runs: dict[Hook, HookRun] = {}
+        """How each hook went the last time."""
         self._late: list[HookAnswer] = []
         self._running: set[asyncio.Task[None]] = set()
         self.facts = facts
@@ -159,8 +163,11 @@ class Hooks:
         ]
 
     async def _run(self, task: _Task, data: bytes, event: HookEvent) -> HookAnswer:
-        hook, seconds = task.hook, min(task.hook.timeout, event.longest)
+        hook, seconds, start = task.hook, min(task.hook.timeout, event.longest), time.monotonic()
         answer = task.translated(await self._answer(hook, data, seconds))
+        before, took = self.runs.get(hook), time.monotonic() - start
+        times = before.count + 1 if before else 1
+        self.runs[hook] = HookRun(time.time(), took, answer.outcome, bool(answer.trouble), times)
         stop = answer.stop and self._clean(answer.stop)
         return replace(answer, reason=self._clean(answer.reason), context=self._clean(answer.context), stop=stop)
 

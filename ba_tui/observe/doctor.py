@@ -70,7 +70,9 @@ def _python(patient: Patient) -> Iterator[CheckResult]:
 
 def _terminal(patient: Patient) -> Iterator[CheckResult]:
     env = patient.environment
-    if not sys.stdout.isatty():
+    # The app puts something else in the place of sys.stdout.
+    stdout = sys.__stdout__ or sys.stdout
+    if not stdout.isatty():
         yield CheckResult(
             "terminal", "warn", "the output is not a terminal", 'Run it in a terminal; in scripts use ba -p "…".'
         )
@@ -84,7 +86,7 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
         colours = "true colour" if env.get("COLORTERM") in {"truecolor", "24bit"} else "256 colours or fewer"
         off = ", off by NO_COLOR" if env.get("NO_COLOR") else ""
         yield CheckResult("terminal", "ok", f"{term}, {size.columns}×{size.lines}, {colours}{off}")
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    encoding = (stdout.encoding or "").lower().replace("-", "")
     if encoding == "utf8":
         yield CheckResult("unicode", "ok", "UTF-8")
     else:
@@ -101,6 +103,10 @@ def _settings(patient: Patient) -> Iterator[CheckResult]:
         )
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
+    for file in patient.loaded.foreign:
+        folder = "" if file.trusted else "; the folder is not trusted"
+        text = f"{printable(str(file.path))}: in effect: {file.counted}{folder}"
+        yield CheckResult("Claude Code", "ok", text, detail="\n".join(file.lines))
 
 
 def _model(patient: Patient) -> Iterator[CheckResult]:

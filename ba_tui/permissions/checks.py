@@ -1,15 +1,19 @@
-"""What the doctor reports of rules and trust."""
+"""What the doctor reports of rules and trust, and which values of settings mean nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.ports.trust import TrustState
+from ba_tui.core.text.wording import suggestion
 from ba_tui.permissions.rules.approvals import Approvals, problems_of
+from ba_tui.permissions.rules.rule import read_rule
 from ba_tui.permissions.rules.rulebook import all_rules
-from ba_tui.resources import Places, project_root
+from ba_tui.resources import Places, bundled, places, project_root
 from ba_tui.settings import Loaded, printable
 
 
@@ -39,3 +43,20 @@ def trust_check(seen: TrustState) -> CheckResult:
         return CheckResult("trust", "ok", f"{root} brings nothing that runs, so nothing is off")
     fix = "ba trust; see ba guide trust."
     return CheckResult("trust", "warn", f"{root} is not trusted, so these are off: {brought}", fix)
+
+
+def check_value(key: str, value: Any) -> None:
+    """Refuse a value that fits ``key`` and means nothing. A rule that can't be read would stop every later start.
+
+    Raises:
+        UsageError: it is such a value.
+    """
+    group, _, verdict = key.partition(".")
+    if group == "permissions":
+        for item in cast("list[str | dict[str, Any]]", value):
+            read_rule(item if isinstance(item, str) else str(item["rule"]), verdict)
+    if key == "theme":
+        folders = (bundled("themes"), places().config / "themes")
+        names = ["auto", *sorted({file.stem for folder in folders for file in folder.glob("*.yaml")})]
+        if value not in names:
+            raise UsageError(f"There is no theme {value!r}; {suggestion(value, names)}")

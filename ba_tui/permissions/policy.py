@@ -47,10 +47,7 @@ PLAN = (
     "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
     "the person decides whether it is carried out."
 )
-
-
 LEAVING = "it would run outside the sandbox, with all your permissions"
-
 UNBOUND = Bounds()
 
 
@@ -70,7 +67,7 @@ class Policy:
     ) -> None:
         self.workspace = workspace
         self.bounds = bounds
-        self._subjects = Subjects(workspace, bounds.own)
+        self._subjects = Subjects(workspace, bounds.own, bounds.confined)
         read, problems = read_rules(rules)
         offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
         self._rules = [rule for rule in read if rule not in offered]
@@ -89,9 +86,7 @@ class Policy:
 
     @property
     def level(self) -> BoundLevel:
-        if self.bounds.restricted:
-            return "restricted"
-        return "admin" if self._mode == BYPASS else "default"
+        return "restricted" if self.bounds.restricted else "admin" if self._mode == BYPASS else "default"
 
     def modes(self) -> Sequence[Mode]:
         return self.bounds.modes()
@@ -131,6 +126,10 @@ class Policy:
             return Deny(reason)
         verdict = self._judged(request, subject)
         return verdict if subject.effect in request.ceiling.effects else as_reader(verdict)
+
+    def denies_reading(self, path: Path) -> bool:
+        """Return whether a rule denies reading the file at ``path``."""
+        return bool(self._first("deny", Subject("read_file", Effect.READ, paths=(self._subjects.seen(path),))))
 
     def _persons_own(self, subject: Subject, cwd: Path) -> Judgement:
         """What happens with a command that the person typed: nothing is asked, and only a rule forbids it."""
@@ -281,7 +280,7 @@ class Policy:
         """Why the call may not be made, whatever rules say: plan mode, the folder, or the ceiling of who asks. A
         command that only reads is reading. Empty when nothing forbids the call."""
         ceiling, effect = request.ceiling, subject.effect
-        if ceiling.tools is not None and request.tool.name not in ceiling.tools:
+        if not ceiling.may_call(request.tool.name):
             return f"The agent {request.agent} may not use {request.tool.name}."
         if not ceiling.outside and request.args.get(OUTER) is True and subject.tool in COMMAND_TOOLS:
             return f"The agent {request.agent} may run nothing outside the sandbox."

@@ -5,7 +5,7 @@ What follows from that is decided in ``policy``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
-from ba_tui.permissions.rules.rule import CODE_TOOLS, SHELL_TOOLS, Subject
+from ba_tui.permissions.rules.rule import CODE_TOOLS, OUTER, SHELL_TOOLS, Subject
 from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.secrets.hard_links import holds_secret
 from ba_tui.permissions.shell.command_text import named_paths, without_operators
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Subjects:
-    """``own``: ba's folders, which only the person changes."""
+    """``own``: ba's folders, which only the person changes. ``confined``: whether a sandbox holds commands."""
 
     workspace: Workspace
     own: Places | None = None
+    confined: Callable[[], bool] = lambda: False
 
     def of(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
         """The call as rules see it; ``cwd`` is where a command would run. Raises PathRefused."""
@@ -45,7 +46,9 @@ class Subjects:
             text = without_operators(command) if tool.name in CODE_TOOLS else command
             if tool.name in SHELL_TOOLS:
                 resolved = judging().resolve_script(command, self.workspace.root, cwd, self.both)
-                commands, trouble = resolved.commands, resolved.trouble
+                lent = bool(self.workspace.lent) and args.get(OUTER) is not True and self.confined()
+                commands = tuple(map(self._with_lent, resolved.commands)) if lent else resolved.commands
+                trouble = resolved.trouble
                 text = text if trouble else " ".join(each.unread for each in commands).strip()
             if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
@@ -86,6 +89,16 @@ class Subjects:
                 malformed=False,
             )
         return replace(seen, inside=True)
+
+    def _with_lent(self, command: ResolvedCommand) -> ResolvedCommand:
+        """``command``, which may read what is lent: in the sandbox nothing of that can be written."""
+
+        def lent(files: Sequence[TouchedPath]) -> tuple[TouchedPath, ...]:
+            return tuple(
+                replace(seen, inside=True, guarded=False) if self.workspace.lends(seen.path) else seen for seen in files
+            )
+
+        return replace(command, reads=lent(command.reads), named=lent(command.named))
 
     def seen(self, path: Path) -> TouchedPath:
         """What rules know of a resolved path."""

@@ -33,7 +33,11 @@ OFF = "Plan mode is off. The mode is now {mode}."
 AGREED = "The person agreed to the plan. The mode is now {mode}. Carry it out step by step; keep a todo list."
 CARRY_OUT = "Carry out this plan?"
 _STEP = regex(r"^\s{0,3}(?:\d{1,3}[.)]|[-*+])\s+\S", re.MULTILINE)
+_NAMED = regex(r"\bplan(?!s?[ -]mode)s?\b|计划|方案", re.IGNORECASE)
+"""The word for a plan, also in German, French, Spanish and Chinese; plan mode is none."""
 LEAST_STEPS = 2
+OPENING = 3
+"""Lines with words in which a plan says that it is one; a heading may say so further down."""
 
 
 class _Asked:
@@ -79,7 +83,7 @@ class PlanMode:
     async def after(self, reply: Message, branch: Branch) -> None:
         """Ask about a plan that the model wrote as its answer instead of presenting it."""
         asked = branch.state(_Asked)
-        if not self.presents or asked.person or len(_STEP.findall(reply.text)) < LEAST_STEPS:
+        if not self.presents or asked.person or not _is_plan(reply.text, branch):
             return
         asked.person = True
         answer = await branch.ask(Question("plan", CARRY_OUT))
@@ -126,6 +130,19 @@ class PlanMode:
         self._told = mode
         branch.emit(ModeChanged(mode))
         return mode
+
+
+def _is_plan(text: str, branch: Branch) -> bool:
+    """Whether an answer is meant as a plan: it has steps, it calls itself one, and nobody just asked something."""
+    if len(_STEP.findall(text)) < LEAST_STEPS:
+        return False
+    lines = [line for line in text.splitlines() if line.strip()]
+    heads = (line for line in lines[OPENING:] if line.startswith("#"))
+    if not any(_NAMED.search(line) for line in (*lines[:OPENING], *heads)):
+        return False
+    said = [message.said for message in branch.transcript.messages if message.role == "user" and not message.hidden]
+    prompt = next((words.strip() for words in reversed(said) if words.strip()), "")
+    return not prompt.endswith(("?", "？")) or bool(_NAMED.search(prompt))
 
 
 def _again(words: str) -> str:

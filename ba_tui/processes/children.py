@@ -150,6 +150,11 @@ class Process:
         return self._supervised.folder
 
     @property
+    def pipe_codes(self) -> tuple[int, ...]:
+        """The exit codes that the program named with its folder; none when it named none."""
+        return self._supervised.pipe_codes
+
+    @property
     def left(self) -> int:
         return self._supervised.left
 

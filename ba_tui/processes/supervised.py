@@ -6,6 +6,7 @@ Who reads what the program prints is up to the caller: children.py, duplex.py an
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,11 +17,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.processes.confinement import Confinement
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CHUNK_BYTES = 65_536
+MOST_CODES = 100
+_CODE = regex(r"\d{1,3}", re.ASCII)
 
 
 class EgressListener(Protocol):
@@ -83,7 +87,8 @@ class Supervised:
 
     ``states`` becomes readable when the supervisor says something; ``read_states`` takes it in. ``exit_code`` None: not
     ended yet, or its supervisor was killed. ``left``: processes it left running; ``over``: it was ended as more than so
-    many ran; ``folder``: the last one it named. Confined, it ends with the thread that starts it.
+    many ran; ``folder``: the last one it named, ``pipe_codes`` the numbers before it. Confined, it ends with the thread
+    that starts it.
 
     Raises:
         OSError: the supervisor could not be started.
@@ -92,6 +97,7 @@ class Supervised:
     def __init__(self, program: Program, descriptors: Descriptors) -> None:
         self.exit_code: int | None = None
         self.folder = ""
+        self.pipe_codes: tuple[int, ...] = ()
         self.left = self.over = 0
         self._separate = bool(program.confinement and program.confinement.separate)
         self._lock = threading.Lock()
@@ -180,7 +186,9 @@ class Supervised:
             case "pid":
                 self._pid = int(value)
             case "cwd":
-                self.folder = value
+                codes, slash, rest = value.partition("/")
+                self.folder = slash + rest
+                self.pipe_codes = tuple([int(code) for code in codes.split()[:MOST_CODES] if _CODE.fullmatch(code)])
             case "left" | "over":
                 setattr(self, kind, int(value))
             case "exit":

@@ -4,11 +4,12 @@ A script of its own, started with the standard library alone so that it is up wi
 
 Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
 program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
-back: ``pid N``, ``cwd PATH``, ``left N``, ``over N``, ``exit N``. The program may name its last folder on file
-descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our loopback goes back
-through it. The limit ``setid=0`` hides keyrings and hypervisors, and lets root make no file that runs as its owner or
-group; ``apart=1`` says that all processes we see are the program's. ``stdin=N`` hands the program a standard input,
-and leaves its standard error apart from its output; ``channel=N`` hands it a file descriptor under the same number.
+back: ``pid N``, ``cwd CODES PATH``, ``left N``, ``over N``, ``exit N``. The program may name exit codes and its last
+folder on file descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our
+loopback goes back through it. The limit ``setid=0`` hides keyrings and hypervisors, and lets root make no file that
+runs as its owner or group; ``apart=1`` says that all processes we see are the program's. ``stdin=N`` hands the program
+a standard input, and leaves its standard error apart from its output; ``channel=N`` hands it a file descriptor under
+the same number.
 """
 
 import ctypes

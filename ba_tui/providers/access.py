@@ -37,6 +37,7 @@ class ProviderAccess:
     def __init__(self, loaded: Loaded, catalog: ModelCatalog, places: Places) -> None:
         self._settings = loaded.settings
         self._chosen = loaded.sources.get("model") not in {"bundled", "default"}
+        self._claude = loaded.wanted_model
         self._catalog = catalog
         self._places = places
         self._sources = loaded.sources
@@ -51,12 +52,25 @@ class ProviderAccess:
     def default_model(self) -> str:
         """The model of the settings; when nobody chose it and it has no key, the first of a provider that has one."""
         model = self._settings.model
+        if not self._chosen and (wanted := self._wanted()):
+            return wanted
         if self._chosen or not self.missing(model):
             return model
         first: dict[str, str] = {}
         for info in self._catalog.models():
             first.setdefault(info.provider, info.id)
         return next((first[name] for name in self._settings.providers if name in first and self.ready(name)), model)
+
+    def _wanted(self) -> str:
+        """The model that Claude Code's settings ask for, where it can be asked; empty otherwise."""
+        name = self._claude.removesuffix("[1m]")
+        if not name:
+            return ""
+        names = [info.id for info in self._catalog.models() if info.provider == "anthropic"]
+        # An alias such as opus means the newest model of the family, which the catalogue lists first.
+        full = f"anthropic/{name}" if name.startswith("claude-") else ""
+        found = full or next((each for each in names if each.startswith(f"anthropic/claude-{name}-")), "")
+        return found if found and not self.missing(found) else ""
 
     def first_model(self, provider: str) -> str:
         return next((info.id for info in self._catalog.models() if info.provider == provider), "")

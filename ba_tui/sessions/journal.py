@@ -28,6 +28,7 @@ from ba_tui.core.events import (
     event_to_json,
 )
 from ba_tui.core.open_turn import OpenTurn
+from ba_tui.resources import open_regular
 from ba_tui.sessions.lock import FILE as LOCK
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.migrations import OURS, Schema
@@ -154,6 +155,18 @@ class JournalFile:
         events = self.read() if older else self._newest_events(max(1, limit))
         starts = (index for index, event in enumerate(events) if opens_turn(event))
         return events[next(starts, 0) :]
+
+    def later(self, place: int) -> tuple[list[Event], int]:
+        try:
+            with open_regular(self.path) as file:
+                file.seek(place)
+                data = file.read()
+        except OSError as error:
+            raise unreadable(self.path.parent, error) from error
+        # Of a line that is being written the rest comes later.
+        whole = data[: data.rfind(b"\n") + 1]
+        reading = RecordReading(self.path, self.header.schema_version, self._schema)
+        return list(reading.events(whole.splitlines(keepends=True))), place + len(whole)
 
     def sync(self) -> None:
         with self._writing:

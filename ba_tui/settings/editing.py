@@ -39,6 +39,11 @@ def set_value(places: Places, key: str, text: str, verify: Callable[[Any], None]
     return _write(places, key.split("."), chosen)
 
 
+def put_value(places: Places, key: str, value: Any) -> Path:
+    """Set ``key`` to ``value``, which is no text to be read; everything else as ``set_value``."""
+    return _write(places, key.split("."), lambda _: _fitting(key, value))
+
+
 def add_item(places: Places, key: str, item: str | dict[str, Any]) -> Path:
     """Put ``item`` at the end of the list ``key`` in the person's config.yaml, once. Raises as ``set_value``."""
     return _write(places, key.split("."), lambda old: _items(old) if item in _items(old) else [*_items(old), item])
@@ -122,6 +127,15 @@ def _checked(key: str, text: str) -> Any:
         else:
             complaint = complaint or layer.problems[0].text
     raise UsageError(f"{key}: {complaint}{'' if complaint.endswith('?') else '.'}", "See ba config schema.")
+
+
+def _fitting(key: str, value: Any) -> Any:
+    layer = Layer(_nested({}, key.split("."), value), lambda _: ("", 0), Path())
+    check(layer)
+    keep_asking(layer)
+    if layer.problems:
+        raise UsageError(f"{key}: {layer.problems[0].text}.", "See ba config schema.")
+    return value
 
 
 def _nested(data: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The layers of settings and how they become one: flags over environment over project over person over bundled.
+"""The layers of settings and how they become one: flags, environment, project, person, Claude Code's files, bundled.
 
 Every value knows its source. What is wrong in a layer is left out and told; nothing is ever written here.
 """
@@ -10,20 +10,24 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
-from ba_tui.resources import Places, bundled, read_regular
+from ba_tui.resources import Places, bundled, read_regular, user_home
 from ba_tui.settings.checks import Layer, SettingPath, check, dotted, names
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document
 from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
+from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
 from ba_tui.settings.project import narrow
 from ba_tui.settings.sections.hooks import HookGroup
+
+if TYPE_CHECKING:
+    from ba_tui.settings.claude.layer import ClaudeLayer
 
 FLAGS = {"add_dirs": "--add-dir", "small.model": "--small-model", "reasoning.model": "--reasoning-model"}
 
@@ -48,6 +52,10 @@ class Loaded:
     """The permission rules of ``settings``, each with its own source."""
     hooks: tuple[HookLine, ...] = ()
     """The hooks of ``settings``, likewise."""
+    foreign: tuple[ForeignFile, ...] = ()
+    """The settings files of Claude Code, and what of them counts."""
+    wanted_model: str = ""
+    """The model that those ask for, by a name of Claude Code's; it counts where nothing else names one."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -79,10 +87,13 @@ def load_settings(
     rules: list[RuleLine] = []
     hooks: list[HookLine] = []
     problems: list[Problem] = []
-    files = _files(places, project, trusted=trusted)
-    for layer in (*files, *_given(flags, places, os.environ if env is None else env)):
+    bundled_layers, files = _files(places, project, trusted=trusted)
+    claude = _claude(project, trusted=trusted)
+    theirs = [each.layer for each in claude]
+    for layer in (*bundled_layers, *theirs, *files, *_given(flags, places, os.environ if env is None else env)):
         check(layer)
         keep_asking(layer)
+        _prompt_by_flag(layer)
         _anchor(layer)
         _merge(data, layer.data, layer, (), sources)
         rules += _rules(layer)
@@ -92,11 +103,23 @@ def load_settings(
             data.get("providers", {}).pop(name, None)
     settings = made(Settings, data)
     known = {key: sources.get(key, "default") for key in leaves(as_data(settings))}
-    return Loaded(settings, known, tuple(problems), tuple(dict.fromkeys(rules)), tuple(hooks))
+    if settings.permission_mode == "bypass" and (who := next((each for each in claude if each.no_bypass), None)):
+        raise UsageError(
+            f"Mode bypass is disabled by {who.report.path}.", "Remove disableBypassPermissionsMode there, or the flag."
+        )
+    return Loaded(
+        settings,
+        known,
+        tuple(problems),
+        tuple(dict.fromkeys(rules)),
+        tuple(hooks),
+        tuple(each.report for each in claude),
+        next((each.model for each in reversed(claude) if each.model), ""),
+    )
 
 
 def setting_files(places: Places, project: Path) -> dict[str, Path]:
-    """Every file that settings are read from, by the name of its layer, lowest first; they need not exist."""
+    """Every file of ba's that settings are read from, by the name of its layer, lowest first; they need not exist."""
     files = {"bundled": bundled("config") / "default.yaml", "yours": places.settings}
     folder = project / ".ba"
     if os.path.realpath(folder) != os.path.realpath(places.config):
@@ -126,7 +149,24 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _files(places: Places, project: Path, *, trusted: bool) -> list[Layer]:
+def _claude(project: Path, *, trusted: bool) -> list[ClaudeLayer]:
+    """Those of Claude Code's settings files, lowest first; all of ba's own files rank above them."""
+    home = user_home()
+    if not any((folder / ".claude").is_dir() for folder in (home, project) if folder):
+        return []
+    from ba_tui.settings.claude.files import claude_paths, read_claude_file  # noqa: PLC0415 - not everybody has any
+    from ba_tui.settings.claude.layer import claude_layer  # noqa: PLC0415
+
+    layers: list[ClaudeLayer] = []
+    for path, of_project in claude_paths(project):
+        root = project if of_project else None
+        if file := read_claude_file(path, root):
+            layers.append(claude_layer(file, root, trusted=trusted))
+    return layers
+
+
+def _files(places: Places, project: Path, *, trusted: bool) -> tuple[list[Layer], list[Layer]]:
+    """The bundled layer, and those of ba's own files."""
     layers: list[Layer] = []
     for name, path in setting_files(places, project).items():
         of_project = name.startswith("project")
@@ -138,7 +178,7 @@ def _files(places: Places, project: Path, *, trusted: bool) -> list[Layer]:
                 layer.foreign = not trusted
                 narrow(layer, trusted=trusted)
             layers.append(layer)
-    return layers
+    return [each for each in layers if each.kind == "bundled"], [each for each in layers if each.kind != "bundled"]
 
 
 def _given(flags: Mapping[str, object], places: Places, env: Mapping[str, str]) -> list[Layer]:
@@ -173,6 +213,13 @@ def keep_asking(layer: Layer) -> None:
     if layer.kind != "flag" and layer.data.get("permission_mode") == "bypass":
         layer.complain(("permission_mode",), "bypass works only as a flag: --permission-mode bypass")
         layer.drop(("permission_mode",))
+
+
+def _prompt_by_flag(layer: Layer) -> None:
+    """A system prompt in words is for one start, by a flag: else it would win over a file that a flag names."""
+    if layer.kind != "flag" and layer.data.get("system_prompt") is not None:
+        layer.complain(("system_prompt",), "works only as a flag: --system-prompt TEXT; use system_prompt_file")
+        layer.drop(("system_prompt",))
 
 
 def _variables(env: Mapping[str, str], file: str) -> Layer:

@@ -24,7 +24,7 @@ from ba_tui.settings.sections.sessions import CheckpointSettings
 from ba_tui.settings.sections.web import WebSearch, WebSettings
 
 Notify = Literal["bell", "osc9", "osc777", "off"]
-OutputFormat = Literal["text", "json", "stream-json"]
+OutputFormat = Literal["text", "json", "stream-json", "claude-stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -106,6 +106,10 @@ class Settings(SettingsGroup):
     request_timeout: Annotated[float, NUMBER, Gt(0), FieldCheck(finite)] = field(
         default=600, metadata=about("Timeout for a model in seconds: until the answer begins, and between its lines.")
     )
+    system_prompt: str | None = field(
+        default=None,
+        metadata=about("A system prompt to use instead of the built-in one; only as the flag --system-prompt."),
+    )
     system_prompt_file: Path | None = field(
         default=None, metadata=about("A file with a system prompt to use instead of the built-in one.")
     )
@@ -124,7 +128,10 @@ class Settings(SettingsGroup):
     )
     output_format: OutputFormat = field(
         default="text",
-        metadata=about("What `ba -p` prints: text, json (one object) or stream-json (one event a line)."),
+        metadata=about(
+            "What `ba -p` prints: text, json (one object), stream-json (one event a line) or claude-stream-json "
+            "(the lines of Claude Code)."
+        ),
     )
     web: WebSettings = field(default=WebSettings(), metadata=about("Which addresses may be fetched."))
     web_search: WebSearch = field(default=WebSearch(), metadata=about("Web search."))

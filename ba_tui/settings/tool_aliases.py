@@ -39,3 +39,13 @@ def own_names() -> Mapping[str, str]:
         for name in theirs:
             found.setdefault(name, ours)
     return found
+
+
+def own_name(name: str) -> str:
+    """Our name of the tool that Claude Code calls so, however it is capitalized; ``name`` itself for any other."""
+    return own_names().get(name) or _folded().get(name.casefold(), name)
+
+
+@cache
+def _folded() -> Mapping[str, str]:
+    return {name.casefold(): ours for name, ours in own_names().items()}

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
 from dataclasses import field
 from typing import Literal, TypeAlias
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
-from ba_tui.settings.tool_aliases import own_names
 from ba_tui.skills.content import ContentLevel
 
 ActivatedBy: TypeAlias = Literal["model", "person", "file", "core"]
@@ -45,12 +43,14 @@ class ActivationRequest:
 @frozen
 class Modifier:
     """What holds while a skill is active. ``tools`` are rules: what the person need not be asked about once they
-    confirmed the skill, and with ``exclusive`` all that may be used. ``only_person``: no model may start it."""
+    confirmed the skill, and with ``exclusive`` all that may be used. ``only_person``: no model may start it.
+    ``unknown``: rules it wants that can allow nothing here."""
 
     tools: tuple[str, ...] = ()
     exclusive: bool = False
     model: str = ""
     only_person: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 @frozen
@@ -76,12 +76,6 @@ class Activated:
     def instructions(self) -> str:
         """What the model is given."""
         return "\n\n".join(note.text for note in self.notes if note.hidden)
-
-
-def rules_of(tools: Iterable[str]) -> tuple[str, ...]:
-    """``tools`` as front matter names them, ``Bash(git:*)``, as rules of ours, ``shell(git:*)``, each once."""
-    split = (tool.partition("(") for tool in tools)
-    return tuple(dict.fromkeys(f"{own_names().get(name, name)}{bracket}{rest}" for name, bracket, rest in split))
 
 
 MARK = regex(r'<skill id="([^"]*)" activation="')

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from ba_tui.core.text.wording import sentence
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
+from ba_tui.settings.allowed_tools import rules_of
 from ba_tui.skills.activation import (
     MAX_PARAMETER_CHARS,
     Activated,
@@ -29,12 +30,12 @@ from ba_tui.skills.activation import (
     ActivationRequest,
     Modifier,
     framed,
-    rules_of,
 )
 from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
-from ba_tui.skills.content import digest_of, further, instructions
+from ba_tui.skills.content import digest_of, files_of, folder_of, further, instructions
+from ba_tui.skills.folders import placed
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.skills.stack import SkillRefused, SkillStack
 
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 AskPerson: TypeAlias = Callable[[Question], Awaitable[Reply]]
 JOINING = ("end_skill", "run_skill_script")
 FOLDER, MENTION = "skills", "@skill:"
+NOT_HERE = "are not here or can't be allowed beforehand"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
 
 
@@ -49,11 +51,16 @@ def _asks() -> bool:
     return True
 
 
+def _all(rules: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(rules), ()
+
+
 @frozen
 class SkillContext:
     """What surrounds a conversation: its id, the ``root`` of its files, ``asks``: whether confirming tools would change
     anything, ``why_not``: why a model can't answer, ``active``: the skills that are active in its transcript now,
-    ``recent``: those that were used last in any conversation.
+    ``recent``: those that were used last in any conversation; ``grantable`` parts rules that can allow something here
+    from others.
     """
 
     conversation: str = ""
@@ -62,6 +69,7 @@ class SkillContext:
     why_not: Callable[[str], str] = lambda model: ""
     active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
     recent: RecentSkills = field(default_factory=RecentSkills)
+    grantable: Callable[[Iterable[str]], tuple[tuple[str, ...], tuple[str, ...]]] = _all
 
 
 @frozen
@@ -122,9 +130,9 @@ class ActiveSkills:
         return f"{MENTION}{skill.id}" if taken else f"{FOLDER}/{skill.id}"
 
     def modifier(self, skill: Skill) -> Modifier:
-        tools = rules_of(skill.head.tools)
+        tools, unknown = self.context.grantable(_located(rules_of(skill.head.tools), skill))
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
-        return Modifier(tools, skill.head.exclusive and bool(tools), model, skill.head.hidden)
+        return Modifier(tools, skill.head.exclusive and bool(skill.head.tools), model, skill.head.hidden, unknown)
 
     async def start(self, request: ActivationRequest, ask: AskPerson) -> Activated:
         """Everything up to the point where the stack changes; the caller brings both into the conversation at once.
@@ -159,6 +167,9 @@ class ActiveSkills:
         notes = [ActivationNote("instruction", framed(active, text), True)]
         if modifier.tools:
             notes.append(await self._permissions(active, ask))
+        if modifier.unknown:
+            text = f"Of the tools it names, these {NOT_HERE}: {', '.join(modifier.unknown)}."
+            notes.append(ActivationNote("permissions", text, True))
         notes += _metadata(skill, request, replace(modifier, model=model), missing)
         await asyncio.to_thread(self.context.recent.used, skill.id)
         log.info("%s: %s started the skill %s at depth %d", request.conversation, request.by, skill.id, request.depth)
@@ -248,6 +259,12 @@ def active_skills(transcript: Transcript) -> str:
     return f"active: {active}" if active else ""
 
 
+def active_folders(skills: ActiveSkills) -> Sequence[tuple[str, Path]]:
+    """The ids and folders of the active skills, the newest last. Blocks."""
+    found = (skills.catalog.get(one.id) for one in skills.active())
+    return [(skill.id, folder_of(skill)) for skill in found if skill]
+
+
 def joining(skills: ActiveSkills) -> Sequence[str]:
     """The tools that the model is told of while skills are active."""
     return (*JOINING, *skills.wanted()) if skills.active() else ()
@@ -258,6 +275,14 @@ def readable_folders(catalog: SkillCatalog, choices: SkillChoices) -> list[tuple
     usable = catalog.usable() if choices.enabled else ()
     short = [(f"{FOLDER}/{skill.id}", skill.folder) for skill in usable]
     return [*short, *((f"{MENTION}{skill.id}", skill.folder) for skill in usable)]
+
+
+def _located(rules: Sequence[str], skill: Skill) -> Sequence[str]:
+    """``rules`` with whole paths of the skill's own files, as its instructions name them. Blocks."""
+    if not any("/" in rule for rule in rules):
+        return rules
+    names = [file.name for file in files_of(skill)]
+    return [placed(rule, folder_of(skill), names) for rule in rules]
 
 
 def _about(skill: Skill, place: str) -> str:

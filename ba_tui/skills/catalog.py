@@ -14,6 +14,7 @@ from pathlib import Path
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner, Read
 from ba_tui.resources import read_regular
+from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
 from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
 
@@ -79,6 +80,11 @@ def skill_roots(
     ]
 
 
+def plugin_roots(plugins: Iterable[Plugin]) -> list[SkillRoot]:
+    """Where the skills of ``plugins`` lie; those of the person and the project win over them."""
+    return [SkillRoot(plugin.folder / "skills", plugin.source, plugin.open) for plugin in plugins]
+
+
 class SkillCatalog:
     """All skills below some folders, as far as ``ingress`` lets them be read. What was read once is read again only
     when the file has changed. Any thread."""
@@ -114,10 +120,13 @@ class SkillCatalog:
         return [skill for skill in self.all() if not skill.shadowed and not skill.head.trouble]
 
     def get(self, key: str) -> Skill | None:
-        """The skill that counts, by its id or its folder's name; also a broken one."""
+        """The skill that counts, by its id or its folder's name, ``plugin:`` before it or not; also a broken one."""
         counting = [skill for skill in self.all() if not skill.shadowed]
-        by_id = next((skill for skill in counting if skill.id == key), None)
-        return by_id or next((skill for skill in counting if key in (skill.folder.name, skill.head.name)), None)
+        for name in dict.fromkeys((key, key.rpartition(":")[2])):
+            by_id = next((skill for skill in counting if skill.id == name), None)
+            if found := by_id or next((one for one in counting if name in (one.folder.name, one.head.name)), None):
+                return found
+        return None
 
     def _in(self, root: SkillRoot) -> Iterable[Skill]:
         try:

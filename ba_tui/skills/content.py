@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.text.front_matter import divided
 from ba_tui.core.text.wording import byte_size
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
-from ba_tui.skills.frontmatter import decoded, divided
+from ba_tui.skills.folders import placed
+from ba_tui.skills.frontmatter import decoded
 
 ContentLevel: TypeAlias = Literal[1, 2, 3]
 MAX_BYTES = 1_000_000
@@ -33,7 +35,6 @@ MAX_LISTED, LISTING_CHARS = 60, 5_000
 MAX_HASHED_BYTES = 16_000_000
 PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 ARGUMENTS = "$ARGUMENTS"
-HERE = ("${CLAUDE_SKILL_DIR}", "{baseDir}")
 
 
 @frozen
@@ -47,6 +48,11 @@ class File:
 def files_of(skill: Skill) -> Sequence[File]:
     """All but SKILL.md, in order of their names. Links that leave the folder, or lead to folders, are passed over."""
     return sorted(_walk(skill), key=lambda file: file.name)
+
+
+def folder_of(skill: Skill) -> Path:
+    """Where it really lies: a sandbox shows that path."""
+    return Path(os.path.realpath(skill.folder))
 
 
 def body_of(skill: Skill, ingress: Ingress) -> str:
@@ -83,16 +89,15 @@ def instructions(skill: Skill, ingress: Ingress, place: str, parameters: str, *,
         UsageError: its SKILL.md can't be read.
     """
     body, line = _body(skill, ingress)
-    for name in HERE:
-        body = body.replace(name, place)
+    files = files_of(skill)
+    body = placed(body, folder_of(skill), [file.name for file in files])
     used = ARGUMENTS in body
     body = body.replace(ARGUMENTS, parameters)
     parts = [_cut(body, f"{place}/{skill.file}", line)]
     if parameters and not used:
         parts.append(f"Parameters: {parameters}")
-    files = files_of(skill)
     if files:
-        parts.append(_listing(files, place, ingress))
+        parts.append(f"{_listing(files, place, ingress)}\n{_whereabouts(skill, files, ingress)}")
     if whole:
         parts += _contents(skill, ingress, files, place)
     return "\n\n".join(part for part in parts if part)
@@ -126,6 +131,13 @@ def _cut(body: str, shown: str, line: int) -> str:
     kept = kept[: kept.rfind("\n") + 1] or kept
     next_line = line + kept.count("\n")
     return f"{kept.rstrip()}\n\n[These instructions are long. Read on in {shown} from line {next_line}.]"
+
+
+def _whereabouts(skill: Skill, files: Sequence[File], ingress: Ingress) -> str:
+    """What paths commands need."""
+    folder = ingress.clean(str(folder_of(skill)))
+    return f"The folder of this skill is {folder}. Commands start in the workspace: give them whole paths, such as \
+{folder}/{ingress.clean(files[-1].name)}."
 
 
 def _listing(files: Sequence[File], place: str, ingress: Ingress) -> str:

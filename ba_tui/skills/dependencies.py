@@ -16,7 +16,7 @@ import shutil
 import sys
 import sysconfig
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -39,6 +39,7 @@ USABLE = "Its scripts can't run without that; all else of the skill can be used.
 _COMMENT = regex(r"(?:^|\s)#.*")
 _INCLUDE = regex(r"(?:-r|-c|--requirement|--constraint)[\s=]*(.+)")
 _NAME = regex(r"[A-Za-z0-9][\w.-]*")
+_PACKAGE = regex(r"[A-Za-z0-9][\w.-]{0,100}(?:\[[\w., -]{1,100}\])?(?:\s*(?:[<>=!~]=?=?)\s*[\w.*+-]{1,60},?){0,5}")
 _ELSEWHERE = regex(
     r"^(?:-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host|-e|--editable)\b|\w+\+\w+:|[a-z]+://|@\s",
     re.IGNORECASE,
@@ -61,6 +62,16 @@ _BUILD = regex(r"(?:Failed building wheel for|Failed to build|Failed to download
 _CONFLICT = regex(r"ResolutionImpossible|conflicting dependencies|No solution found|unsatisfiable", re.IGNORECASE)
 
 
+DISTRIBUTIONS: Mapping[str, str] = {
+    "PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml", "docx": "python-docx", "pptx": "python-pptx",
+    "bs4": "beautifulsoup4", "sklearn": "scikit-learn", "skimage": "scikit-image", "fitz": "pymupdf", "jwt": "pyjwt",
+    "dotenv": "python-dotenv", "dateutil": "python-dateutil", "Crypto": "pycryptodome", "git": "gitpython",
+    "google": "google-genai", "googleapiclient": "google-api-python-client", "magic": "python-magic", "attr": "attrs",
+    "OpenSSL": "pyopenssl", "serial": "pyserial", "slugify": "python-slugify", "psycopg2": "psycopg2-binary",
+}  # fmt: skip
+"""Packages by the name of the module they bring, where that is another."""
+
+
 class RequirementsRefused(BaError):
     """A requirements.txt that can't be read as one."""
 
@@ -69,12 +80,14 @@ class RequirementsRefused(BaError):
 
 @frozen
 class Requirements:
-    """``lines``: what its files ask for, included ones too. ``key`` changes with any of it and with Python."""
+    """``lines``: what its files ask for, included ones too, and the ``packages`` that a call asks for beside them.
+    ``key`` changes with any of it and with Python."""
 
     skill: str
     folder: Path
     lines: tuple[str, ...]
     key: str
+    packages: tuple[str, ...] = ()
 
     @property
     def file(self) -> Path:
@@ -93,23 +106,26 @@ class Requirements:
         return tuple(line for line in self.lines if _ELSEWHERE.search(line.split(";")[0]))
 
 
-def read_requirements(skill: str, folder: Path) -> Requirements | None:
-    """What the skill in ``folder`` needs; None when that is nothing. Reads the disk.
+def read_requirements(skill: str, folder: Path, packages: Sequence[str] = ()) -> Requirements | None:
+    """What the skill in ``folder`` needs, and ``packages``; None when that is nothing. Reads the disk.
 
     Raises:
-        RequirementsRefused: the file is no text, too large, or includes what lies outside the skill.
+        RequirementsRefused: the file is no text, too large, or includes what lies outside the skill; or one of
+            ``packages`` is no name of a package with versions.
     """
+    if wrong := next((name for name in packages if not _PACKAGE.fullmatch(name)), ""):
+        raise RequirementsRefused(f"{clipped(wrong, 80)!r} is no package name.", "Such as requests or pandas>=2.")
     base = Path(os.path.realpath(folder))
-    if not os.path.lexists(base / FILE):
-        return None
-    lines = tuple(_lines(base / FILE, base, MAX_DEPTH))
+    listed = tuple(_lines(base / FILE, base, MAX_DEPTH)) if os.path.lexists(base / FILE) else ()
+    lines = (*listed, *packages)
     if not any(not line.startswith("-") for line in lines):
         return None
     version = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
     # A line may name a file from the skill's folder, and that may be another one in another folder.
     near = str(base) if any("./" in line or line.startswith("-") for line in lines) else ""
     content = "\n".join((version, near, *lines))
-    return Requirements(skill, base, lines, hashlib.sha256(content.encode()).hexdigest()[:24])
+    key = hashlib.sha256(content.encode()).hexdigest()[:24]
+    return Requirements(skill, base, lines, key, tuple(packages))
 
 
 def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
@@ -168,11 +184,12 @@ class Environments:
 
     def commands(self, wanted: Requirements) -> tuple[tuple[str, ...], ...]:
         """What makes the environment, one program after the other, each in the skill's folder. Reads the disk."""
-        place, python, file = str(self.place(wanted)), str(self._python(wanted)), str(wanted.file)
+        place, python = str(self.place(wanted)), str(self._python(wanted))
+        what = (*(("-r", str(wanted.file)) if len(wanted.lines) > len(wanted.packages) else ()), *wanted.packages)
         if uv := self._uv():
             make = (uv, "venv", "--quiet", "--no-project", "--allow-existing", "--python", sys.executable, place)
-            return make, (uv, "pip", "install", "--python", python, "--link-mode", "copy", "-r", file)
-        quiet = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "1", "-r", file)
+            return make, (uv, "pip", "install", "--python", python, "--link-mode", "copy", *what)
+        quiet = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "1", *what)
         if importlib.util.find_spec("pip") is None:
             make = (sys.executable, "-I", "-m", "venv", place)
             return make, (python, "-I", "-m", "pip", "install", *quiet)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.skills import SkillLine, SkillState
 from ba_tui.skills.activation import MAX_PARAMETER_CHARS, ActivationRequest
-from ba_tui.skills.active import ActiveSkills, SkillChange
+from ba_tui.skills.active import NOT_HERE, ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.content import body_of, digest_of, files_of
 from ba_tui.skills.stack import SkillStack
@@ -40,6 +40,9 @@ class SkillList:
 
     def activate(self, id: str, parameters: str = "") -> None:
         skill = self._skills.found(id)
+        if skill.head.for_models:
+            why = f"The skill {skill.id} is started by models only (user-invocable: false in its SKILL.md)."
+            raise UsageError(why, "Ask for what it does.")
         words = parameters.strip()
         if len(words) > MAX_PARAMETER_CHARS:
             raise UsageError(
@@ -84,6 +87,7 @@ class SkillList:
         head = skill.head
         usable = not head.trouble
         modifier = self._skills.modifier(skill)
+        unknown = ", ".join(modifier.unknown)
         confirmed = usable and bool(modifier.tools) and self._skills.confirmed.has(skill.id, digest_of(skill))
         return SkillLine(
             skill.id,
@@ -92,12 +96,13 @@ class SkillList:
             self._skills.choices.of(skill.id).description or head.description,
             skill.tokens,
             head.trouble,
-            skill.warnings,
+            (*skill.warnings, *([f"allowed-tools: {NOT_HERE}: {unknown}"] if unknown else [])),
             str(skill.folder),
             tuple(file.name for file in files_of(skill)) if usable else (),
             modifier.tools,
             modifier.model,
             confirmed,
+            head.for_models,
         )
 
     def _state(self, skill: Skill) -> SkillState:

@@ -15,8 +15,11 @@ from typing import Any, cast
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import exclusive, read_regular, save_whole
+from ba_tui.skills.content import PASSED_OVER
+from ba_tui.skills.folders import HERE
 
 FOLDER = "scripts"
 MAX_NAMES = 20
@@ -25,8 +28,13 @@ MAX_BYTES = 32_000_000
 """Files and bytes of a scripts folder that are looked into; of the rest, size and time count."""
 MAX_TEXT_BYTES = 200_000
 
-RUNNERS: Mapping[str, str] = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".cjs": "node"}
-"""What runs a script, by the end of its name."""
+RUNNERS: Mapping[str, str] = {
+    ".py": "python", ".sh": "bash", ".bash": "bash", ".zsh": "zsh", ".js": "node", ".mjs": "node", ".cjs": "node",
+    ".rb": "ruby", ".pl": "perl", ".php": "php", ".lua": "lua", ".r": "Rscript", ".ps1": "pwsh",
+}  # fmt: skip
+"""What runs a script whose first line does not say so, by the end of its name."""
+SHEBANG_BYTES = 256
+_VERSIONED = regex(r"(python|ruby|perl|php|lua|node)[\d.]+")
 
 
 class NoScript(BaError):
@@ -43,17 +51,14 @@ class ScriptRefused(NoScript):
 
 @frozen
 class SkillScript:
-    """``name`` from the skill's scripts folder, ``folder`` the skill's own; both paths are real ones."""
+    """``name`` from the skill's scripts folder, or from ``folder``, the skill's own; both paths are real ones.
+    ``runner``: the words that go before its path, such as ``python``; none where it is a program itself."""
 
     skill: str
     name: str
     path: Path
     folder: Path
-
-    @property
-    def runner(self) -> str:
-        """``python``, ``bash`` or ``node``."""
-        return RUNNERS[self.path.suffix.lower()]
+    runner: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -72,36 +77,41 @@ def script_of(skill: str, folder: Path, name: str) -> SkillScript:
     """The script ``name`` of the skill in ``folder``. Reads the disk.
 
     Raises:
-        NoScript: there is none. ScriptRefused: it is outside the scripts folder, or no program runs such files.
+        NoScript: there is none. ScriptRefused: it lies outside the skill, or no program runs such files.
     """
-    plain = plain_name(name)
-    parts = plain.split("/")
-    if not plain or "\0" in plain or plain.startswith("/") or ".." in parts or "\\" in plain:
+    plain = plain_name(skill, name)
+    if not plain or "\0" in plain or plain.startswith(("/", "~")) or ".." in plain.split("/") or "\\" in plain:
         raise ScriptRefused(
             f"{name!r} is no script of the skill {skill}: scripts are named from its {FOLDER} folder.", _there(folder)
         )
     base = Path(os.path.realpath(folder))
-    home = base / FOLDER
-    path = Path(os.path.realpath(home / plain))
+    near = base / FOLDER / plain
     # A link may lead to another script, but nowhere else; nor may the scripts folder be one that leads away.
-    if not path.is_relative_to(home):
-        raise ScriptRefused(
-            f"{skill}/{plain} leads out of the {FOLDER} folder of the skill, so it is not run.", _there(folder)
-        )
+    path = Path(os.path.realpath(near if os.path.lexists(near) else base / plain))
+    if not path.is_relative_to(base):
+        raise ScriptRefused(f"{skill}/{plain} leads out of the skill's folder, so it is not run.", _there(folder))
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
         regular = False
     if not regular:
         raise NoScript(f"The skill {skill} has no script {plain!r}.", _there(folder))
-    if path.suffix.lower() not in RUNNERS:
+    runner = _runner(path)
+    if runner is None:
         ends = ", ".join(RUNNERS)
-        raise ScriptRefused(f"{skill}/{plain} can't be run: scripts end in {ends}.", _there(folder))
-    return SkillScript(skill, plain, path, base)
+        why = f"scripts end in {ends}, begin with #!, or are executable programs"
+        raise ScriptRefused(f"{skill}/{plain} can't be run: {why}.", _there(folder))
+    return SkillScript(skill, plain, path, base, runner)
 
 
-def plain_name(name: str) -> str:
-    """``name`` from the scripts folder, also when it was given from the skill's."""
+def plain_name(skill: str, name: str) -> str:
+    """``name`` from the scripts folder, or from the skill's, however instructions and listings write it."""
+    name = name.strip()
+    for here in (*HERE, f"skills/{skill}", f"@skill:{skill}"):
+        name = name.removeprefix(f"{here}/")
+    if name.startswith(("/", "~/")):
+        _, found, rest = name.rpartition(f"/{skill}/")
+        name = rest if found else name
     while name.startswith("./"):
         name = name[2:]
     return name.removeprefix(f"{FOLDER}/")
@@ -109,16 +119,37 @@ def plain_name(name: str) -> str:
 
 def scripts_in(folder: Path) -> tuple[str, ...]:
     """What of a skill can be run, by name. Reads the disk."""
-    home = folder / FOLDER
-    names = (path.relative_to(home).as_posix() for path in _files(home) if path.suffix.lower() in RUNNERS)
-    return tuple(sorted(names))
+    names = (path.relative_to(folder).as_posix() for path in _files(folder) if _runner(path) is not None)
+    return tuple(sorted(name.removeprefix(f"{FOLDER}/") for name in names))
+
+
+def _runner(path: Path) -> tuple[str, ...] | None:
+    """What its first line says that runs it, else what runs files of such a name; None where nothing does."""
+    try:
+        first = read_regular(path, SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        first = b""
+    if first.startswith(b"#!"):
+        words = [word for word in first[2:].decode("utf-8", "replace").split() if "=" not in word]
+        if words and words[0].endswith("/env"):
+            words = [word for word in words[1:] if not word.startswith("-")] if words[1:2] != ["-S"] else words[2:]
+        if words:
+            program = words[0].rsplit("/", 1)[-1]
+            versioned = _VERSIONED.fullmatch(program)
+            return (versioned[1] if versioned else program, *words[1:])
+    if known := RUNNERS.get(path.suffix.lower()):
+        return (known,)
+    return () if not path.suffix and os.access(path, os.X_OK) else None
 
 
 def digest(script: SkillScript) -> str:
-    """A hash of all that runs with the script: whatever lies in its folder may be imported by it. Reads the disk."""
+    """A hash of all that runs with the script: whatever lies in the skill but text may be imported by it. Reads the
+    disk."""
     found = hashlib.sha256()
-    home, left = script.folder / FOLDER, MAX_BYTES
-    for path in (script.path, *_files(home)):
+    home, left = script.folder, MAX_BYTES
+    # Its own folder first: of a large skill not all is looked into.
+    files = dict.fromkeys((script.path, *_files(script.path.parent), *_files(home)))
+    for path in (path for path in files if path.suffix.lower() != ".md"):
         found.update(f"{path.relative_to(home).as_posix()}\0".encode("utf-8", "surrogateescape"))
         try:
             about = path.stat()
@@ -170,7 +201,7 @@ def _files(folder: Path) -> Iterator[Path]:
     """Regular files below ``folder``, in a steady order and not more than many; links are not followed."""
     found = 0
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        folders[:] = sorted(name for name in folders if name not in PASSED_OVER)
         for name in sorted(names):
             path = Path(place, name)
             if path.is_symlink() or not path.is_file():

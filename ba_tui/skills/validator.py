@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.text.front_matter import MARK
 from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
-from ba_tui.skills.frontmatter import FIELDS, MARK, MAX_DESCRIPTION, MAX_NAME
+from ba_tui.skills.frontmatter import FIELDS, MAX_DESCRIPTION, MAX_NAME
 
 NAMES = ("SKILL.md", "skill.md")
 MAX_BYTES = 5_000_000

@@ -9,9 +9,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.results import Kind
+from ba_tui.core.results import Kind, OutputLevel
 from ba_tui.core.text.wording import clipped, count
-from ba_tui.core.tool import OutputLevel
 from ba_tui.processes.terminal_text import cut_away
 from ba_tui.sessions.results.structure import LOOK, WHOLE, outline, parsed
 

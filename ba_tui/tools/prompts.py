@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +17,14 @@ from ba_tui.context.mention_sources import OtherSessions, mention_sources
 from ba_tui.context.mentions import MentionSource, Offering
 from ba_tui.context.own_commands import CommandContext, CommandExpander
 from ba_tui.context.surroundings import Surroundings
+from ba_tui.context.touched import TouchedFiles
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.mentions import MentionKind
 from ba_tui.core.services import Library
 from ba_tui.core.values import frozen
-from ba_tui.permissions.rules.granted import GrantedRules
+from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.skills.activation import rules_of
+from ba_tui.settings.allowed_tools import rules_of
 from ba_tui.skills.active import ActiveSkills
 from ba_tui.skills.listing import SkillList
 from ba_tui.tools.builtin.images import kept_picture
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 @frozen
 class PromptSources:
     """``folder`` of the session, where files from elsewhere are copied to; ``commands``: the person's own; ``missing``:
-    why a model can't be asked; ``tokens`` counts, ``window`` is how many the model can read, ``show`` lists tools."""
+    why a model can't be asked; ``tokens`` counts, ``window`` is how many the model can read, ``show`` lists tools;
+    ``touched``: the files that the conversation was about."""
 
     library: Library
     folder: Path
@@ -48,6 +50,7 @@ class PromptSources:
     tokens: Callable[[Sequence[Message]], int]
     window: Callable[[], int]
     show: Callable[[Sequence[str]], None]
+    touched: TouchedFiles
 
 
 class SessionPrompts:
@@ -79,17 +82,24 @@ class SessionPrompts:
                 sources.show,
                 sessions.read,
                 index.nearest,
-                tools.tables,
+                tools.data.tables,
             )
         )
-        self.attaching = Attaching(attachments)
+        self.attaching = Attaching(attachments, sources.touched)
+
+        def rules(named: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+            return grantable(rules_of(named), registry.names())
+
         context = CommandContext(
-            tools.shell, self.skills, sources.missing, active.confirmed, permissions.confirms, rules_of, clean
+            tools.shell, self.skills, sources.missing, active.confirmed, permissions.confirms, rules, clean
         )
         self.commands = CommandExpander(sources.commands, context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))
         self.admission = Admission(self.commands, hooks.admit if hooks else None, self.attaching)
         keep = partial(kept_picture, sources.folder / ATTACHED)
-        data: Mapping[MentionKind, MentionSource] = {"table": tools.tables.tables, "column": tools.tables.columns}
+        data: Mapping[MentionKind, MentionSource] = {
+            "table": tools.data.tables.tables,
+            "column": tools.data.tables.columns,
+        }
         names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, data)
-        self.mentions = Offering(index, names, attachments.weigh, keep, tools.tables.refresh)
+        self.mentions = Offering(index, names, attachments.weigh, keep, tools.data.tables.refresh)

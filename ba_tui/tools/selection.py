@@ -28,7 +28,6 @@ class SelectedTools:
         return tool if tool and self._has(tool) else None
 
     def _has(self, tool: Tool) -> bool:
-        allowed = (self._names, self._ceiling.tools)
-        named = all(names is None or tool.name in names for names in allowed)
+        named = self._ceiling.may_call(tool.name) and (self._names is None or tool.name in self._names)
         # Commands stay: under a ceiling without their effect they run as readers.
         return named and (tool.effect is Effect.EXECUTE or tool.effect in self._ceiling.effects)

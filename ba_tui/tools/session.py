@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -25,21 +25,23 @@ from ba_tui.resources import Places, bundled
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
-from ba_tui.skills.active import joining
+from ba_tui.settings.plugins import Plugin
+from ba_tui.skills.active import active_folders, joining
 from ba_tui.skills.dependencies import Environments
+from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python
-from ba_tui.tools.builtin.query_data import NAME as QUERY
-from ba_tui.tools.builtin.query_data import query_data_tool
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.builtin.skills import skill_tools
-from ba_tui.tools.data_engine import DataAccess, DataNearby, session_engine
+from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
+from ba_tui.tools.data.data_tools import data_tools
+from ba_tui.tools.data.query_data import NAME as QUERY
+from ba_tui.tools.data_engine import DataAccess
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -49,7 +51,6 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
-from ba_tui.tools.mentioned_tables import MentionedTables
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
@@ -86,6 +87,12 @@ class SessionScope:
         return (results, ReadOnlyFolder(ATTACHED, self.file.parent / ATTACHED)) if self.id else (results,)
 
 
+def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) -> list[ReadOnlyFolder]:
+    """Return the folders of skills and of the person's own plugins, which may be read without being asked about."""
+    lent = [ReadOnlyFolder(name, folder) for name, folder in skills]
+    return lent + [ReadOnlyFolder(f"@plugin:{each.name}", each.folder) for each in plugins if each.source == "user"]
+
+
 @frozen
 class ToolSettings:
     """What the process knows of tools: the person's settings and folders, and the ``shell`` for commands."""
@@ -110,7 +117,8 @@ class GuardedTools:
     ) -> None:
         settings, where, skills = process.settings, process.where, notes.skills
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
-        runner = runner_for(settings, permissions.pending, policy, permissions.sandbox)
+        folders = SkillFolders(partial(active_folders, skills))
+        runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
         self._notes = notes
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.results = scope.results
@@ -118,7 +126,7 @@ class GuardedTools:
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search = definitions["tool_search"]
-        place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets)
+        place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading)
         web, python = web_options(settings, os.environ), Python(None, limits, runner)
         means = ToolContext(self.shells, scope.results, web, scope.history, python, runner, scope.modalities)
         allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout
@@ -126,8 +134,9 @@ class GuardedTools:
             lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds
         )
         script_place = ScriptPlace(workspace, process.shell, self.shells, runner)
+        builtin = builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path)))
         tools = (
-            *builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path))),
+            *(naming_skill_files(tool, folders, workspace.root) for tool in builtin),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
             present_plan_tool(definitions["present_plan"], self.plan_mode),
@@ -137,18 +146,14 @@ class GuardedTools:
         """Without their guards: for what the person names."""
 
         access = DataAccess(workspace, self.readers["read_file"], policy.judge)
-        folder, files = scope.file.parent if scope.id else None, access.files()
-        self.analysis = session_engine(folder, settings, files, permissions.sandbox)
-        """Its helper starts when something is asked of it."""
-        self.tables = MentionedTables(self.analysis, files, settings.analysis.share)
-        query = query_data_tool(definitions[QUERY], self.analysis, files, access.concern)
-        tools = (*tools, query)
-        self._data = DataNearby(workspace.root, self.analysis)
+        folder = scope.file.parent if scope.id else None
+        self.data = data_tools(definitions[QUERY], access, settings, permissions.sandbox, folder)
+        tools = (*tools, self.data.query)
 
         shell = next(tool for tool in tools if tool.name == "shell")
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
-        self.own_query = own_query(query, permission(gate), permissions.sharing, delivery)
+        self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
 
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
@@ -177,7 +182,7 @@ class GuardedTools:
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
-        querying = (QUERY,) if self._data.found() else ()
+        querying = (QUERY,) if self.data.nearby.found() else ()
         planning = (PLANNING,) if self.plan_mode.presents else ()
         return (*reading, *querying, *planning, *joining(self._notes.skills))
 
@@ -187,7 +192,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End background shells, the data engine and the workers of people's own tools; wait for what is being kept."""
-        await self.analysis.close()
+        await self.data.engine.close()
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)

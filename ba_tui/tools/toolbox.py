@@ -56,12 +56,13 @@ from ba_tui.tools.web.tools import WebOptions, web_tools
 @frozen
 class SessionPlace:
     """Where tools work: the ``workspace``, the ``shell`` for commands and ripgrep's path, None where it is missing;
-    whether secrets are kept from models."""
+    whether secrets are kept from models, and which files a rule denies to read."""
 
     workspace: Workspace
     shell: Shell
     rg: Path | None
     secrecy: Secrecy = "redact"
+    denied: Callable[[Path], bool] = lambda path: False
 
 
 @frozen
@@ -126,7 +127,7 @@ def builtin_tools(
         edit_file_tool(definitions["edit_file"], workspace, seen),
         list_files_tool(definitions["list_files"], workspace),
         glob_tool(definitions["glob"], workspace),
-        grep_tool(definitions["grep"], workspace, place.rg, place.secrecy),
+        grep_tool(definitions["grep"], workspace, place.rg, place.secrecy, place.denied),
         shell_tool(definitions["shell"], workspace, place.shell, shells, means.runner if means else UNCONFINED),
         todo_write_tool(definitions["todo_write"]),
         todo_read_tool(definitions["todo_read"]),

@@ -10,8 +10,8 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from ba_tui.core.results import OutputLevel
 from ba_tui.core.text.wording import did_you_mean
-from ba_tui.core.tool import OutputLevel
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular

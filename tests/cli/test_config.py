@@ -183,3 +183,20 @@ def test_the_schema_fits_what_is_bundled(capsys: pytest.CaptureFixture[str]) -> 
     jsonschema.validate(yaml.safe_load((bundled("config") / "default.yaml").read_text()), schema)
     undescribed = [name for name, field in schema["properties"].items() if "description" not in field]
     assert undescribed == []
+
+
+def test_settings_of_claude_code_are_listed_with_what_has_no_effect(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "work"
+    (home / ".claude").mkdir(parents=True)
+    folder.mkdir()
+    file = home / ".claude" / "settings.json"
+    file.write_text('{\n"effortLevel": "high",\n"statusLine": {}\n}')
+    ba = Program(folder, home)
+    line = f"{file}:3: statusLine: not supported: ba has no status line commands\n"
+    done = ba.here("config", "validate")
+    assert (done.returncode, done.stdout.startswith(line)) == (0, True)
+    assert ba.here("config", "show").stderr == f"ba: {line}"
+    assert ba.json("config", "show", "--json")["effort"] == {"value": "high", "source": f"{file}:2"}
+    assert f"{file}  (Claude Code)\n" in ba.here("config", "path", "--all").stdout
+    (found,) = (each for each in ba.json("doctor", "--json")["findings"] if each["name"] == "Claude Code")
+    assert (found["state"], found["text"], found["detail"]) == ("ok", f"{file}: in effect: effortLevel", line.strip())

@@ -52,6 +52,8 @@ def test_each_flag_of_typer_is_known() -> None:
         "--timeout 10 --cwd /tmp --theme dark --no-color --trust --yes-bypass-as-root",
         "--system-prompt-file f --append-system-prompt a=b",
         "--timeout 1.5 --max-loops 1 --max-cost 3",
+        "--input-format stream-json --include-partial-messages --replay-user-messages --permission-prompt-tool stdio",
+        "--output-format claude-stream-json --system-prompt=x --fallback-model a/b",
     ],
 )
 def test_a_line_is_read_as_typer_reads_it(line: str) -> None:
@@ -83,6 +85,9 @@ def test_a_line_is_read_as_typer_reads_it(line: str) -> None:
         "--timeout 1e3",
         "--version",
         "--help",
+        "-c key=value",
+        "--input-format xml",
+        "--permission-prompt-tool mcp__a__b",
     ],
 )
 def test_what_it_does_not_know_is_left_to_typer(line: str) -> None:

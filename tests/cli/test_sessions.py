@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -10,13 +11,16 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from ba_tui.cli.main import run
+from ba_tui.cli.session_tables import session_table
 from ba_tui.cli.sessions import app
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Titled, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.services import begin
 from ba_tui.core.start import Start
 from ba_tui.resources import folder_slug
@@ -52,6 +56,26 @@ def test_list_shows_this_folder_newest_first(ba: Ba) -> None:
     assert lines[2].split()[-2:] == ["2", "—"]
     assert "\x1b" not in ba("list", "--all").stdout
     assert C in ba("list", "--all").stdout
+
+
+@pytest.mark.parametrize(("width", "folders"), [(80, False), (80, True), (200, True)])
+def test_a_session_is_one_line_whatever_its_title(width: int, folders: bool) -> None:
+    infos = [
+        SessionInfo(A, "A title that goes on and on, and on again as long as it can", Path("/srv/" + "x/" * 30), 0, 0),
+        SessionInfo(B, "Short", Path("/srv"), 0, 0),
+    ]
+    said = io.StringIO()
+    Console(file=said, width=width).print(session_table(infos, everywhere=folders, width=width))
+    lines = said.getvalue().splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= width
+    assert ("…" in lines[1]) == (width < 200 or folders)
+    assert "Short" in lines[2]
+
+
+def test_a_list_for_a_file_is_whole(ba: Ba) -> None:
+    ba("rename", A, "word " * 30)
+    assert ("word " * 30).strip() in ba("list").stdout
 
 
 def test_list_as_json(ba: Ba) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.context.commands import CommandFiles, called, folders
@@ -198,7 +198,6 @@ async def test_a_refused_command_ends_it():
         await expand("!`x`", "", refuses, str)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text("$12!`\\ \n'ARGUMENTSx", max_size=40), st.text("ab $'\"`!", max_size=20))
 async def test_nothing_that_is_put_in_runs(body: str, arguments: str):
     ran: list[str] = []

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
@@ -178,7 +178,6 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     said=st.dictionaries(_KEYS, _JSON, max_size=5), cut=st.integers(0, 200), code=st.sampled_from([0, 0, 0, 1, 2, -9])
 )
@@ -190,3 +189,16 @@ def test_no_answer_is_too_strange(said: dict[str, object], cut: int, code: int) 
         assert verdict.decision in {"", "allow", "ask", "deny"}
         assert not (answer.trouble and answer.decision), "what failed says nothing"
         assert all("\x1b" not in notice.text and "\n" not in notice.text for notice in verdict.notices)
+
+
+async def test_it_keeps_how_each_hook_went_the_last_time(facts: SessionFacts) -> None:
+    good, bad = Hook("stop", "true"), Hook("stop", "echo no >&2; exit 2")
+    hooks = Hooks([good, bad], facts, str)
+    assert hooks.runs == {}
+    await hooks.fire(HookEvent("stop"))
+    await hooks.fire(HookEvent("stop"))
+    assert (hooks.runs[good].outcome, hooks.runs[good].count, hooks.runs[good].failed) == ("ok", 2, False)
+    assert hooks.runs[bad].outcome == "denied"
+    hooks = Hooks([Hook("stop", "exit 3")], facts, str)
+    await hooks.fire(HookEvent("stop"))
+    assert [(run.outcome, run.failed) for run in hooks.runs.values()] == [("failed (exit 3)", True)]

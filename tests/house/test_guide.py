@@ -22,6 +22,7 @@ import yaml
 from ba_tui.cli.main import run
 from ba_tui.core.messages import Usage
 from ba_tui.faces import headless
+from ba_tui.faces.claude import asking, host, lines, results
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
 from ba_tui.guide import Guide
@@ -40,9 +41,11 @@ WIDEST_CODE = 70
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
+FIELDS = (headless, asking, host, lines, results, anthropic_wire, flow_files)
+"""Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
-EXAMPLES = {"run_skill_script", "word_count", "node_modules"}
-OF_PEOPLE = {"/review", "/frontend:form", "/user:review"}
+EXAMPLES = {"run_skill_script", "word_count", "node_modules", "allowed_tools"}
+OF_PEOPLE = {"/frontend:form", "/user:review", "/tidy:up", "/up", "/prompts:NAME"}
 """Slash commands that a page makes up for its reader."""
 
 
@@ -140,7 +143,7 @@ def _of_table(key: str) -> str:
 def names() -> set[str]:
     """What pages may write with an underscore: settings, tools, events, fields of JSON and of workflows, examples."""
     tools: dict[str, Any] = yaml.safe_load((bundled("config") / "tools.yaml").read_text("utf-8"))
-    sources = (Path(module.__file__ or "").read_text("utf-8") for module in (headless, anthropic_wire, flow_files))
+    sources = (Path(module.__file__ or "").read_text("utf-8") for module in FIELDS)
     fields = (name for source in sources for name in re.findall(r'["\s]([a-z_]+)["=]', source))
     known = {part for key in SETTINGS for part in key.split(".")}
     used = {each.name for each in dataclasses.fields(Usage)}
@@ -198,6 +201,7 @@ def test_modules_that_the_documents_start_exist() -> None:
 def test_every_slash_command_exists(document: str) -> None:
     known = {f"/{name}" for row in COMMANDS if row.slash for name in (row.name, *row.aliases)}
     known |= {f"/{folder.name}" for folder in bundled("skills").iterdir()} | OF_PEOPLE
+    known |= {f"/{file.stem}" for file in (bundled("config") / "commands").iterdir()}
     found = {span.split()[0] for span in spans(DOCUMENTS[document]) if re.match(r"/[a-z]", span)}
     assert {name for name in found - set(PATHS) if name not in known} == set()
 

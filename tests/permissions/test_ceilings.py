@@ -39,6 +39,7 @@ CEILINGS = st.builds(
     st.frozensets(st.sampled_from(Effect)) | st.just(frozenset(Effect)),
     st.none() | st.frozensets(st.sampled_from([tool.name for tool, _ in CALLS])),
     st.booleans(),
+    st.frozensets(st.sampled_from([tool.name for tool, _ in CALLS])),
 )
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
 

@@ -276,11 +276,11 @@ def test_what_it_brings_is_told_by_kind_and_name(trust: Trust, root: Path):
         "tools": ("a.py",),
         "workflows": ("flow.yaml",),
         "skills": ("report",),
+        "agents": ("reviewer.md",),
         "settings": ("permissions.allow: shell(make), edit_file",),
     }
     assert {part.kind: part.names for part in seen.unsupported} == {
         "MCP servers": ("files", "web"),
-        "agents": ("reviewer.md",),
     }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
@@ -33,6 +36,13 @@ SHELL = tool("shell", Effect.EXECUTE, "command", ())
 PYTHON = tool("python", Effect.EXECUTE, "code", ())
 FETCH = tool("web_fetch", Effect.NETWORK, "url", ())
 CLOCK = tool("now", Effect.READ, "", ())
+
+
+@cache
+def cases(name: str) -> Any:
+    """The commands of a file beside the tests of the shell. Every process reads them all to name its tests."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((Path(__file__).parent / "shell" / name).read_text(), loader)
 
 
 def lines(verdict: str, *rules: str) -> list[RuleLine]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.planning.templates import InvalidTemplate, expression, rendered
@@ -31,7 +31,6 @@ def graphs(draw: st.DrawFn) -> list[dict[str, Any]]:
     return draw(st.permutations(steps))
 
 
-@settings(max_examples=60, deadline=None)
 @given(graphs(), st.data())
 async def test_any_graph_runs_in_a_valid_order_and_is_undone_in_reverse(
     graph: list[dict[str, Any]], data: st.DataObject

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, Judged, Mode, ModeChanged, ToolFinished, TurnStarted
@@ -18,7 +20,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.planning.plan_mode import NAME, PlanMode
 from tests.script import Script, says
 
-PLAN = "# Tidy up\n\n1. Read the notes\n2. Write the report"
+PLAN = "# Plan: tidy up\n\n1. Read the notes\n2. Write the report"
 
 
 class Session:
@@ -48,8 +50,8 @@ class Session:
         if isinstance(event, Asked) and self.replies:
             asyncio.get_running_loop().call_soon(self.turn.answer, event.ask_id, self.replies.pop(0))
 
-    async def run(self) -> Message:
-        self.branch.emit(TurnStarted(user("plan it")))
+    async def run(self, prompt: str = "plan it") -> Message:
+        self.branch.emit(TurnStarted(user(prompt)))
         return await self.agent.run(self.branch)
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -127,6 +129,28 @@ async def test_an_answer_without_steps_is_no_plan() -> None:
     session = Session(says("It reads the notes and writes a report."))
     await session.run()
     assert session.asked == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer"),
+    [
+        ("what is in this folder?", "The plan of the house:\n\n- a cellar\n- a roof"),
+        ("list the files", "- one.py\n- two.py"),
+        ("list the files", "I can only read in plan mode.\n\n1. one.py\n2. two.py"),
+        ("which steps are left", "These are left:\n\n1. the tests\n2. the docs\n\nSay so if you want a plan."),
+    ],
+)
+async def test_a_list_that_answers_a_question_is_no_plan(prompt: str, answer: str) -> None:
+    session = Session(says(answer))
+    await session.run(prompt)
+    assert session.asked == []
+
+
+@pytest.mark.parametrize("answer", ["Here is my plan:\n\n- read\n- write", "好的。\n\n## 计划\n\n1. 读\n2. 写"])
+async def test_a_plan_may_answer_a_question_for_one(answer: str) -> None:
+    session = Session(says(answer), says("Done."), replies=[Reply("once")])
+    await session.run("can you plan it?" if "plan" in answer else "搬一下测试")
+    assert len(session.asked) == 1
 
 
 async def test_a_plan_that_was_refused_is_not_asked_about_again_in_words() -> None:

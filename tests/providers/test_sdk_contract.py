@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from ba_tui.core.errors import AuthFailed, ConnectionLost
@@ -75,10 +73,14 @@ async def ours(vendor: str, **given: Any) -> None:
 async def theirs(vendor: str, fields: Mapping[str, Any], **given: Any) -> None:
     """The same conversation, said to the SDK."""
     if vendor == "anthropic":
+        import anthropic
+
         async with anthropic.AsyncAnthropic(max_retries=0, **given) as client:
             async for _ in await client.messages.create(**fields):
                 pass
         return
+    import openai
+
     async with openai.AsyncOpenAI(max_retries=0, **given) as client:
         async for _ in await client.chat.completions.create(**fields):
             pass

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import StorageError
@@ -57,7 +57,6 @@ def test_nothing_is_made_before_the_first_result(tmp_path: Path) -> None:
     assert not (tmp_path / "session").exists()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text() | st.text("é\n\U0001f600a"), st.integers(0, 40), st.integers(1, 30))
 def test_pages_one_after_the_other_are_the_whole(
     tmp_path_factory: pytest.TempPathFactory, text: str, limit: int, count: int

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Kind
@@ -52,7 +52,6 @@ def test_summaries_of_large_files_look_at_a_part_and_say_so(shelf: Artifacts) ->
     assert 'keys of the first item: n; first: {"n": 0}' in array
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.text(max_size=300) | st.text('{}[]",:|-\n\t1a', max_size=300),
     st.sampled_from(["text", "json", "table", "listing", "hits"]),

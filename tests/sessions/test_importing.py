@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import NewerSchema, UsageError
@@ -318,7 +318,6 @@ BLOCKS = st.sampled_from([text("w"), text(" "), call("a"), call("b"), output("a"
 STEPS = st.lists(st.tuples(WHO, BLOCKS, st.integers(0, 9), st.booleans(), st.integers(0, 59)), max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_any_order_of_entries_makes_a_valid_conversation(steps: list[tuple[str, Any, int, bool, int]]) -> None:
     records = [

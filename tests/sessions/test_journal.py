@@ -56,6 +56,30 @@ def test_what_was_appended_is_read_again_without_what_is_transient(tmp_path: Pat
     assert JournalFile.peek(folder_of(tmp_path, ID)).read() == events
 
 
+def test_what_another_process_appends_is_read_as_it_comes(tmp_path: Path) -> None:
+    first, second = turn("one"), turn("two")
+    journal = new(tmp_path)
+    for event in first:
+        journal.append(event)
+    reader = JournalFile.peek(journal.path.parent, running=True)
+    events, place = reader.later(0)
+    assert events == first
+    assert reader.later(place) == ([], place)
+    for event in second:
+        journal.append(event)
+    with journal.path.open("ab") as file:
+        file.write(b'{"type":"titled","ti')
+    events, place = reader.later(place)
+    assert events == second
+    with journal.path.open("ab") as file:
+        file.write(b'tle":"New","at":1}\n')
+    events, place = reader.later(place)
+    assert [getattr(event, "title", "") for event in events] == ["New"]
+    journal.path.unlink()
+    with pytest.raises(StorageError):
+        reader.later(place)
+
+
 def test_nothing_is_on_disk_before_the_first_turn(tmp_path: Path) -> None:
     journal = new(tmp_path)
     journal.append(ModeChanged("plan"))

@@ -88,7 +88,6 @@ def valid(messages: Sequence[Message]) -> bool:
 
 
 @given(st.lists(events, max_size=25))
-@settings(max_examples=60, deadline=None)
 def test_any_events_are_read_as_they_were_appended(happened: list[Event]) -> None:
     lasting = [event for event in happened if not isinstance(event, TRANSIENT)]
     with tempfile.TemporaryDirectory() as home:
@@ -109,7 +108,6 @@ def test_any_events_are_read_as_they_were_appended(happened: list[Event]) -> Non
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_cut_anywhere_it_keeps_every_whole_line_and_goes_on(data: st.DataObject) -> None:
     happened = [*turn("one"), *turn("two"), *turn("three", ended=False)]
     with tempfile.TemporaryDirectory() as home:
@@ -138,7 +136,6 @@ def test_cut_anywhere_it_keeps_every_whole_line_and_goes_on(data: st.DataObject)
 
 
 @given(st.binary(max_size=400), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
 def test_any_bytes_between_the_lines_cost_no_event(garbage: bytes, place: int) -> None:
     happened = turn("one", tool=False)
     with tempfile.TemporaryDirectory() as home:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import BaError, UsageError
@@ -251,7 +251,6 @@ KEYS = st.sampled_from([0, 1, 5, 7, 8, 9, 11, "type", "payload", "content", "cal
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.lists(KEYS, min_size=1, max_size=4), VALUES), max_size=8), st.booleans())
 def test_values_of_any_shape_do_not_trip_us(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[list[Any], Any]], codex: bool

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.events import Event, MessageDone, Steered, ToolFinished, ToolStarted, TurnEnded, TurnStarted
@@ -55,7 +55,6 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(EVENTS, max_size=12))
 def test_messages_are_those_that_a_transcript_has(events: list[Event]) -> None:
     document = json.loads("".join(exporter("json")(INFO, events)))

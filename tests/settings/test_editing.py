@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import StorageError, UsageError
@@ -144,7 +144,6 @@ def test_a_home_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
 @given(value=words, comment=st.text("abc #:-", max_size=20))
 def test_any_text_comes_back_as_it_was_set(ba_home: Path, value: str, comment: str) -> None:
     config(ba_home, f"theme: x # {comment}\nmodel: a/b\n# {comment}\n")

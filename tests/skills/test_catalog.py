@@ -13,7 +13,7 @@ from ba_tui.skills.catalogue import HEADING, OWN_BYTES, catalogue, fitting, offe
 from ba_tui.skills.config import SkillChoices, read_choices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import INSTRUCTION_CHARS, body_of, digest_of, files_of, instructions
-from ba_tui.skills.frontmatter import read_head, tools_of
+from ba_tui.skills.frontmatter import read_head
 from ba_tui.skills.recent import RecentSkills
 from tests.entering import open_ingress
 from tests.skills.world import put
@@ -105,6 +105,17 @@ def test_loading_is_lenient(text: str, name: str, description: str, warned: str)
     assert warned in " ".join(head.warnings)
 
 
+@pytest.mark.parametrize(
+    "field",
+    ["allowed-tools: - Read\n- Bash(git:*)", "allowed-tools: *", "allowed_tools: Read, Bash(git: *)", "tools: @x"],
+)
+def test_tools_that_are_no_yaml_leave_the_skill_usable(field: str) -> None:
+    head = read_head(f"---\nname: a\ndescription: Does it.\n{field}\n---\nDo it.", "a")
+    assert head.trouble == ""
+    wanted = {"-": ("Read", "Bash(git:*)"), "*": ("*",), "R": ("Read", "Bash(git: *)"), "@": ("@x",)}
+    assert head.tools == wanted[field.partition(": ")[2][0]]
+
+
 def test_what_can_not_be_used_says_why() -> None:
     assert "line 3" in read_head("---\nname: a\n  odd: b\n - c\n---\n", "a").trouble
     assert "not closed" in read_head("---\nname: a\n", "a").trouble
@@ -116,14 +127,6 @@ def test_what_can_not_be_used_says_why() -> None:
 def test_a_head_that_would_end_the_process_is_refused(knot: str):
     head = read_head(f"---\nname: a\nmetadata:\n  {knot * 30_000}\n---\nWords.\n", "a")
     assert "nested too deeply" in head.trouble
-
-
-def test_allowed_tools_come_in_many_forms() -> None:
-    wanted = ("Bash(git add:*)", "Read", "mcp__a__b")
-    assert tools_of("Bash(git add:*) Read mcp__a__b") == wanted
-    assert tools_of("Bash(git add:*), Read,mcp__a__b") == wanted
-    assert tools_of(["Bash(git add:*)", "Read", "mcp__a__b", 3]) == wanted
-    assert tools_of(None) == ()
 
 
 def test_the_digest_follows_every_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ba_tui.permissions.trust.grants import trust_folder
 
 STEPS = """\
 steps:
-  - calls: [{tool: run_skill_script, args: {skill_id: forms, script_name: fill.py, args: {a: 1}}}]
+  - calls: [{tool: run_skill_script, args: {skill_id: forms, script_name: fill.py, stdin: {a: 1}}}]
   - say: Done.
 last: {say: More.}
 """
@@ -64,7 +64,7 @@ async def test_it_is_asked_for_once_and_again_when_it_changed(house: House) -> N
     asked, result = await house.run(Reply("always"))
     (question,) = asked
     assert (question.text, question.rule) == ("Allow run_skill_script?", "run_skill_script(forms/fill.py)")
-    assert question.preview == ScriptCall("forms", "fill.py", {"a": 1}, CODE)
+    assert question.preview == ScriptCall("skills/forms/scripts/fill.py", (), {"a": 1}, CODE)
     assert result == '{"a": 1} .'
     assert await house.run() == ([], result)
     house.script.write_text(f"{CODE}print('more')\n")

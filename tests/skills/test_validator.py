@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import skills_ref
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from strictyaml.ruamel.constructor import DuplicateKeyError
 
@@ -43,7 +43,6 @@ def faults(folder: Path, raw: bytes) -> tuple[int, int]:
     return len(check(skill).errors), len(skills_ref.validate(skill))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(NAMES),
     st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), max_size=3),

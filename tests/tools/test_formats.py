@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Kind, failure
@@ -18,7 +18,6 @@ REST = "; whole: read_artifact data/0123456789abcdef0123456789abcdef"
 LEFT = re.compile(r"\[… (?:([\d,]+) lines?, )?([\d,]+) characters? left out(.*) …\]\n")
 
 
-@settings(max_examples=300)
 @example("aaaaaaaaa\n" + "\n" * 60 + "a" * 40, 90, 0.9, "")
 @given(
     st.lists(st.text("ab", max_size=40), max_size=80).map("\n".join),
@@ -123,7 +122,6 @@ def test_rows_keep_more_of_the_beginning() -> None:
     assert short.index("left out") > ROOM["standard"] * 0.8
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.text(min_size=1, max_size=200).map(lambda text: text * 400)
     | st.text('{}[]",:|-\n\t1a', max_size=500).map(lambda text: text * 200),

@@ -7,8 +7,11 @@ from typing import Protocol
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.messages import Message
+from ba_tui.core.ports.agents import Agents
 from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import Condenser, ContextPart
+from ba_tui.core.ports.hooks import HookList
+from ba_tui.core.ports.instructions import ContextFiles
 from ba_tui.core.ports.jobs import Jobs
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
@@ -40,6 +43,9 @@ class Inventory:
     """Runs commands of the person's own; within guards of its own."""
     own_query: Tool | None = None
     """Runs queries of the person's own, likewise."""
+    agents: Agents | None = None
+    hooks: HookList | None = None
+    context_files: ContextFiles | None = None
 
 
 @frozen

@@ -17,7 +17,7 @@ class CommandLine:
     ``trouble`` says why it can't be used, with file and line."""
 
     name: str
-    source: Literal["user", "project"] = "user"
+    source: Literal["bundled", "user", "project"] = "user"
     description: str = ""
     hint: str = ""
     path: str = ""

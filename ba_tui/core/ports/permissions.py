@@ -11,7 +11,8 @@ from ba_tui.core.values import frozen
 RuleVerdict: TypeAlias = Literal["allow", "ask", "deny"]
 RuleScope: TypeAlias = Literal["session", "project", "user"]
 """How long a rule that a person gives holds: until the session ends, in this project, or everywhere."""
-RuleLayer: TypeAlias = Literal["", "bundled", "user", "project", "flag", "session"]
+RuleLayer: TypeAlias = Literal["", "bundled", "user", "claude", "project", "flag", "session"]
+"""Who gives a rule; claude: a settings file of Claude Code, the person's own or that of a trusted project."""
 
 
 @frozen

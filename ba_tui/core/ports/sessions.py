@@ -88,6 +88,11 @@ class Journal(Protocol):
         """The newest events, at most about ``limit``, starting with a TurnStarted; cheap for any length."""
         ...
 
+    def later(self, place: int) -> tuple[list[Event], int]:
+        """The events in the file behind ``place``, 0 at first, and the place behind them. Reads a file: call it off the
+        loop. Raises StorageError."""
+        ...
+
     def sync(self) -> None:
         """fsync; slow, call it off the loop."""
         ...

@@ -36,6 +36,8 @@ class SkillLine:
     model: str = ""
     confirmed: bool = False
     """Whether the person let it use ``tools`` without being asked, with just this content."""
+    for_models: bool = False
+    """Whether only models may start it."""
 
 
 class Skills(Protocol):

@@ -1,1 +1,1 @@
-"""Text as data: what is shown of it, patterns, wording. Imports the standard library and core.values alone."""
+"""Text as data: what is shown of it, patterns, wording. Imports the standard library, core.values and, late, yaml."""

@@ -5,6 +5,7 @@ What is said with them is the caller's business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 SIMILAR = 0.5
@@ -48,6 +49,11 @@ def clipped(text: str, limit: int) -> str:
 def one_line(text: str, limit: int) -> str:
     """``text`` on one line, cut as by ``clipped``."""
     return clipped(" ".join(text.split()), limit)
+
+
+def one_word(text: str, limit: int) -> str:
+    """``text`` as a word that can stand in a path and after @ and /; empty when it has no letter."""
+    return re.sub(r"[^\w-]+", "-", text.strip().lower()).strip("-")[:limit]
 
 
 def sentence(text: str) -> str:

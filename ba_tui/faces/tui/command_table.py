@@ -13,7 +13,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.commands import SlashCommand, complete, find, nearest, parse
+from ba_tui.faces.tui.commands import PROMPT, SlashCommand, complete, find, nearest, parse
 from ba_tui.faces.tui.widgets.completion import Candidate
 
 if TYPE_CHECKING:
@@ -60,6 +60,12 @@ class CommandTable:
 
     def complete(self, query: str) -> Sequence[Candidate]:
         return complete(query, self.rows)
+
+    def takes_path(self, query: str) -> bool:
+        """Whether a path may stand at the end of ``query``: a name, blanks, and what follows."""
+        name, blank, _ = query.partition(" ")
+        command = self.find(name) if blank else None
+        return command is not None and command.paths
 
     def parse(self, text: str) -> tuple[str, str] | None:
         """Name and argument when ``text`` is meant as a command."""
@@ -123,9 +129,12 @@ def found(inventory: Inventory, bundled: Sequence[SlashCommand]) -> tuple[tuple[
         if find(name, bundled):
             name = f"{line.source}:{name}"
             troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
-        rows.append(SlashCommand(name, line.description, line.hint, origin=path))
+        rows.append(
+            SlashCommand(name, line.description, line.hint, origin=PROMPT if line.source == "bundled" else path)
+        )
     for skill in inventory.skills.lines() if inventory.skills else ():
-        if skill.state not in {"broken", "shadowed"} and not find(skill.id, (*bundled, *rows)):
+        able = skill.state not in {"broken", "shadowed"} and not skill.for_models
+        if able and not find(skill.id, (*bundled, *rows)):
             summary = " ".join(skill.description.split())
             rows.append(SlashCommand(skill.id, f"Skill: {summary}", origin=SKILL))
     return tuple(rows), tuple(troubles)

@@ -9,18 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.guesses import answer
+from ba_tui.faces.tui.guesses import answer, means_another
 from ba_tui.faces.tui.widgets.completion import Candidate
 
 PREFIX = 1
 """The rank of a name that begins with what was typed; the whole name has a lower one."""
+PROMPT = "prompt"
+"""The origin of a command that ba brings as a prompt: what it stands for is sent."""
 PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 
 
 @frozen
 class SlashCommand:
     """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
-    ``origin``: the file of the person's own command, or ``skill``; empty for what ba brings.
+    ``origin``: the file of the person's own command, ``skill``, or ``PROMPT``; empty for what ba does itself.
     ``choices``: words that may be typed behind the name, each with a line about it."""
 
     name: str
@@ -31,6 +33,8 @@ class SlashCommand:
     slash: bool = True
     origin: str = ""
     choices: Callable[[], Sequence[tuple[str, str]]] | None = None
+    paths: bool = False
+    """Whether what may be typed behind the name is a path."""
 
     @property
     def title(self) -> str:
@@ -39,7 +43,8 @@ class SlashCommand:
     @property
     def asks(self) -> bool:
         """Whether words should be typed behind it before it is sent."""
-        return bool(self.argument) and (bool(self.origin) or self.argument.startswith("<"))
+        own = self.origin not in {"", PROMPT}
+        return bool(self.argument) and (own or self.argument.startswith("<"))
 
 
 def find(name: str, rows: Iterable[SlashCommand]) -> SlashCommand | None:
@@ -96,7 +101,8 @@ def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
         if ranks:
             insert = f"/{command.name}" + (" " if command.asks else "")
             best = min(ranks)
-            candidate = Candidate(insert, command.title, command.summary, sure=best[0] <= PREFIX)
+            sure = best[0] == 0 or (best[0] == PREFIX and not means_another(query, command.name))
+            candidate = Candidate(insert, command.title, command.summary, sure=sure)
             ranked.append((best, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
 

@@ -45,6 +45,8 @@ class OpenSession:
         """Folders that the person would not trust in this run."""
         self.reads_only = False
         """Whether the folder of this session is not trusted."""
+        self.folders: list[Path] = []
+        """Folders that the person added to work in."""
         self.untold: list[Notice] = []
         """What is wrong, found before there was a session to tell it in."""
         self._mode: Mode | None = None
@@ -130,13 +132,13 @@ class OpenSession:
                 self.use_model(model)
 
     async def reopen(self) -> Sequence[Notice]:
-        """Make the services anew and open the same session through them: the folder is trusted now, or no more.
+        """Make the services anew and open the same session through them: other folders are trusted, or worked in, now.
 
         Raises:
             BaError: nothing could be made; the session stays open as it is.
         """
         _, old = self.live
-        services = await asyncio.to_thread(self._connect)
+        services = await asyncio.to_thread(self._renewed)
         notices = list(services.notices)
         await old.close()
         try:
@@ -151,6 +153,10 @@ class OpenSession:
         if self._model:
             self.use_model(self._model)
         return notices
+
+    def _renewed(self) -> Services:
+        widen = self.services.with_folders if self.services else None
+        return widen(self.folders) if widen and self.folders else self._connect()
 
     def set_mode(self, mode: Mode) -> None:
         _, conversation = self.live

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.rules.rule import Rule, read_rule
+from ba_tui.permissions.rules.rule import EFFECTS, Rule, read_rule
 
 log = logging.getLogger(__name__)
+
+
+def grantable(rules: Iterable[str], tools: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of ``rules`` that can allow something where there are these ``tools``, and the others."""
+    good, other = list[str](), list[str]()
+    for text in rules:
+        name = text.partition("(")[0]
+        known = name in tools or name in EFFECTS or name.startswith("mcp__")
+        (good if known and _readable(text) else other).append(text)
+    return tuple(good), tuple(other)
+
+
+def _readable(text: str) -> bool:
+    try:
+        read_rule(text, "allow")
+    except UsageError:
+        return False
+    return True
 
 
 class GrantedRules:

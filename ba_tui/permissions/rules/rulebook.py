@@ -35,11 +35,17 @@ def all_rules(given: Iterable[RuleLine], domains: Iterable[str]) -> list[RuleLin
 
 def strangers(rules: Iterable[RuleLine], tools: Collection[str]) -> list[str]:
     """A line for each of ``rules`` that is about no tool of ``tools``: it would never count. A server's tools may come
-    later, and so may those that a pattern means."""
+    later, and so may those that a pattern means. Claude Code has tools that ba has not yet."""
     found: list[str] = []
     for line in rules:
         name = line.rule.partition("(")[0]
-        if name in tools or name in {NETWORK, OUTER, *EFFECTS} or name.startswith(("mcp__", "mcp.")) or "*" in name:
+        if (
+            line.layer == "claude"
+            or name in tools
+            or name in {NETWORK, OUTER, *EFFECTS}
+            or name.startswith(("mcp__", "mcp."))
+            or "*" in name
+        ):
             continue
         where = f"{line.source}: " if line.source else ""
         found.append(f"{where}permission rule {line.rule!r}: there is no tool {name!r}{did_you_mean(name, tools)}")

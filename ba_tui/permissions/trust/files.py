@@ -17,14 +17,17 @@ import yaml
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.trust import TrustedItems
+from ba_tui.core.text.jsonc import read_jsonc
 from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.trust.copies import digest
 from ba_tui.resources import read_regular
+from ba_tui.settings.claude.files import parse_claude
 from ba_tui.settings.document import parse_document
 from ba_tui.settings.layers import leaves
-from ba_tui.settings.project import OPEN_KEYS
+from ba_tui.settings.project import OPEN_KEYS, STRICTER
+from ba_tui.settings.variable_names import holds_key, starts
 
 PARTS: Mapping[str, Sequence[str]] = {
     "hooks": (
@@ -35,15 +38,24 @@ PARTS: Mapping[str, Sequence[str]] = {
     "workflows": (".ba/workflows",),
     "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
+    "plugins": (".ba/plugins", ".claude/plugins"),
+    "agents": (
+        *(".ba/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"),
+        *(".codex/agents", "plugins/*/agents/*.md"),
+    ),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
-"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads."""
+"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star
+stands for any name."""
 UNSUPPORTED: Mapping[str, Sequence[str]] = {
     "MCP servers": (".mcp.json",),
-    "agents": (".ba/agents", ".claude/agents"),
 }
 """The same for kinds that nothing loads yet. Trust does not cover them: once one is loaded, it belongs into PARTS, and
 people are asked about what they have of it."""
+CLAUDE_SETTINGS = ".claude/settings"
+"""What the names of Claude Code's settings files begin with."""
+CLAUDE_KEYS = ("hooks", "disableAllHooks", "permissions", "env")
+"""What of them could loosen or run something, in a project that is trusted."""
 _NAMING = ("hooks", "settings")
 """Kinds whose files hold commands."""
 MOST_FILES = 2_000
@@ -87,7 +99,7 @@ class FoundFiles:
             return raw
         if self.kind == "settings":
             return _settings(self.path, raw)
-        return _hooks(raw) if self.part.startswith(".claude/settings") else raw
+        return _claude(self.path, raw) if self.part.startswith(CLAUDE_SETTINGS) else raw
 
     @property
     def _secret(self) -> bool:
@@ -106,7 +118,7 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     found: list[FoundFiles] = []
 
     @cache
-    def real(folder: Path) -> str:
+    def real(folder: str) -> str:
         return os.path.realpath(folder)
 
     size = 0
@@ -115,7 +127,7 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
         for part in parts:
             if part.startswith(skipped):
                 continue
-            for file in _files(root / part):
+            for file in _meant(root, part):
                 found.append(_found(kind, part, file, (root, real)))
                 size += file.stat().st_size
                 _check(root, len(found), size)
@@ -154,11 +166,15 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
-def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[Path], str]]) -> FoundFiles:
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[str], str]]) -> FoundFiles:
     """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
     root, real = where
-    target = Path(os.path.realpath(path)) if path.is_symlink() else Path(real(path.parent), path.name)
-    return FoundFiles(kind, part, path.relative_to(root).as_posix(), path, None if target == path else target)
+    # As text: a start asks for hundreds of files, a dozen times.
+    text = str(path)
+    folder, _, name = text.rpartition("/")
+    target = os.path.realpath(text) if path.is_symlink() else f"{real(folder).rstrip('/')}/{name}"
+    below = text.removeprefix(f"{str(root).rstrip('/')}/")
+    return FoundFiles(kind, part, below, path, None if target == text else Path(target))
 
 
 def _check(root: Path, count: int, size: int) -> None:
@@ -173,8 +189,12 @@ def held(files: Sequence[FoundFiles], contents: Mapping[str, bytes]) -> tuple[Tr
     """What the files bring, by kind, under the names that people know it by. Only what has content counts."""
     kinds: dict[str, dict[str, None]] = {kind: {} for kind in PARTS}
     for file in files:
-        if contents[file.name]:
-            kinds[file.kind].update(dict.fromkeys(_names(file, contents[file.name])))
+        content = contents[file.name]
+        if content and file.part.startswith(CLAUDE_SETTINGS):
+            for kind, name in _claude_kinds(content):
+                kinds[kind][name] = None
+        elif content:
+            kinds[file.kind].update(dict.fromkeys(_names(file, content)))
     return tuple(TrustedItems(kind, tuple(names)) for kind, names in kinds.items() if names)
 
 
@@ -194,7 +214,7 @@ def _names(file: FoundFiles, content: bytes) -> Sequence[str]:
         inner = data.get("mcpServers" if file.kind == "MCP servers" else "hooks", data)
         names = [str(key) for key in cast("Mapping[str, Any]", inner)] if isinstance(inner, dict) else []
         return names or [file.name]
-    if file.kind == "skills":
+    if file.kind in {"skills", "plugins"}:
         return [below.partition("/")[0] or file.name]
     return [below or file.name]
 
@@ -220,20 +240,62 @@ def _settings(path: Path, raw: bytes) -> bytes:
     return yaml.safe_dump(rest, allow_unicode=True, sort_keys=False).encode() if rest else b""
 
 
-def _hooks(raw: bytes) -> bytes:
-    """Of a settings file of another program, what ba would run."""
-    data = _json(raw)
-    if data is None:
+def _claude(path: Path, raw: bytes) -> bytes:
+    """Of a settings file of Claude Code, what could loosen or run something."""
+    file = parse_claude(path, raw)
+    if file.problem:
         return raw.strip()
-    return json.dumps({"hooks": data["hooks"]}, indent=2, ensure_ascii=False).encode() if data.get("hooks") else b""
+    counted = {key: value for key, value in file.data.items() if key in CLAUDE_KEYS and value}
+    if isinstance(env := counted.get("env"), dict):
+        # Keys are never taken from there, so nobody needs to see them.
+        counted["env"] = {k: v for k, v in cast("dict[str, Any]", env).items() if not holds_key(k)}
+    return json.dumps(counted, indent=2, ensure_ascii=False).encode() if counted else b""
+
+
+def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
+    """The kind and name of each thing in the content of a settings file of Claude Code."""
+    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - only for a folder with such a file
+
+    data = _json(content)
+    if data is None:
+        yield "settings", "a file that can't be understood"
+        return
+    for key, value in data.items():
+        entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if key == "hooks":
+            yield from (("hooks", str(event)) for event in entries)
+        elif key == "permissions":
+            for name, items in entries.items():
+                texts = cast("list[Any]", items) if isinstance(items, list) else [items]
+                # Folders and modes that ask less never count in a project.
+                counts = name in {*STRICTER, "allow"} or items == "plan"
+                yield from (("settings", redact(f"{name} {_short(text)}")) for text in texts if counts)
+        elif entries:
+            counted = ((name, item) for name, item in entries.items() if not starts(name))
+            yield from (("settings", redact(f"{key} {name}={_short(item)}")) for name, item in counted)
+        else:
+            yield "settings", f"{key}: {_short(value)}"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _json(raw: bytes) -> dict[str, Any] | None:
     try:
-        data: Any = json.loads(raw)
+        data: Any = read_jsonc(raw.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", data) if isinstance(data, dict) else None
+
+
+def _meant(root: Path, part: str) -> Iterator[Path]:
+    if "*" not in part:
+        yield from _files(root / part)
+        return
+    for path in sorted(root.glob(part)):
+        yield from _files(path)
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -5,7 +5,6 @@ Only what stands in the commands is found, not what those files load in turn. No
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -18,6 +17,7 @@ from typing import Any, cast
 
 import yaml
 
+from ba_tui.core.text.jsonc import read_jsonc
 from ba_tui.core.text.patterns import regex
 from ba_tui.resources import read_regular
 
@@ -69,7 +69,7 @@ def named_by(root: Path, commands: Iterable[str]) -> Iterator[Path]:
 def _commands(raw: bytes, is_json: bool) -> Sequence[str]:
     """What stands under ``command`` and ``args`` at any depth."""
     try:
-        data: Any = json.loads(raw) if is_json else yaml.safe_load(raw)
+        data: Any = read_jsonc(raw.decode("utf-8", "replace")) if is_json else yaml.safe_load(raw)
     except (ValueError, RecursionError, yaml.YAMLError):
         return ()
     with suppress(RecursionError):

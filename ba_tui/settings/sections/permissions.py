@@ -90,3 +90,7 @@ class ChildEnvironment(SettingsGroup):
             "Variables to pass to commands although their names look like secrets, such as GITHUB_TOKEN or CI_*."
         ),
     )
+    set: dict[str, str] = field(
+        default_factory=dict[str, str],
+        metadata=about("Variables that ba adds for commands and hooks, by name; none whose name looks like a secret."),
+    )

@@ -99,12 +99,18 @@ def find_ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def grep_tool(definition: Definition, workspace: Workspace, rg: Path | None, secrecy: Secrecy = "redact") -> Tool:
-    """Files with secrets are left out, whatever the pattern and whatever they are called."""
+def grep_tool(
+    definition: Definition,
+    workspace: Workspace,
+    rg: Path | None,
+    secrecy: Secrecy = "redact",
+    denied: Callable[[Path], bool] = lambda path: False,
+) -> Tool:
+    """Files that are ``denied`` or hold secrets are left out, whatever the pattern and whatever they are called."""
 
     def refused(path: Path) -> bool:
         try:
-            return secret_file(path, path.stat(), workspace)
+            return secret_file(path, path.stat(), workspace) or denied(path)
         except OSError:
             return True
 

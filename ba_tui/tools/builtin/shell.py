@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
@@ -18,13 +17,14 @@ from typing import Any
 
 from ba_tui.core.events import PERSON
 from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
-from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.supervised import Program
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
+from ba_tui.settings.variable_names import holds_key, steers
+from ba_tui.tools.builtin.pipes import failed_parts
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
@@ -38,64 +38,47 @@ MAX_SECONDS = 600
 OWN_SECONDS = 7 * 86_400.0
 """How long a command of the person's own may run: they see it and can stop it."""
 OUTPUT_CHARS = 29_000
-
-_KEYS = regex(
-    r"(?:ANTHROPIC|CLAUDE\w*|OPENAI|AZURE_OPENAI|AZURE_AI|GEMINI|MISTRAL|DEEPSEEK|DASHSCOPE|QWEN|ZHIPU\w*|ZAI|GLM|BIGMODEL"
-    r"|MOONSHOT|KIMI|MINIMAX|GROQ|XAI|OPENROUTER|TOGETHER\w*|FIREWORKS|COHERE|CO|PERPLEXITY|PPLX|CEREBRAS|REPLICATE"
-    r"|HUGGINGFACE\w*|HF|VOYAGE|AI21|SILICONFLOW|VOLC\w*|ARK|LITELLM|OLLAMA|BA)"
-    r"(?:_\w+)?_(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD)(?:_\w+)?"
-    r"|(?:GOOGLE|VERTEX|NVIDIA|AZURE)(?:_\w+)?_API_?KEY(?:_\w+)?"
-    r"|AWS_BEARER_TOKEN_BEDROCK",
-    re.IGNORECASE,
-)
-_SECRETS = regex(
-    r"(?:\w+_)?(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|PRIVATE_?KEY|SECRET|PASSPHRASE"
-    r"|CREDENTIALS_JSON)(?:_ID|_\d+)?"
-    r"|\w*(?:TOKEN|PASSWORD|PASSWD|_PAT)(?:_\d+)?"
-    r"|(?:AWS|ALIYUN|TENCENTCLOUD|ALICLOUD|ALIBABA_CLOUD|HUAWEICLOUD)_\w*(?:KEY|TOKEN|SECRET)\w*",
-    re.IGNORECASE,
-)
-_STEERING = regex(
-    r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|BASH_FUNC_.*|CDPATH|GLOBIGNORE|POSIXLY_CORRECT"
-    r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH"
-)
+LAST_WORDS = '{ builtin printf "%s " "${PIPESTATUS[@]}"; builtin pwd -P; } >&98 2>/dev/null'
+"""What bash says at its end. Expanded before anything else runs, so the codes are those of the command's own pipe."""
 
 
 @frozen
 class Shell:
     """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back;
-    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use."""
+    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use; ``more``:
+    variables of the settings."""
 
     path: str | None
     environment: Mapping[str, str]
     secret: Collection[str] = ()
     keep: Collection[str] = ()
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    more: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def inherited(self) -> dict[str, str]:
         """What commands see: no key, token or password, nothing that makes bash run or read something first, or that
         makes their words mean something else than was judged."""
-        kept = {name: value for name, value in self.environment.items() if self._open(name)}
+        kept = {name: value for name, value in {**self.environment, **self.more}.items() if self._open(name)}
         return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
     def program(self, script: str, folder: Path, seconds: float | None = None) -> Program:
         """``script`` in ``folder``; ``seconds`` bound its processor time."""
         if self.path is None:
             raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
-        # What the trap says goes to the supervisor, which tells where the next command starts.
+        # What the trap says goes to the supervisor: the exit codes of the last pipe, and where the next command starts.
         # It stands in the script's own first line, so that bash counts lines as the script does; but before a script of
         # one line, which bash repeats when it can't understand it.
         between = "; " if "\n" in script.strip() else "\n"
-        text = f"trap 'builtin pwd -P >&98 2>/dev/null' EXIT{between}{script}"
+        text = f"trap '{LAST_WORDS}' EXIT{between}{script}"
         argv = (self.path, "--noprofile", "--norc", "-c", text)
         return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
 
     def _open(self, name: str) -> bool:
-        if _STEERING.fullmatch(name):
+        if steers(name):
             return False
         if any(fnmatchcase(name, pattern) for pattern in self.keep):
             return True
-        return name not in self.secret and not _KEYS.fullmatch(name) and not _SECRETS.fullmatch(name)
+        return name not in self.secret and not holds_key(name)
 
 
 def shell_tool(
@@ -225,11 +208,13 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
         said = [f"[{note}]" for note in (*notes, *stored)]
         so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *said])
         return replace(failed, text=so_far, artifact=printed.ref, meta={"partial": bool(printed.total)})
-    notes = [*([f"exit code {code}"] if code else []), *notes, *stored]
+    failed = [] if code else failed_parts(job.command, job.process.pipe_codes)
+    notes = [*([f"exit code {code}"] if code else []), *failed, *notes, *stored]
     text = text or "(no output)"
     if notes:
         text += f"\n[{'; '.join(notes)}]"
     cut = f", {printed.trouble}" if printed.trouble else ""
+    cut += "".join(f" · {part}" for part in failed)
     meta = {UNREAD: unread} if unread else {}
     return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref, meta=meta)
 

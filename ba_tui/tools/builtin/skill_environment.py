@@ -6,6 +6,7 @@ What that is and where it goes stands in ``skills.dependencies``; this asks, run
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +29,8 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandCaller, CommandRunner
 
 NAME = "install_requirements"
-"""What rules call it: ``install_requirements(pdf)``."""
+"""What rules call it: ``install_requirements(pdf)``, or with packages that a call asks for beside those of the skill
+``install_requirements(pdf requests)``."""
 MAX_SECONDS = 900.0
 END_SECONDS = 3.0
 """Seconds that an installer gets to end once it was cancelled."""
@@ -84,7 +86,9 @@ class Installer:
     async def _consent(self, wanted: Requirements, call: Call, tool: Tool, folder: Path) -> None:
         facts = ToolFacts(category=tool.facts.category, target_of=_skill)
         asked = replace(tool, name=NAME, facts=facts)
-        args = {"skill_id": wanted.skill}
+        args: dict[str, Any] = {"skill_id": wanted.skill}
+        if wanted.packages:
+            args["packages"] = list(wanted.packages)
         judge = self.runner.judge
         request = judged_call(asked, args, folder, call)
         request = replace(request, ceiling=request.ceiling.of_any_tool())
@@ -178,7 +182,7 @@ def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout
         call_id=call.id,
         tool=NAME,
         args=dict(args),
-        preview=CommandText(f"uv pip install -r skills/{wanted.skill}/{FILE}\n{lines}"),
+        preview=CommandText(f"uv pip install {_asked_for(wanted)}\n{lines}"),
         reason=REASON,
         risks=("network", "runs a command"),
         warnings=(*places, *warnings_of({"requirements": list(wanted.lines)})),
@@ -187,8 +191,13 @@ def _question(wanted: Requirements, call: Call, args: Mapping[str, Any], timeout
     )
 
 
+def _asked_for(wanted: Requirements) -> str:
+    file = f"-r skills/{wanted.skill}/{FILE}" if len(wanted.lines) > len(wanted.packages) else ""
+    return shlex.join(wanted.packages) if not file else " ".join([file, *map(shlex.quote, wanted.packages)])
+
+
 def _skill(args: Mapping[str, Any]) -> str:
-    return str(args.get("skill_id", ""))
+    return " ".join([str(args.get("skill_id", "")), *args.get("packages", ())])
 
 
 def _needs(wanted: Requirements) -> str:

@@ -5,8 +5,10 @@ Scripts of skills are run by a tool of their own.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ba_tui.core.errors import UsageError
@@ -16,8 +18,12 @@ from ba_tui.core.results import Prose, StateChange, ToolResult, failure
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.skills.activation import Activated, ActivationRequest
 from ba_tui.skills.active import ActiveSkills
+from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failed import Failed
+
+READERS = frozenset({"read_file", "list_files", "grep", "glob"})
 
 
 def skill_tools(definitions: Mapping[str, Definition], skills: ActiveSkills, notes: SkillNotes) -> tuple[Tool, ...]:
@@ -65,6 +71,25 @@ def end_skill_tool(definition: Definition, notes: SkillNotes) -> Tool:
 
     facts = ToolFacts("skills", target="skill_id", repeatable=True)
     return Tool("end_skill", definition.description, definition.input_schema, run, timeout=30, facts=facts)
+
+
+def naming_skill_files(tool: Tool, folders: SkillFolders, root: Path) -> Tool:
+    """``tool``; where it is a reader of files, it says which file of an active skill was meant by one that is not
+    there. The model reads that one with a call of its own, which the rules judge."""
+    if tool.name not in READERS:
+        return tool
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        try:
+            return await tool.run(args, call)
+        except Failed as error:
+            path = str(args.get("path") or "")
+            meant = await asyncio.to_thread(folders.meant, path, root) if error.kind == "not_found" else ""
+            if meant:
+                error.hint = f"{meant}: read that."
+            raise
+
+    return replace(tool, run=run)
 
 
 def _joined(activated: Activated, notes: SkillNotes, call: Call) -> ToolResult:

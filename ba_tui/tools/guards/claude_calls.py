@@ -5,6 +5,7 @@ Names and shapes of the arguments are those of ``sdk-tools.d.ts`` in Claude Code
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.hooks.runner import ToolTelling
 from ba_tui.settings.tool_aliases import ALIASES
@@ -112,21 +112,21 @@ def claude_names(tool: str) -> Sequence[str]:
     return (*names, "NotebookEdit") if tool in {"edit_file", "apply_patch"} else names
 
 
-def claude_calls(tool: Tool, args: Mapping[str, Any], cwd: Path) -> Sequence[ToolTelling]:
+def claude_calls(tool: str, args: Mapping[str, Any], cwd: Path) -> Sequence[ToolTelling]:
     """What hooks are told of a call; several where a patch changes several files. Paths are absolute."""
-    match tool.name:
+    match tool:
         case "apply_patch":
-            return [_patched(each, args, cwd) for each in _files(args)] or [_told(claude_names(tool.name), args, args)]
+            return [_patched(each, args, cwd) for each in _files(args)] or [_told(claude_names(tool), args, args)]
         case "python":
             return [_told(("Bash",), args, {"command": f"python3 - <<'PY'\n{args.get('code', '')}\nPY"})]
         case "run_skill_script":
             return [_told(("Bash",), args, {"command": _script_command(args)})]
         case "ask_user":
-            return [_told(claude_names(tool.name), args, {"questions": [_question(args)]})]
+            return [_told(claude_names(tool), args, {"questions": [_question(args)]})]
         case "edit_file" if args.get("edits"):
             return [_edited(args, cwd)]
         case _:
-            return [_renamed(tool.name, args, cwd)]
+            return [_renamed(tool, args, cwd)]
 
 
 def _renamed(name: str, args: Mapping[str, Any], cwd: Path) -> ToolTelling:
@@ -210,11 +210,10 @@ def _notebook(told: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _script_command(args: Mapping[str, Any]) -> str:
-    given = args.get("args")
-    words = (
-        [str(word) for word in cast("list[Any]", given)] if isinstance(given, list) else [repr(given)] if given else []
-    )
-    return " ".join([f"{args.get('skill_id', '')}/scripts/{args.get('script_name', '')}", *words])
+    words = [str(word) for word in cast("list[Any]", args.get("args") or [])]
+    stdin = args.get("stdin")
+    given = "" if stdin is None else f" <<< {stdin if isinstance(stdin, str) else json.dumps(stdin)}"
+    return " ".join([f"{args.get('skill_id', '')}/scripts/{args.get('script_name', '')}", *words]) + given
 
 
 def _question(args: Mapping[str, Any]) -> dict[str, Any]:

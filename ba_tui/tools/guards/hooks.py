@@ -139,7 +139,7 @@ class _Hooked:
             "ba": [replace(each, fields=_outcome(result)) for each in self._tellings(args)],
             "claude": [
                 replace(each, fields={**_outcome(result), **claude_response(each, result)})
-                for each in claude_calls(self.tool, args, self.hooks.facts.cwd)
+                for each in claude_calls(self.tool.name, args, self.hooks.facts.cwd)
             ],
         }
         cwd = call.branch.transcript.cwd or ""

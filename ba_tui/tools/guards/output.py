@@ -22,6 +22,7 @@ from ba_tui.core.results import (
     Diff,
     Diffs,
     Kind,
+    OutputLevel,
     Prose,
     ScriptCall,
     Source,
@@ -33,7 +34,7 @@ from ba_tui.core.results import (
     failure_text,
     identified,
 )
-from ba_tui.core.tool import Call, OutputLevel, Tool
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.fragments import has_long_secrets, without_fragments
 from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets

@@ -24,7 +24,7 @@ def within_skill(judge: CallJudge, limits: Callable[[], ActiveSkill | None]) -> 
             allowed = {rule.partition("(")[0] for rule in skill.allowed_tools}
             if tool.name not in allowed:
                 names = ", ".join(sorted(allowed))
-                return Deny(f"While the skill {skill.id} is active only these tools may be used: {names}.")
+                return Deny(f"While the skill {skill.id} is active only these tools may be used: {names or 'none'}.")
         return judge(request)
 
     return judged

@@ -10,10 +10,12 @@ import re
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, cast, get_args, get_origin
 
+from ba_tui.core.effects import Effect
+from ba_tui.core.results import OutputLevel
 from ba_tui.core.text.wording import suggestion
-from ba_tui.core.tool import Effect, OutputLevel
 from ba_tui.tools.own.decorator import MARK, NAME, Declaration
 
 MAX_DESCRIPTION = 8_000
@@ -28,7 +30,11 @@ class ToolFault(Exception):
 
 
 class DeclaredTool:
-    """One declared tool: ``record`` is what is told about it, ``bind`` makes arguments of JSON."""
+    """One declared tool: ``record`` is what is told about it, ``bind`` makes arguments of JSON.
+
+    Raises:
+        ToolFault: it can't be a tool.
+    """
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -40,11 +46,23 @@ class DeclaredTool:
             if self.stateful and function is found:
                 raise ToolFault("a class that is a tool needs a method named run")
             self._parameters = _parameters(function, method=self.stateful)
-            words = _docstring(found, function)
-            self._model = None if self.declaration.schema is not None else _model(self._parameters, words)
-            self.record = self._record(words)
+            self._words = _docstring(found, function)
+            self._model = None if self.declaration.schema is not None else _model(self._parameters, self._words)
+            self.name = _name(self.declaration.name or _snake(found.__name__))
         except ToolFault as error:
             raise ToolFault(f"{found.__name__}: {error}", self.line) from error
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What the client is told. Calls need none of it, and to check the schema takes as long as a worker's start.
+
+        Raises:
+            ToolFault: a part of it can't be told.
+        """
+        try:
+            return self._record()
+        except ToolFault as error:
+            raise ToolFault(f"{self.found.__name__}: {error}", self.line) from error
 
     def bind(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of the types that the function asks for.
@@ -58,12 +76,9 @@ class DeclaredTool:
         fields = self._model.model_fields
         return {fields[name].alias: getattr(value, name) for name in fields if name in value.model_fields_set}
 
-    def _record(self, words: _Words) -> dict[str, Any]:
+    def _record(self) -> dict[str, Any]:
         declared = self.declaration
-        name = declared.name or _snake(self.found.__name__)
-        if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ToolFault(f"the name {name!r} needs lower-case letters, digits, _ and - only, at most 64")
-        description = declared.description or words.description
+        description = declared.description or self._words.description
         if not description.strip():
             raise ToolFault("it has no docstring; the first lines tell the model when to use it")
         if len(description) > MAX_DESCRIPTION:
@@ -74,7 +89,7 @@ class DeclaredTool:
             if parameter not in names:
                 raise ToolFault(f"there is no parameter {parameter!r}; {suggestion(parameter, names, 'it has')}")
         return {
-            "name": name,
+            "name": self.name,
             "object": self.found.__name__,
             "stateful": self.stateful,
             "line": self.line,
@@ -231,6 +246,12 @@ def _without_titles(schema: Any, *, names: bool = False) -> Any:
         verbatim = key in {"default", "enum", "const", "examples"} and not names
         found[key] = value if verbatim else _without_titles(value, names=key in {"properties", "$defs"} and not names)
     return found
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ToolFault(f"the name {name!r} needs lower-case letters, digits, _ and - only, at most 64")
+    return name
 
 
 def _snake(name: str) -> str:

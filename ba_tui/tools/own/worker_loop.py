@@ -5,20 +5,20 @@ Whatever a tool does becomes a reply here, or ends the process, which the client
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib
 import inspect
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -26,6 +26,9 @@ from pydantic_core import to_json
 from ba_tui.core.results import ToolResult
 from ba_tui.processes.serving import WorkerChannel, WorkerRequest
 from ba_tui.tools.own.declared_tools import DeclaredTool, ToolFault, declared_in
+
+if TYPE_CHECKING:
+    import asyncio
 
 MAX_RESULT_BYTES = 20_000_000
 TRACE_CHARS = 4_000
@@ -54,7 +57,15 @@ def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
         _flush()
         return {**reply, "left": len(_left_running())}
 
-    with asyncio.Runner() as runner:
+    with ExitStack() as until_the_end:
+
+        @cache
+        def runner() -> asyncio.Runner:
+            """One loop for all calls, as what a tool keeps may belong to it."""
+            import asyncio  # noqa: PLC0415 - a quarter of the start, and most tools are plain functions
+
+            return until_the_end.enter_context(asyncio.Runner())
+
         channel.serve({"describe": answer, "call": answer})
 
 
@@ -66,10 +77,10 @@ def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
     derived = [DeclaredTool(each) for each in declared_in(found)]
     names: dict[str, DeclaredTool] = {}
     for each in derived:
-        if first := names.get(each.record["name"]):
-            text = f"two tools are named {each.record['name']!r}: the other one is in line {first.line}"
+        if first := names.get(each.name):
+            text = f"two tools are named {each.name!r}: the other one is in line {first.line}"
             raise ToolFault(text, each.line)
-        names[each.record["name"]] = each
+        names[each.name] = each
     return derived
 
 
@@ -129,7 +140,7 @@ class _Given(SourceFileLoader):
 
 
 def _called(
-    tool: DeclaredTool, instances: dict[str, Any], args: Mapping[str, Any], runner: asyncio.Runner
+    tool: DeclaredTool, instances: dict[str, Any], args: Mapping[str, Any], runner: Callable[[], asyncio.Runner]
 ) -> dict[str, Any]:
     try:
         given = tool.bind(args)
@@ -144,7 +155,7 @@ def _called(
         function = instances[name].run
     value = function(**given)
     if inspect.isawaitable(value):
-        value = runner.run(_awaited(value))
+        value = runner().run(_awaited(value))
     return _encoded(value)
 
 

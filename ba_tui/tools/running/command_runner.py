@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -24,6 +24,7 @@ from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRu
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.supervised import Program
+from ba_tui.skills.folders import SkillFolders
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.protected_review import ProtectedReview
@@ -85,6 +86,8 @@ class CommandRunner:
     widen: CommandJudge | None = None
     review: ProtectedReview = UNWATCHED
     environment: CommandEnvironment | None = None
+    skills: SkillFolders = field(default_factory=SkillFolders)
+    """The folders of active skills: commands may read them, and are told where they lie."""
 
     @property
     def watch(self) -> ProtectedWatch | None:
@@ -183,6 +186,10 @@ class CommandRunner:
             return outcome, []
         await self._ended(run)
         notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile, call)]
+        if outcome.job.exit_code and (
+            meant := await asyncio.to_thread(self.skills.meant, request.text, program.folder)
+        ):
+            notes.append(meant)
         if profile.git and "GIT_CONFIG_COUNT" in program.environment:
             from ba_tui.permissions.sandbox.git_settings import skipped_hooks  # noqa: PLC0415 - only git needs it
 
@@ -191,7 +198,9 @@ class CommandRunner:
         return outcome, [*notes, *await self.review.notes(call)]
 
     async def _begun(self, request: RunRequest, profile: Profile, call: Call, *, attended: bool) -> _ReadyCommand:
-        program = request.make(request.text)
+        program, lent = request.make(request.text), await asyncio.to_thread(self.skills.variables)
+        folders = dict.fromkeys(map(Path, lent.values()))
+        program = replace(program, environment={**lent, **program.environment}, readable=(*program.readable, *folders))
         held = await self._confinement(program, profile)
         program = replace(program, confinement=held)
         if self.environment and profile.name != "outside":

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import RenderableType
+from textual._compositor import Compositor
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
@@ -89,6 +92,30 @@ def styles_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Stylesheet, "_parse_rules", rules)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_at_rest() -> Iterator[None]:
+    """Draw a frame when the test waits for the app, as a slow terminal does; what is dirty until then adds up.
+
+    Hundreds of apps spent a third of their time on frames between two keys that nothing looked at.
+    """
+    draw, pause = Compositor.render_update, Pilot.pause
+
+    def put_off(
+        self: Compositor, full: bool = False, screen_stack: list[Screen[Any]] | None = None, simplify: bool = False
+    ) -> RenderableType | None:
+        return draw(self, full, screen_stack, simplify) if full else None
+
+    async def pause_and_draw(self: Pilot[Any], delay: float | None = None) -> None:
+        await pause(self, delay)
+        app = self.app
+        draw(app.screen._compositor, screen_stack=app._background_screens)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Compositor, "render_update", put_off)
+        patched.setattr(Pilot, "pause", pause_and_draw)
         yield
 
 

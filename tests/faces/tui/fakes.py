@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.errors import SessionLocked, SessionNotFound, UsageError
+from ba_tui.core.errors import BaError, SessionLocked, SessionNotFound, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Admitted, Inventory
@@ -19,7 +19,9 @@ from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.mentions import Suggestion, Weight
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
+from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
+from ba_tui.core.ports.settings import SettingsForm
 from ba_tui.core.ports.tools import ToolFigures, ToolLine
 from ba_tui.core.ports.trust import Trusting
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
@@ -342,6 +344,11 @@ class World:
     names: Names = field(default_factory=Names)
     gate: Callable[[], None] = lambda: None
     trust: Trusting | None = None
+    settings: SettingsForm | None = None
+    findings: Sequence[CheckResult | BaError] = ()
+    """What the doctor finds."""
+    added: list[Path] = field(default_factory=list[Path])
+    """Folders that the person added."""
 
     def __post_init__(self) -> None:
         self.brain = Brain(self.script, self.tools)
@@ -351,4 +358,15 @@ class World:
 
     def connect(self) -> Services:
         self.gate()
-        return Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust)
+        services = Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust, settings=self.settings)
+        return changed(services, checks=self._checks, with_folders=self._wider)
+
+    def _checks(self) -> Iterator[CheckResult]:
+        for finding in self.findings:
+            if isinstance(finding, BaError):
+                raise finding
+            yield finding
+
+    def _wider(self, folders: Sequence[Path]) -> Services:
+        self.added[:] = folders
+        return self.connect()

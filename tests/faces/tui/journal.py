@@ -26,6 +26,9 @@ class Memory:
         starts = [index for index, event in enumerate(self.events) if isinstance(event, TurnStarted) and index >= first]
         return self.events[starts[0] :] if starts else []
 
+    def later(self, place: int) -> tuple[list[Event], int]:
+        return self.events[place:], len(self.events)
+
     def sync(self) -> None: ...
 
     def close(self) -> None:

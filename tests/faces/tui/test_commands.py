@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from pathlib import Path
 
@@ -10,13 +9,11 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
-from ba_tui.cli import main as cli
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.commands import complete, find, nearest, parse
-from ba_tui.faces.tui.guesses import OTHERWISE, SAME
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens.help import HelpScreen, spelled
 from ba_tui.faces.tui.screens.permissions import PermissionsScreen
@@ -72,47 +69,12 @@ def test_completion_and_suggestion() -> None:
     assert complete("the", COMMANDS)[0].insert == "/theme"
     assert complete("rename", COMMANDS)[0].insert == "/rename "
     assert complete("quit", COMMANDS)[0].insert == "/exit"
-    assert [each.insert for each in complete("co", COMMANDS)[:3]] == ["/copy", "/context", "/compact"], (
+    assert [each.insert for each in complete("co", COMMANDS)[:3]] == ["/copy", "/context", "/cost"], (
         "names before aliases"
     )
     assert "/export" in nearest("exprot", COMMANDS)
     assert nearest("conetxt", COMMANDS) == "There is no /conetxt. Did you mean /context?"
     assert find("Q", COMMANDS) is find("exit", COMMANDS)
-
-
-@pytest.mark.parametrize(
-    ("guess", "words"),
-    [
-        ("agents", "Sub-agents are not supported yet"),
-        ("mcp", "MCP servers are not supported yet"),
-        ("memory", "AGENTS.md"),
-        ("cost", "/context?"),
-        ("usage", "/context?"),
-        ("reset", "/clear?"),
-        ("logout", "keys.yaml"),
-        ("settings", "`ba config show`"),
-        ("config", "`ba config show`"),
-        ("yolo", "/mode auto"),
-        ("plan", "/mode plan"),
-        ("agnets", "Sub-agents"),
-        ("charge", "Type / to see all commands."),
-        ("xyzzy", "Type / to see all commands."),
-    ],
-)
-def test_a_guess_is_answered_by_what_it_means(guess: str, words: str) -> None:
-    line = nearest(guess, COMMANDS)
-    assert line.startswith(f"There is no /{guess}. ")
-    assert words in line
-
-
-def test_guesses_name_what_there_is_and_fit_on_the_line() -> None:
-    names = {name for command in COMMANDS if command.slash for name in (command.name, *command.aliases)}
-    assert set(SAME.values()) <= names
-    named = {name for words in OTHERWISE.values() for name in re.findall(r"(?<!\S)/([a-z]+)", words)}
-    assert named <= names
-    commands = {name for words in OTHERWISE.values() for name in re.findall(r"`ba ([a-z]+)", words)}
-    assert commands <= set(cli.COMMANDS)
-    assert max(len(nearest(guess, ())) for guess in (*SAME, *OTHERWISE)) <= 78
 
 
 async def test_enter_takes_no_name_that_only_has_the_same_letters(world: World) -> None:
@@ -187,6 +149,20 @@ async def test_a_session_in_use_elsewhere_can_be_read_and_continued_in_a_copy(wo
         await hand.send("hello")
         await hand.until(lambda: "Done." in hand.said())
         assert "About yesterday." in hand.said()
+
+
+async def test_a_session_in_use_elsewhere_is_followed(world: World) -> None:
+    world.shelf.put("bbbb2222", "Yesterday", told("yesterday"))
+    world.shelf.locked.add("bbbb2222")
+    async with running(world, Start(resume="bbbb")) as hand:
+        await hand.until(lambda: "About yesterday." in hand.said())
+        for event in told("today"):
+            world.shelf.journals["bbbb2222"].append(event)
+        await hand.until(lambda: "About today." in hand.said())
+        assert hand.said().count("About yesterday.") == 1
+        await hand.send("")
+        await hand.until(lambda: "(fork)" in hand.hint)
+        assert hand.said().count("About today.") == 1
 
 
 async def test_the_session_picker_searches_renames_forks_and_deletes(world: World) -> None:

@@ -77,6 +77,12 @@ async def test_with_nothing_to_show_there_is_no_side_panel(world: World) -> None
         assert not hand.chat.main_area.side.display
 
 
+async def test_facts_that_are_shown_already_lay_nothing_out(world: World) -> None:
+    async with running(world) as hand:
+        hand.chat.show_facts()
+        assert [widget for widget in hand.chat.query("*") if widget._layout_required] == []
+
+
 async def test_narrow_terminals_show_todos_as_a_strip(planned: World) -> None:
     async with running(planned) as hand:
         await told(hand)

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
-from tests.permissions.toolset import SHELL, judge, lines, policy
-
-HERE = Path(__file__).parent
+from tests.permissions.toolset import SHELL, cases, judge, lines, policy
 
 
 @pytest.fixture
@@ -37,7 +34,7 @@ def with_secrets(root: Path) -> Path:
 
 def groups(name: str, mark: str = "", of: type = object) -> list[tuple[str, list[Any]]]:
     """Rules with commands under them; without ``mark`` those of all groups that have none."""
-    read = cast("list[dict[str, Any]]", yaml.safe_load((HERE / name).read_text()))
+    read = cast("list[dict[str, Any]]", cases(name))
     marked = [group for group in read if (mark in group if mark else not group.keys() - {"rule", "commands"})]
     return [(str(group["rule"]), [each for each in group["commands"] if isinstance(each, of)]) for group in marked]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from ba_tui.permissions.verdicts import Ask, JudgedCall
-from tests.permissions.toolset import SHELL, judge, lines, policy
+from tests.permissions.toolset import SHELL, cases, judge, lines, policy
 
-CALLS: dict[str, dict[str, list[str]]] = yaml.safe_load((Path(__file__).parent / "options.yaml").read_text())
+CALLS: dict[str, dict[str, list[str]]] = cases("options.yaml")
 GRAVE, COVERED = CALLS["grave"], CALLS["covered"]
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.eval.shell.commands import command
 from tests.eval.shell.execution import SETTINGS, Level, Runner, Setting, judge_of
+from tests.permissions.toolset import cases
 
 pytestmark = pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs bash and git")
-HOSTILE = [str(each) for each in yaml.safe_load((Path(__file__).parent / "hostile.yaml").read_text())]
+HOSTILE = [str(each) for each in cases("hostile.yaml")]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from anthropic.lib.aws import _auth
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -52,6 +51,9 @@ ENVIRONMENT = (
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # An SDK takes two seconds to load: only processes that run these tests load it.
+    from anthropic.lib.aws import _auth
+
     for name in ENVIRONMENT.split():
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from anthropic.lib.aws import _auth
 
 from ba_tui.core.errors import AuthFailed, UsageError
 from ba_tui.core.provider import Provider
@@ -24,6 +23,8 @@ from tests.providers.conftest import until_error
 async def test_credentials_that_are_not_there_are_told(
     connect: Callable[[str, str], Provider], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    from anthropic.lib.aws import _auth
+
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("CLOUD_ML_REGION", "global")
     monkeypatch.setenv("ANTHROPIC_VERTEX_PROJECT_ID", "project-1")

@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from anthropic.lib.bedrock import AsyncAnthropicBedrock
-from anthropic.lib.vertex import AsyncAnthropicVertex
 
 from ba_tui.core.provider import Provider
 from tests.providers.clouds.conftest import ASKED, CLAUDE, MODELS
@@ -24,6 +20,10 @@ SIGNED = {"authorization": "covers the headers that differ", "x-amz-date": "tell
 
 async def theirs(kind: str, fields: Mapping[str, Any], url: str) -> None:
     """The same conversation, said to the SDK."""
+    import anthropic
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
+    from anthropic.lib.vertex import AsyncAnthropicVertex
+
     clients: dict[str, Any] = {
         "bedrock": AsyncAnthropicBedrock,
         "vertex": AsyncAnthropicVertex,
@@ -83,6 +83,8 @@ async def test_bedrock_signs_the_body_that_is_sent(
 async def test_azure_has_the_address_of_openai_and_the_header_of_azure(
     set_up: Callable[[str, str], None], connect: Callable[[str, str], Provider]
 ) -> None:
+    import openai
+
     async with recording() as server:
         set_up("azure", server.url)
         await until_error(connect("azure", server.url).stream(ASKED))

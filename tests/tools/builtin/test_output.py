@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import ErrorInfo, StopTurn, StorageError, UsageError
 from ba_tui.core.events import ToolFinished, event_from_json, event_to_json
-from ba_tui.core.results import UNREAD, CommandText, Diff, Kind, Prose, Source, Table, ToolResult, failure
-from ba_tui.core.tool import Call, OutputLevel, Tool, ToolFacts
+from ba_tui.core.results import UNREAD, CommandText, Diff, Kind, OutputLevel, Prose, Source, Table, ToolResult, failure
+from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.sessions.results.artifacts import Artifacts
@@ -356,7 +356,6 @@ ODD = (
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.fixed_dictionaries(
         {"text": st.text() | ODD},

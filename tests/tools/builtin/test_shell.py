@@ -57,6 +57,35 @@ async def test_output_exit_code_and_folder(harness: Harness) -> None:
     assert (await harness.run("shell", command="exit 0")).text == "(no output)"
 
 
+@pytest.mark.parametrize(
+    ("command", "summary"),
+    [
+        ("sh -c 'echo one; exit 1' | tail -1", "exit 0 · `sh` exited 1"),
+        ("cd sub && false | (exit 3) | cat", "exit 0 · `false` exited 1 · part 2 of the pipe exited 3"),
+        ("IFS=:; set -u; false | true", "exit 0 · `false` exited 1"),
+        ("yes | head -1 >/dev/null", "exit 0"),
+        ("echo a | grep b | wc -l", "exit 0"),
+        ("grep a nowhere | wc -l", "exit 0 · `grep` exited 2"),
+        ("false | true; echo done", "exit 0"),
+        ("set -o pipefail; false | true", "exit 1"),
+        ("trap 'echo own' EXIT; false | true", "exit 0"),
+        ("exec 98>&-; false | true", "exit 0"),
+        ("echo '$PIPESTATUS' | cat", "exit 0"),
+    ],
+)
+async def test_a_part_of_a_pipe_that_failed_is_told(harness: Harness, command: str, summary: str) -> None:
+    (harness.root / "sub").mkdir()
+    result = await harness.run("shell", command=command)
+    assert result.summary == summary
+    assert not result.is_error
+    assert ("exited" in result.text) == ("·" in summary)
+
+
+async def test_the_codes_of_a_pipe_are_left_to_the_command(harness: Harness) -> None:
+    script = 'false | true | false; echo "${PIPESTATUS[@]}"; cat <&98 2>/dev/null; trap -p DEBUG'
+    assert (await harness.run("shell", command=script)).text == "1 0 1"
+
+
 async def test_outside_the_workspace_the_folder_goes_back(harness: Harness) -> None:
     result = await harness.run("shell", command="cd / && pwd")
     assert "outside the workspace" in result.text

@@ -16,7 +16,7 @@ from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.verdicts import Allow, Deny
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments, Requirements, find_uv, read_requirements
 from ba_tui.tools.running.command_runner import CommandRunner
 from tests.tools.builtin.test_skill_scripts import Kit, kit
@@ -79,6 +79,28 @@ async def test_it_is_installed_once_when_the_person_agrees(needy: Kit) -> None:
     assert refused.error.kind == "permission_denied"
     assert "The skill pdf needs greeting, and installing that was not allowed. later" in refused.text
     assert "all else of the skill can be used" in refused.text
+
+
+async def test_a_package_that_a_call_asks_for_is_asked_about_by_name(kit: Kit) -> None:
+    make_wheel(kit.folder / "wheels")
+    kit.write("requirements.txt", f"--no-index\n--find-links {kit.folder / 'wheels'}\n")
+    kit.write("scripts/x.py", IMPORTS)
+    rules = {"install_requirements(pdf)"}
+
+    def judge(asked: JudgedCall) -> Allow | Ask:
+        rule = f"{asked.tool.name}({asked.tool.target(asked.args)})"
+        return Allow(rule) if rule in rules else Ask("", rule)
+
+    kit.equip(CommandRunner(None, judge))
+    assert 'call again with packages: ["greeting"]' in (await kit.run("x.py")).text
+    kit.asked.clear()
+    assert (await kit.run("x.py", packages=["greeting>=1.0"])).text == "hello skills"
+    (question,) = kit.asked
+    assert question.args == {"skill_id": "pdf", "packages": ["greeting>=1.0"]}
+    assert isinstance(question.preview, CommandText)
+    assert "uv pip install -r skills/pdf/requirements.txt 'greeting>=1.0'" in question.preview.command
+    assert (await kit.run("x.py", packages=["greeting>=1.0"])).text == "hello skills"
+    assert len(kit.asked) == 1
 
 
 async def test_it_works_without_uv_too(needy: Kit, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ __all__ = ["floor"]
 
 ECHO = """\
 import json, os, sys
-given = json.load(sys.stdin)
-names = sorted(name for name in os.environ if name.startswith(("PYTHON", "OPENAI")))
+given = [sys.argv[1:], json.loads(sys.stdin.read() or "null")]
+names = sorted(value for name, value in os.environ.items() if name.startswith(("PYTHON", "OPENAI", "CLAUDE_SKILL")))
 print(json.dumps({"given": given, "cwd": os.getcwd(), "root": os.environ["AGENT_WORKSPACE_PATH"], "names": names}))
 """
 
@@ -85,8 +85,8 @@ class Kit:
         path.write_text(text)
         return path
 
-    async def run(self, name: str, args: dict[str, Any] | None = None, **more: Any) -> ToolResult:
-        given = {} if args is None else {"args": args}
+    async def run(self, name: str, *args: str, **more: Any) -> ToolResult:
+        given = {"args": list(args)} if args else {}
         return await self.harness.run("run_skill_script", skill_id="pdf", script_name=name, **given, **more)
 
 
@@ -97,15 +97,17 @@ def kit(floor: Floor, tmp_path: Path) -> Kit:
     return made
 
 
-async def test_json_goes_in_and_comes_out(kit: Kit) -> None:
+async def test_arguments_and_json_go_in_and_json_comes_out(kit: Kit) -> None:
     kit.write("scripts/echo.py", ECHO)
     kit.equip(OPENAI_API_KEY="sk-not-for-scripts", PYTHONPATH="/elsewhere")
-    result = await kit.run("echo.py", {"名": ["ä", 1.5, None]})
-    root = str(kit.harness.root)
-    assert json.loads(result.text) == {"given": {"名": ["ä", 1.5, None]}, "cwd": root, "root": root, "names": []}
+    result = await kit.run("echo.py", "--in", "a b.csv", "$(id) 'x'", stdin={"名": ["ä", 1.5, None]})
+    root, own = str(kit.harness.root), str(kit.folder)
+    given = [["--in", "a b.csv", "$(id) 'x'"], {"名": ["ä", 1.5, None]}]
+    assert json.loads(result.text) == {"given": given, "cwd": root, "root": root, "names": [own, own]}
     assert result.kind == "json"
     assert isinstance(result.display, CommandText)
-    assert result.display.command == 'pdf/echo.py <<< {"名": ["ä", 1.5, null]}'
+    shown = """pdf/echo.py --in 'a b.csv' '$(id) '"'"'x'"'"'' <<< {"名": ["ä", 1.5, null]}"""
+    assert result.display.command == shown
     assert not (kit.folder / "scripts" / "__pycache__").exists()
     assert kit.asked == []
 
@@ -114,12 +116,47 @@ async def test_shell_and_node_scripts_run_when_their_programs_are_there(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kit.write("scripts/a.sh", 'read -r line; echo "got $line"; exit 3')
-    assert (await kit.run("scripts/a.sh", {"a": 1})).text == 'got {"a": 1}\n[exit code 3]'
-    kit.write("scripts/b.js", "process.stdin.on('data', d => console.log(JSON.parse(d).a + 1))")
+    assert (await kit.run("scripts/a.sh", stdin='{"a": 1}')).text == 'got {"a": 1}\n[exit code 3]'
+    kit.write("scripts/b.js", "console.log(process.argv.slice(2).join('+'))")
     if shutil.which("node"):
-        assert (await kit.run("b.js", {"a": 1})).text == "2"
+        assert (await kit.run("b.js", "one", "two words")).text == "one+two words"
     monkeypatch.setenv("PATH", str(kit.folder))
-    assert "pdf/b.js needs node, which is not installed." in (await kit.run("b.js")).text
+    missing = (await kit.run("b.js")).text
+    assert "pdf/b.js needs node, which is not installed." in missing
+    assert "install nodejs" in missing
+
+
+async def test_the_first_line_of_a_script_says_what_runs_it(kit: Kit) -> None:
+    kit.write("scripts/a.sh", "#!/usr/bin/env python3\nimport sys\nprint(sys.version_info[0], sys.argv[1:])")
+    assert (await kit.run("a.sh", "x")).text == "3 ['x']"
+    kit.write("scripts/first", "#!/usr/bin/env -S sed -n -f\n1p\n")
+    assert (await kit.run("first", stdin="one\ntwo")).text == "one"
+    kit.write("scripts/count", "#!/bin/sh\necho $# arguments")
+    assert (await kit.run("count", "1", "2")).text == "2 arguments"
+    kit.write("scripts/x", "#!/usr/bin/env ruby-of-nobody\n")
+    assert "pdf/x needs ruby-of-nobody, which is not installed." in (await kit.run("x")).text
+
+
+async def test_a_script_may_lie_anywhere_in_its_skill_and_be_named_as_instructions_do(kit: Kit) -> None:
+    kit.write("ooxml/scripts/unpack.py", "from core.words import word\nprint(word)")
+    kit.write("core/words.py", "word = 'fine'")
+    kit.write("scripts/pack.py", "print('packed')")
+    for name in (
+        "ooxml/scripts/unpack.py",
+        f"{kit.folder}/ooxml/scripts/unpack.py",
+        "{baseDir}/ooxml/scripts/unpack.py",
+    ):
+        assert (await kit.run(name)).text == "fine", name
+    for name in ("pack.py", "./scripts/pack.py", "skills/pdf/scripts/pack.py", "${CLAUDE_SKILL_DIR}/scripts/pack.py"):
+        assert (await kit.run(name)).text == "packed", name
+        assert kit.equip().target({"skill_id": "pdf", "script_name": name}) == "pdf/pack.py"
+    assert kit.asked == []
+    (kit.folder / "notes.md").write_text("Other words.")
+    assert (await kit.run("pack.py")).text == "packed"
+    assert kit.asked == []
+    (kit.folder / "core" / "words.py").write_text("word = 'changed'")
+    assert (await kit.run("pack.py")).text == "packed"
+    assert [question.text for question in kit.asked] == ["Run pdf/pack.py, which has changed?"]
 
 
 async def test_only_what_lies_in_the_scripts_folder_runs(kit: Kit, tmp_path: Path) -> None:
@@ -136,6 +173,7 @@ async def test_only_what_lies_in_the_scripts_folder_runs(kit: Kit, tmp_path: Pat
     assert "There are: near.py" not in (missing := (await kit.run("nope.py")).text)
     assert "has no script 'nope.py'" in missing
     assert "There are: sub/ok.py." in missing
+    assert "is no package name" in (await kit.run("sub/ok.py", packages=["-r", "../x"])).text
     assert "can't be run: scripts end in .py" in (await kit.run("notes.txt")).text
     assert [(await kit.run(name)).text for name in ("sub/ok.py", "near.py")] == ["fine", "fine"]
     other = await kit.harness.run("run_skill_script", skill_id="other", script_name="ok.py")
@@ -148,7 +186,7 @@ async def test_a_scripts_folder_that_is_a_link_is_none(kit: Kit, tmp_path: Path)
     (kit.folder / "scripts").symlink_to(tmp_path / "theirs")
     result = await kit.run("x.py")
     assert result.is_error
-    assert "leads out of the scripts folder" in result.text
+    assert "leads out of the skill's folder" in result.text
 
 
 async def test_a_script_that_takes_too_long_ends_with_all_it_started(kit: Kit) -> None:
@@ -164,8 +202,15 @@ async def test_a_script_that_takes_too_long_ends_with_all_it_started(kit: Kit) -
 async def test_a_missing_module_is_named(kit: Kit) -> None:
     kit.write("scripts/x.py", "import nobody_has_this")
     text = (await kit.run("x.py")).text
-    assert "nobody_has_this is not installed for this script; the skill's requirements.txt should name it" in text
-    assert (await kit.run("x.py", {"long": "x" * 100_001})).error is not None
+    assert 'nobody_has_this is not installed for this script: call again with packages: ["nobody_has_this"]' in text
+    kit.write("scripts/y.py", "raise ModuleNotFoundError(\"No module named 'PIL.Image'\")")
+    assert 'packages: ["pillow"]' in (await kit.run("y.py")).text
+    kit.write("scripts/z.js", "require('nothing-of-that-name')")
+    if shutil.which("node"):
+        there = kit.folder / "scripts"
+        assert f"tell the person to run npm install nothing-of-that-name in {there}" in (await kit.run("z.js")).text
+    assert (await kit.run("x.py", "x" * 100_001)).error is not None
+    assert (await kit.run("x.py", "a\0b")).error is not None
 
 
 async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) -> None:
@@ -198,8 +243,9 @@ async def test_a_question_shows_what_the_script_is_given_and_has_its_source(kit:
     kit.write("scripts/x.py", "print(1)")
     tool = kit.equip()
     assert tool.preview is not None
-    args = {"skill_id": "pdf", "script_name": "scripts/x.py", "args": {"sql": "select 1"}}
-    assert await tool.preview(args) == ScriptCall("pdf", "x.py", {"sql": "select 1"}, "print(1)")
+    args = {"skill_id": "pdf", "script_name": "scripts/x.py", "args": ["--n", 1], "stdin": {"sql": "select 1"}}
+    shown = ScriptCall("skills/pdf/scripts/x.py", ("--n", "1"), {"sql": "select 1"}, "print(1)")
+    assert await tool.preview(args) == shown
 
 
 async def test_what_a_person_was_just_asked_about_is_not_asked_again(kit: Kit) -> None:

@@ -73,7 +73,7 @@ async def test_half_or_both_forms_are_refused(harness: Harness, args: dict[str, 
     harness.write("a.txt", "a\n")
     await harness.run("read_file", path="a.txt")
     result = await harness.run("edit_file", path="a.txt", **args)
-    assert result.summary == "invalid parameters"
+    assert result.summary == "bad arguments"
     assert (harness.root / "a.txt").read_text() == "a\n"
 
 

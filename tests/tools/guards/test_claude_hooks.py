@@ -131,7 +131,7 @@ async def test_the_command_reads_claude_codes_names(harness: Harness) -> None:
 def test_every_tool_has_claude_codes_shape(
     harness: Harness, name: str, args: dict[str, Any], tool: str, given: dict[str, Any]
 ) -> None:
-    (call,) = claude_calls(replace(harness.tools["glob"], name=name), args, harness.root)
+    (call,) = claude_calls(name, args, harness.root)
     wanted = json.loads(json.dumps(given).replace("{root}", str(harness.root)))
     assert (call.names[0], call.input) == (tool, wanted)
     assert call.own(dict(call.input)) == args, "what a hook leaves as it is stays as it is"
@@ -139,7 +139,7 @@ def test_every_tool_has_claude_codes_shape(
 
 async def test_a_notebook_and_several_edits_are_told_whole(harness: Harness) -> None:
     edits = [{"old_string": "a", "new_string": "SECRET=1"}, {"old_string": "b", "new_string": "c"}]
-    (call,) = claude_calls(harness.tools["edit_file"], {"path": "n.ipynb", "edits": edits}, harness.root)
+    (call,) = claude_calls("edit_file", {"path": "n.ipynb", "edits": edits}, harness.root)
     assert call.names == ("NotebookEdit", "Edit", "MultiEdit")
     assert call.input["new_string"] == "SECRET=1\nc"
     assert call.input["notebook_path"] == call.input["file_path"] == str(harness.root / "n.ipynb")
@@ -150,7 +150,7 @@ async def test_a_patch_is_told_file_by_file_as_edits_and_writes(harness: Harness
         "*** Begin Patch\n*** Add File: new.py\n+print(1)\n*** Update File: a.py\n*** Move to: b.py\n@@\n-one\n+two\n"
         "*** Delete File: gone.py\n*** End Patch"
     )
-    calls = claude_calls(harness.tools["apply_patch"], {"patch": patch}, harness.root)
+    calls = claude_calls("apply_patch", {"patch": patch}, harness.root)
     told = [(call.names[0], Path(call.input["file_path"]).name) for call in calls]
     assert told == [("Write", "new.py"), ("Edit", "a.py"), ("Edit", "b.py"), ("Write", "gone.py")]
     assert (calls[0].input["content"].strip(), calls[1].input["old_string"]) == ("print(1)", "one")

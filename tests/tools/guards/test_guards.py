@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -87,7 +87,6 @@ PROPERTIES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(PARTS))
 RULES = st.sampled_from([{}, {"additionalProperties": False}, {"minProperties": 1}, {"anyOf": [{"required": ["b"]}]}])
 
 
-@settings(max_examples=60, deadline=None)
 @given(PROPERTIES, RULES, st.lists(st.sampled_from("ab"), unique=True), st.dictionaries(st.sampled_from("abc"), VALUES))
 def test_what_plainly_fits_is_what_the_schema_allows(
     properties: dict[str, Any], rules: dict[str, Any], required: list[str], args: dict[str, Any]

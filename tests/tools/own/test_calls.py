@@ -38,6 +38,7 @@ async def test_results_of_all_kinds_reach_the_model(home: Home):
     registry = one(
         home,
         '''
+import sys
 from dataclasses import dataclass
 from datetime import date
 from ba_tui.core.results import Diff, ToolResult
@@ -54,13 +55,15 @@ def own(kind: str) -> object:
         case "printed": print("said"); return None
         case "record": return {"a": [1, None, True]}
         case "rows": return [Row("x", date(2026, 11, 21)), Row("y", date(2026, 11, 22))]
+        case "loaded": return sorted({"asyncio", "jsonschema"} & sys.modules.keys())
         case "own": return ToolResult("told", Diff("a", None, "b"), summary="+1", artifact="data/x")
         case _: return ToolResult("sorry", is_error=True)
 ''',
     )
     caller, own = Caller(), registry.get_tool("own")
     texts = {
-        kind: (await caller.run(own, kind=kind)) for kind in ("text", "none", "printed", "record", "rows", "own", "no")
+        kind: (await caller.run(own, kind=kind))
+        for kind in ("text", "none", "printed", "record", "rows", "loaded", "own", "no")
     }
     assert texts["text"].text == "words"
     assert texts["none"].text == "(nothing was returned)"
@@ -68,6 +71,7 @@ def own(kind: str) -> object:
     assert caller.progress == "said\n"
     assert (texts["record"].text, texts["record"].kind) == ('{"a":[1,null,true]}', "json")
     assert texts["rows"].display == Table(("name", "on"), (("x", "2026-11-21"), ("y", "2026-11-22")))
+    assert texts["loaded"].text == "[]", "a worker loads only what the call needs"
     assert (texts["own"].text, texts["own"].summary, texts["own"].artifact) == ("told", "+1", None)
     assert texts["own"].display is not None
     assert texts["no"].is_error

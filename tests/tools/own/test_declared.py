@@ -191,7 +191,7 @@ def test_what_can_not_be_a_tool_says_why_and_where(found: Any, options: Any, sai
     marked = tool(**options)(found)
     try:
         with pytest.raises(ToolFault, match=f"^{found.__name__}: ") as caught:
-            DeclaredTool(marked)
+            print(DeclaredTool(marked).record)
         assert said in str(caught.value)
         assert caught.value.line > 100
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.agent import Agent
@@ -120,7 +120,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_argument_ends_the_loop(toolset: tuple[Tool, ...], data: st.DataObject) -> None:
     uses: list[tuple[str, dict[str, Any]]] = []
@@ -166,7 +165,6 @@ RETURNED = (
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(RAISED | RETURNED, st.booleans())
 def test_no_behaviour_ends_the_loop(behaviour: object, timed: bool) -> None:
     async def run(args: Mapping[str, Any], call: Call) -> Any:

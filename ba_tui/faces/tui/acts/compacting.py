@@ -23,5 +23,9 @@ async def compact(chat: SessionActions, argument: str) -> None:
 
 
 COMPACTION = Room(
-    {SlashCommand("compact", "Compress the conversation, or undo it", "[focus|undo]", ("compress",)): compact}
+    {
+        SlashCommand(
+            "compact", "Compress the conversation, or undo it", "[focus|undo]", ("compress", "summarize")
+        ): compact
+    }
 )

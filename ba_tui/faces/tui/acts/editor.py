@@ -1,4 +1,4 @@
-"""The prompt in the person's own editor. The terminal is the editor's meanwhile; the turn that runs goes on.
+"""The prompt, or a file, in the person's own editor or pager. The terminal is theirs meanwhile; a turn goes on.
 
 Which prompt is edited and what becomes of it is the chat's.
 """
@@ -11,9 +11,10 @@ import shlex
 import shutil
 import signal
 import tempfile
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from textual.app import SuspendNotSupported
 
@@ -22,28 +23,63 @@ from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
 EDITORS = ("nano", "vim", "vi")
+PAGERS = ("less", "more")
+NO_EDITOR = ("No editor is known.", "Set $VISUAL or $EDITOR.")
+T = TypeVar("T")
 
 
 async def editor(chat: Actions, _: str) -> None:
+    text = await _lent(chat, edited(chat.composer.text, editor_command()))
+    chat.composer.prompt.set_value(text)
+    if not (chat.ask and chat.ask.waiting):
+        chat.composer.prompt.focus()
+
+
+def editor_command() -> str:
+    """The person's editor. Raises UsageError when none is known."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or next(filter(shutil.which, EDITORS), "")
     if not command:
-        raise UsageError("No editor is known.", "Set $VISUAL or $EDITOR.")
+        raise UsageError(*NO_EDITOR)
+    return command
+
+
+async def edit_file(chat: Actions, path: Path) -> None:
+    """Open ``path`` in the person's editor; its folder is made when there is none. Raises UsageError."""
+    command = editor_command()
+    try:
+        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path.parent} can't be made: {error.strerror or error}.") from error
+    await _lent(chat, _run(command, path, "Set $VISUAL or $EDITOR."))
+
+
+async def page(chat: Actions, text: str, suffix: str) -> None:
+    """Show ``text`` in the person's pager. Raises UsageError when none is known."""
+    command = os.environ.get("PAGER") or next(filter(shutil.which, PAGERS), "")
+    if not command:
+        raise UsageError("No pager is known.", "Set $PAGER, or write the text to a file: /export")
+    await _lent(chat, _paged(text, command, suffix))
+
+
+async def _paged(text: str, command: str, suffix: str) -> None:
+    with _own_file(text, "ba-transcript-", suffix) as path:
+        await _run(command, path, "Set $PAGER to another pager.")
+
+
+async def _lent(chat: Actions, work: Coroutine[None, None, T]) -> T:
+    """What ``work`` gives while the terminal is its own. Raises UsageError of it, and where no terminal can be lent."""
     fault: UsageError | None = None
-    text = ""
     try:
         with chat.ba.suspend():
             try:
-                text = await edited(chat.composer.text, command)
+                return await work
             except UsageError as error:
                 # Raised in here, it would leave the terminal to nobody.
                 fault = error
     except SuspendNotSupported as error:
-        raise UsageError("An editor can't be opened here.", "Shift+Enter makes new lines in the input.") from error
-    if fault:
-        raise fault
-    chat.composer.prompt.set_value(text)
-    if not (chat.ask and chat.ask.waiting):
-        chat.composer.prompt.focus()
+        work.close()
+        raise UsageError("Another program can't be opened here.", "Shift+Enter makes a new line.") from error
+    raise fault
 
 
 async def edited(text: str, command: str) -> str:
@@ -52,24 +88,36 @@ async def edited(text: str, command: str) -> str:
     Raises:
         UsageError: it could not be run, or ended with an error.
     """
-    handle, name = tempfile.mkstemp(prefix="ba-prompt-", suffix=".md")
-    os.close(handle)
-    path = Path(name)
+    with _own_file(text, "ba-prompt-", ".md") as path:
+        await _run(command, path, "Set $VISUAL or $EDITOR.", kept="The prompt is as it was.")
+        return path.read_text("utf-8", "replace").rstrip("\n")
+
+
+async def _run(command: str, path: Path, cure: str, kept: str = "") -> None:
     try:
-        path.write_text(text, "utf-8")
         with _ctrl_c_is_the_editors():
-            process = await asyncio.create_subprocess_exec(*shlex.split(command), name)
+            process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
             try:
                 code = await process.wait()
             except asyncio.CancelledError:
                 process.terminate()
                 raise
-        if code:
-            raise UsageError(f"{command} ended with {code}.", "The prompt is as it was.")
-        return path.read_text("utf-8", "replace").rstrip("\n")
     except (OSError, ValueError) as error:
         why = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise UsageError(f"{command} could not be started: {why}.", "Set $VISUAL or $EDITOR.") from error
+        raise UsageError(f"{command} could not be started: {why}.", cure) from error
+    if code:
+        raise UsageError(f"{command} ended with {code}.", kept)
+
+
+@contextmanager
+def _own_file(text: str, prefix: str, suffix: str) -> Generator[Path]:
+    """A file with ``text`` that only the person can read, and that is gone afterwards."""
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix)
+    os.close(handle)
+    path = Path(name)
+    try:
+        path.write_text(text, "utf-8")
+        yield path
     finally:
         path.unlink(missing_ok=True)
 

@@ -31,6 +31,15 @@ def skills(chat: Actions, __: str) -> None:
     chat.ba.push_screen(SkillBrowser(conversation.inventory.skills))
 
 
+def agents(chat: Actions, __: str) -> None:
+    from ba_tui.faces.tui.screens.agents import AgentBrowser  # noqa: PLC0415 - most runs never show it
+
+    _, conversation = chat.session.live
+    if conversation.inventory.agents is None:
+        raise UsageError("This session has no agents.")
+    chat.ba.push_screen(AgentBrowser(conversation.inventory.agents))
+
+
 def shells(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.shells import ShellList  # noqa: PLC0415 - most runs never show it
 
@@ -78,9 +87,10 @@ def _weight(weight: Weight) -> str:
 
 TOOLS = Room({SlashCommand("tools", "View tools and switch them on or off"): tools})
 SKILLS = Room({SlashCommand("skills", "View, start, end and check skills"): skills})
+AGENTS = Room({SlashCommand("agents", "View the agents that files describe", aliases=("agent",)): agents})
 SHELLS = Room(
     {
-        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes")): shells,
+        SlashCommand("shells", "List background commands", aliases=("tasks", "bashes", "ps")): shells,
         SlashCommand("background", "Move command to background", keys="ctrl+b"): background,
     },
     panes=(ShellCount,),

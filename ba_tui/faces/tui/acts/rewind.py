@@ -58,6 +58,11 @@ def _tell(chat: Actions, outcome: RewindResult) -> None:
         chat.activity.hint(f"{count(done, 'file')} changed.")
 
 
+async def redo(chat: Actions, _: str) -> None:
+    """Take the last rewind back."""
+    await rewind(chat, "undo")
+
+
 async def diff(chat: Actions, __: str) -> None:
     """What the session changed: its first checkpoint beside the files as they are."""
     from ba_tui.faces.tui.inspector.model import Inspected  # noqa: PLC0415 - most runs never show it
@@ -81,8 +86,9 @@ async def diff(chat: Actions, __: str) -> None:
 REWINDING = Room(
     {
         SlashCommand(
-            "rewind", "Rewind conversation, files or both to an earlier prompt", "[turn|undo]", ("undo",)
+            "rewind", "Rewind conversation, files or both to an earlier prompt", "[turn|undo]", ("undo", "checkpoint")
         ): rewind,
+        SlashCommand("redo", "Take the last rewind back"): redo,
         SlashCommand("diff", "Show file changes since this session began"): diff,
     }
 )

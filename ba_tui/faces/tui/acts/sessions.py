@@ -118,7 +118,7 @@ async def leave(chat: Actions, _: str) -> None:
 
 SESSIONS = Room(
     {
-        SlashCommand("clear", "Start a new session", aliases=("new",)): clear,
+        SlashCommand("clear", "Start a new session", aliases=("new", "reset")): clear,
         SlashCommand("resume", "Resume an earlier session", "[words]", ("sessions", "continue")): resume,
         SlashCommand("fork", "Continue in a copy of this session", aliases=("branch",)): fork,
     },

@@ -73,6 +73,14 @@ def mode(chat: SessionActions, name: str) -> None:
     chat.activity.hint(f"{name}: {MEANING[known]}")
 
 
+def plan(chat: Actions, words: str) -> None:
+    """Only read from now on; ``words`` are what is to be planned."""
+    mode(chat, "plan")
+    if words:
+        chat.turns.submit(words)
+        chat.show_facts()
+
+
 def permissions(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.permissions import PermissionsScreen  # noqa: PLC0415 - most runs never show it
 
@@ -135,14 +143,15 @@ async def setup(chat: Actions, _: str) -> None:
     chat.composer.prompt.focus()
 
 
-MODELS = Room({SlashCommand("model", "Choose the model", "[small|reasoning] [provider/model]"): model})
+MODELS = Room({SlashCommand("model", "Choose the model", "[small|reasoning] [provider/model]", ("models",)): model})
 PERMISSIONS = Room(
     {
         SlashCommand("mode", "Change the permission mode", "[name]"): mode,
-        SlashCommand("permissions", "View and edit permissions", aliases=("allowed-tools",)): permissions,
+        SlashCommand("plan", "Switch to plan mode, and send what to plan", "[prompt]"): plan,
+        SlashCommand("permissions", "View and edit permissions", aliases=("allowed-tools", "approvals")): permissions,
         SlashCommand("cycle-mode", "Switch to the next permission mode", keys="shift+tab", slash=False): cycle_mode,
     }
 )
-CONTEXT = Room({SlashCommand("context", "Show what fills the context window", aliases=("status",)): context})
-THEMES = Room({SlashCommand("theme", "Choose the colours", "[name]"): theme})
+CONTEXT = Room({SlashCommand("context", "Show what fills the context window"): context})
+THEMES = Room({SlashCommand("theme", "Choose the colours", "[name]", ("themes",)): theme})
 SETUP = Room({SlashCommand("setup", "Connect a model", aliases=("login", "connect")): setup})

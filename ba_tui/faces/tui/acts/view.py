@@ -159,7 +159,9 @@ PANELS = Room(
     {
         SlashCommand("todos", "Show or hide the todos", keys="ctrl+t"): todos,
         SlashCommand("panel", "Show or hide the side panel", keys="f3"): panel,
-        SlashCommand("inspector", "Open the newest tool result in full", keys="ctrl+o"): inspector,
+        SlashCommand(
+            "inspector", "Open the newest tool result in full", aliases=("details",), keys="ctrl+o"
+        ): inspector,
         SlashCommand("notices", "Read notices again"): notices,
         SlashCommand("history", "Search earlier prompts", keys="ctrl+r"): search_history,
     }

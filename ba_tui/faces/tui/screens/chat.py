@@ -26,7 +26,7 @@ from ba_tui.core.services import Connect
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.acts import beginning, inventory, start_page, view, writing
+from ba_tui.faces.tui.acts import beginning, inventory, start_page, view, watching, writing
 from ba_tui.faces.tui.acts.port import EventPane
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.command_table import CommandTable
@@ -82,6 +82,7 @@ class ChatScreen(Screen[None]):
         self.commands = CommandTable(self, ACTS, COMMANDS)
         self.turns.alone = self.commands.alone
         self.composer.find_commands = self.commands.complete
+        self.composer.takes_path = self.commands.takes_path
         self.composer.is_choice = self.main_area.is_choice
         self.composer.mentions = partial(inventory.mentions, self)
         self.composer.prompt.to_background = partial(inventory.detach, self)
@@ -153,6 +154,8 @@ class ChatScreen(Screen[None]):
             await writing.follow_session(self)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
+        # Last: it may be what called this.
+        self.run_worker(partial(watching.watch, self), group="watch", exclusive=True, exit_on_error=False)
 
     def show_facts(self) -> None:
         """Bring the status line and the side panel up to date with the session."""

@@ -1,4 +1,4 @@
-"""The breakdown of the window: what fills it, what that cost, and each thing in it to be opened and read.
+"""The breakdown of the window: what fills it, and each thing in it to be opened and read; and what the session cost.
 
 What the rows say is made in context_rows.py; how tokens are counted is the conversation's affair.
 """
@@ -6,6 +6,7 @@ What the rows say is made in context_rows.py; how tokens are counted is the conv
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -22,7 +23,16 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count
-from ba_tui.faces.tui.screens.context_rows import ContextPage, Window, lead, painted_section, sections
+from ba_tui.faces.tui.screens.context_rows import (
+    ContextPage,
+    Section,
+    Window,
+    cost_lead,
+    costs,
+    lead,
+    painted_section,
+    sections,
+)
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 KEYS = "Esc close · r recount"
@@ -41,8 +51,8 @@ class _Reading(Picker):
             app_of(self).push_screen(InspectorScreen(Inspected(title, text=page.text or "(nothing)")))
 
 
-class ContextScreen(_Reading):
-    """Rows under headings; most of them open."""
+class SectionScreen(_Reading):
+    """Rows under headings; most of them open. ``sections`` and ``lead`` say what is shown, in so many cells."""
 
     FILTERED: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,14 +62,11 @@ class ContextScreen(_Reading):
         Binding("k", "step(-1)", "Up", show=False),
     ]
     DEFAULT_CSS = """
-    ContextScreen OptionList > .option-list--option-disabled { color: $foreground; }
+    SectionScreen OptionList > .option-list--option-disabled { color: $foreground; }
     """
 
-    def __init__(self, conversation: Conversation, ledger: Ledger) -> None:
-        super().__init__("Context", (), keys=KEYS)
-        self._ledger = ledger
-        self._conversation = conversation
-        self._window: Window | None = None
+    def __init__(self, title: str) -> None:
+        super().__init__(title, (), keys=KEYS)
         self._pages: dict[str, ContextPage | None] = {}
         """What each row opens, by its id."""
 
@@ -70,34 +77,32 @@ class ContextScreen(_Reading):
         self.action_reload()
 
     def action_reload(self) -> None:
-        self.run_worker(self._load, group="context", exclusive=True, exit_on_error=False)
-
-    async def _load(self) -> None:
-        conversation = self._conversation
-        try:
-            await conversation.history()
-            parts = await asyncio.to_thread(conversation.context)
-            model = conversation.model_info()
-        except BaError as error:
-            self._tell(paintable(error.with_hint, newlines=False))
-            return
-        self._window = Window(model, parts, self._ledger)
-        self.query_one(".title", Static).update(f"Context of {paintable(model.id, newlines=False)}")
+        """Count again."""
         self.refill()
 
-    def _tell(self, words: Content | str) -> None:
+    def sections(self) -> Sequence[Section]:
+        """What is shown now; nothing while that is not known."""
+        return ()
+
+    def lead(self, width: int) -> Content:
+        """The lines above."""
+        raise NotImplementedError
+
+    def tell(self, words: Content | str) -> None:
+        """Show ``words`` in the place of the lead."""
         self.query_one(".lead", Static).update(words)
 
     def refill(self) -> None:
         """All sections, the cursor where it was."""
         options = self.query_one(OptionList)
         before, width = self.highlighted, max(20, options.size.width - 4)
-        if self._window is None:
+        shown = self.sections()
+        if not shown:
             return
-        self._tell(lead(self._window, width))
+        self.tell(self.lead(width))
         self._pages.clear()
         options.clear_options()
-        for number, section in enumerate(sections(self._window)):
+        for number, section in enumerate(shown):
             title, rows = painted_section(section, width)
             gap = Content("\n") if number else Content("")
             options.add_option(Option(gap + title, disabled=True))
@@ -129,6 +134,52 @@ class ContextScreen(_Reading):
         if options.highlighted == 1:
             # Its heading comes into sight with the first row.
             options.scroll_home(animate=False)
+
+
+class ContextScreen(SectionScreen):
+    """What fills the window."""
+
+    def __init__(self, conversation: Conversation, ledger: Ledger) -> None:
+        super().__init__("Context")
+        self._ledger = ledger
+        self._conversation = conversation
+        self._window: Window | None = None
+
+    def action_reload(self) -> None:
+        self.run_worker(self._load, group="context", exclusive=True, exit_on_error=False)
+
+    async def _load(self) -> None:
+        conversation = self._conversation
+        try:
+            await conversation.history()
+            parts = await asyncio.to_thread(conversation.context)
+            model = conversation.model_info()
+        except BaError as error:
+            self.tell(paintable(error.with_hint, newlines=False))
+            return
+        self._window = Window(model, parts, self._ledger)
+        self.query_one(".title", Static).update(f"Context of {paintable(model.id, newlines=False)}")
+        self.refill()
+
+    def sections(self) -> Sequence[Section]:
+        return sections(self._window) if self._window else ()
+
+    def lead(self, width: int) -> Content:
+        return lead(self._window, width) if self._window else Content("")
+
+
+class CostScreen(SectionScreen):
+    """What the session cost, by model and by turn. ``ledger`` has it counted already."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__("Cost")
+        self._ledger = ledger
+
+    def sections(self) -> Sequence[Section]:
+        return costs(self._ledger)
+
+    def lead(self, width: int) -> Content:
+        return Content(cost_lead(self._ledger))
 
 
 class ContextItems(_Reading):

@@ -16,6 +16,7 @@ from ba_tui.core.messages import Usage
 from ba_tui.core.ports.context import ContextItem, ContextPart
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
 from ba_tui.faces.tui.screens.picker import fitted
@@ -106,6 +107,23 @@ def sections(of: Window) -> list[Section]:
     return [section for section in found if section.entries]
 
 
+def costs(ledger: Ledger) -> list[Section]:
+    """What was used and paid, by model and by turn."""
+    found = [_totals(ledger), _models(ledger, 1), _turns(ledger), _shortened(ledger)]
+    return [section for section in found if section.entries]
+
+
+def cost_lead(ledger: Ledger) -> str:
+    """The sum in a sentence."""
+    if not ledger.session.requests:
+        unknown = f"The provider counted none of {count(ledger.uncounted, 'answer')}."
+        return unknown if ledger.uncounted else "Nothing was asked in this session yet."
+    asked = count(ledger.session.requests, "request")
+    if ledger.session.cost is None:
+        return f"{asked}; what they cost is not known: {_unknown(ledger)}."
+    return f"{money(ledger.session.cost)} for {asked}, by the prices that ba knows (/guide prices)."
+
+
 def _shares(of: Window) -> Section:
     window = of.model.window
 
@@ -161,9 +179,9 @@ def _unknown(ledger: Ledger) -> str:
     return ""
 
 
-def _models(ledger: Ledger) -> Section:
+def _models(ledger: Ledger, least: int = 2) -> Section:
     rows = [ContextEntry(model or "unnamed", _account(account)) for model, account in ledger.models.items()]
-    return Section("Models", ("cost", "in", "out", "cached", "requests"), rows if len(rows) > 1 else [])
+    return Section("Models", ("cost", "in", "out", "cached", "requests"), rows if len(rows) >= least else [])
 
 
 def _account(of: Account) -> tuple[str, ...]:

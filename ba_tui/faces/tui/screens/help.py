@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from ba_tui.core.questions import Question
 from ba_tui.faces.tui.acts.port import CommandRows
-from ba_tui.faces.tui.commands import SlashCommand
+from ba_tui.faces.tui.commands import PROMPT, SlashCommand
 from ba_tui.faces.tui.screens.report import ReportPane, ReportRow
 from ba_tui.faces.tui.widgets.ask_answers import answers_to
 
@@ -47,11 +47,11 @@ class HelpScreen(ReportPane):
     """Made anew each time, so that it says what holds now. ``widgets``: whose keys are listed, by heading."""
 
     def __init__(self, commands: CommandRows, widgets: Mapping[str, Widget]) -> None:
-        bundled = [command for command in commands.rows if not command.origin]
+        bundled = [command for command in commands.rows if command.origin in {"", PROMPT}]
         rows = [heading("Writing"), *map(ReportRow, WRITING)]
         rows += [heading("Commands")]
         rows += [ReportRow((command.title, _summary(command))) for command in bundled if command.slash]
-        own = [command for command in commands.rows if command.origin not in {"", "skill"}]
+        own = [command for command in commands.rows if command.origin not in {"", PROMPT, "skill"}]
         if own or commands.troubles:
             rows += [heading("Your own commands")]
             rows += [ReportRow((command.title, f"{command.summary} ({command.origin})")) for command in own]

@@ -38,6 +38,7 @@ OWN = frozenset({"session", "project", "user"})
 PLACES = {
     "bundled": "built in",
     "user": "everywhere",
+    "claude": "from Claude Code's settings",
     "project": "for this project",
     "flag": "from a flag",
     "session": "for this session",

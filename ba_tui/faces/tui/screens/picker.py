@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.cells import cell_len, set_cell_size
@@ -19,6 +20,8 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
+SHEETS = Path(__file__).parents[1] / "styles" / "screens.tcss"
+"""Absolute, as screens stand in several folders."""
 LOW: list[tuple[int, str]] | None = [(0, "-low"), (18, "-tall")]
 """Rows from which a sheet has room for margins."""
 
@@ -52,7 +55,7 @@ class Picker(ModalScreen[str | None]):
     """False: nothing is typed, and letters are keys."""
     MOST: ClassVar[int] = 1_000_000
     """Rows that are shown at a time."""
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Close"),
@@ -157,6 +160,21 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
+class FewChoices(Picker):
+    """Choices that need no search; ``lead`` says what they mean."""
+
+    FILTERED: ClassVar[bool] = False
+
+    def __init__(self, title: str, choices: Sequence[PickerChoice], *, keys: str, lead: str = "") -> None:
+        super().__init__(title, choices, keys=keys)
+        self._lead = lead
+
+    def on_mount(self) -> None:
+        if self._lead:
+            lead = Static(self._lead, classes="lead", markup=False)
+            self.query_one(".sheet").mount(lead, after=self.query_one(".title"))
+
+
 def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerChoice, Content]]:
     """Columns aligned over all rows; the first gives way when there is too little room."""
     if not choices:
@@ -167,8 +185,7 @@ def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerCh
     shown = columns
     while shown > 1 and width - sum(widths[1:shown]) - 2 * (shown - 1) < min(widths[0] + 2, 24):
         shown -= 1
-    first = max(8, min(widths[0], width - sum(widths[1:shown]) - 2 * (shown - 1)))
-    first = first if shown == 1 else width - sum(widths[1:shown]) - 2 * (shown - 1)
+    first = max(8, width - sum(widths[1:shown]) - 2 * (shown - 1))
     found: list[tuple[PickerChoice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "

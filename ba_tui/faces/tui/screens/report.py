@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.screens.picker import LOW, SHEETS
 
 STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
 WIDEST = 30
@@ -31,7 +31,7 @@ class ReportRow:
 
 
 class ReportPane(ModalScreen[None]):
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,f1", "close", "Close"),
@@ -60,9 +60,10 @@ class ReportPane(ModalScreen[None]):
             yield Static("↑ ↓ scroll · Esc closes", classes="keys", markup=False)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.redraw)
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Show ``rows`` as they are now."""
         place = self.query_one(".rows", Static)
         width = max(20, self.query_one(VerticalScroll).size.width - 2)
         place.update(table(self.rows, width) if self.rows else Content.styled("Nothing.", "$text-muted"))

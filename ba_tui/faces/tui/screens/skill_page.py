@@ -219,23 +219,26 @@ def page(skill: SkillLine, body: str, checked: Checked | None = None) -> str:
     if skill.tools:
         how = "used without asking, as you allowed" if skill.confirmed else "you are asked once, when it starts"
         facts.append(("Tools", f"{', '.join(skill.tools)} ({how})"))
+    if skill.for_models:
+        facts.append(("Started", "by models only"))
     if skill.model:
         facts.append(("Model", f"{skill.model}, while it is active"))
     lines = [f"**{name}**{' ' * (LABEL - len(name))}{plain(text)}" for name, text in facts]
     parts = ["\\\n".join(lines)]
     if checked:
         parts.append(f"**Checked by the rules of the format:** {plain(verdict(checked))}")
-        parts += [_list("Errors", checked.errors), _list("Warnings", checked.warnings)]
+        parts += [listed("Errors", checked.errors), listed("Warnings", checked.warnings)]
     if skill.trouble:
         parts.append(f"**Broken:** {plain(skill.trouble)}")
     parts.append(plain(skill.description))
-    parts += [_list("Warnings", skill.warnings), _list("Files beside SKILL.md", skill.files)]
+    parts += [listed("Warnings", skill.warnings), listed("Files beside SKILL.md", skill.files)]
     if body.strip():
         parts += ["---", body]
     return "\n\n".join(part for part in parts if part)
 
 
-def _list(heading: str, items: Sequence[str]) -> str:
+def listed(heading: str, items: Sequence[str]) -> str:
+    """``items`` as a list in Markdown; empty for none."""
     if not items:
         return ""
     shown = [f"- {plain(item)}" for item in items[:MANY]]

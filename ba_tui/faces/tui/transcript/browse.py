@@ -31,15 +31,8 @@ class Browsing(TranscriptPane):
     BINDINGS: ClassVar[list[BindingType]] = style.BINDINGS
 
     def current(self) -> Record | None:
-        """The record that keys work on; an answer with the first table in sight that has lost columns."""
-        if not self._transcript.layouts:
-            return None
-        at = self.chosen()
-        record = self._transcript.layouts[at].record
-        if not isinstance(record, ProseRecord):
-            return record
-        tables = (line.table for place, line in self._window if place.record == at and line.table)
-        return replace(record, table=next(tables, None))
+        """The record that keys work on."""
+        return self._transcript.layouts[self.chosen()].record if self._transcript.layouts else None
 
     def action_record(self, by: int) -> None:
         """Move the cursor; what it reaches comes into view."""
@@ -73,7 +66,12 @@ class Browsing(TranscriptPane):
             self.post_message(TranscriptCopy(paintable(source(record))))
 
     def action_expand(self) -> None:
-        self._expand(self.chosen())
+        """Unfold the record, or fold it again; of an answer, open the first table in sight that has lost columns."""
+        record, at = self.current(), self.chosen()
+        if not isinstance(record, ProseRecord):
+            self._expand(at)
+        elif table := next((line.table for place, line in self._window if place.record == at and line.table), None):
+            self.post_message(RecordOpened(replace(record, table=table)))
 
     def _expand(self, at: int) -> None:
         if at < 0 or not isinstance(self._transcript.layouts[at].record, ToolRow | Thought | Compaction):

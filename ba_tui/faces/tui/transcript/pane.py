@@ -27,7 +27,7 @@ from ba_tui.faces.tui.transcript.layout import FIRST, Shown, TranscriptLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.messages import NewBelow
 from ba_tui.faces.tui.transcript.painter import Overlay, strip
-from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, palette
+from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, Palette, palette
 from ba_tui.faces.tui.transcript.records import End, Prompt
 from ba_tui.faces.tui.transcript.rows import Look
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
@@ -67,11 +67,12 @@ class TranscriptPane(ScrollView):
         self._grip = (0, 0)
         self._ascii = False
         self._styled = False
+        self._colours: Palette | None = None
         self._below = 0
         self._strips: LRUCache[tuple[int, bool], tuple[PaintedLine, Strip]] = LRUCache(400)
 
     def _style(self) -> None:
-        """Look the palette up, once a theme or width."""
+        """Look the palette up, once a theme, and lay the records out for it and the width."""
         if self._styled or not self.is_attached:
             return
         self._styled = True
@@ -81,13 +82,15 @@ class TranscriptPane(ScrollView):
                 return self.screen.get_component_rich_style("screen--selection")
             return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
 
-        colours = palette(look, ASCII if self._ascii else UNICODE)
-        self._transcript.restyle(Look(max(12, self.size.width - MARGIN), colours, self.clock()))
+        if self._colours is None:
+            self._colours = palette(look, ASCII if self._ascii else UNICODE)
+        self._transcript.restyle(Look(max(12, self.size.width - MARGIN), self._colours, self.clock()))
         self._strips.clear()
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._styled = False
+        self._colours = None
         if self.is_mounted:
             self.call_later(self._show)
 

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from ba_tui.core.results import failed_how
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import money, short_count
@@ -183,7 +184,9 @@ def _outcome(record: ToolRow) -> str:
             return f"denied: {record.note}" if record.note else "denied by you" if record.refused else "denied"
         case "failed":
             error = record.result.error if record.result else None
-            said = record.summary or (error.kind.replace("_", " ") if error else "failed")
+            kind = error.kind if error else "failed"
+            # Sessions of an older ba have the name of the kind.
+            said = failed_how(kind) if record.summary in {"", kind.replace("_", " ")} else record.summary
             return ", ".join((*_marks(record), said))
         case "cancelled":
             return "interrupted"

@@ -63,7 +63,7 @@ def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
             ruler += f"{glyphs.rule}{glyphs.cross}{glyphs.rule}" if cut else ""
             lines.append(PaintedLine((Segment(ruler, palette.rule),), unit=Unit(grid.sources[1]), table=whole))
     if cut and not grid.folded:
-        words = f"{glyphs.more} {count(cut, 'more column')} on the right: Enter opens the table"
+        words = f"{glyphs.more} {count(cut, 'more column')} on the right: Space opens the table"
         lines.append(
             PaintedLine((Segment(clipped(words, width, glyphs.more), palette.dim),), unit=Unit(""), table=whole)
         )

@@ -77,6 +77,7 @@ class TranscriptView(Browsing, can_focus=True):
     def ascii(self, wanted: bool) -> None:
         self._ascii = wanted
         self._styled = False
+        self._colours = None
         if self.is_mounted:
             self.call_later(self._show)
 

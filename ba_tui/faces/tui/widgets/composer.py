@@ -26,7 +26,7 @@ from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
 from ba_tui.faces.tui.widgets.pastes import names_something
 from ba_tui.faces.tui.widgets.prompt import PLACEHOLDER, PromptInput
-from ba_tui.faces.tui.widgets.shell_paths import LastWord, last_word, paths
+from ba_tui.faces.tui.widgets.shell_paths import LastWord, argument_word, last_word, paths
 
 COMMANDING = frozenset({"command", "argument"})
 """What is completed from the table of commands."""
@@ -62,6 +62,8 @@ class Composer(Vertical):
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.find_commands: FindCommands | None = None
+        self.takes_path: Callable[[str], bool] = _never
+        """Whether a command, given with what is typed behind it, takes a path there."""
         self.mentions: Callable[[], Mentions | None] = _none
         """What can be mentioned in the conversation that is open."""
         self.is_choice: Callable[[str], bool] = _never
@@ -289,9 +291,11 @@ class Composer(Vertical):
         """What is to be completed at the cursor; with it the word, when that is a command's."""
         before = self.prompt.before_cursor
         if not self.mode:
-            return wanted(before, self.prompt.cursor_location[0]), None
-        word = last_word(before)
-        return (CompletionRequest("path", word.text, word.column) if word.text else None), word
+            asked = wanted(before, self.prompt.cursor_location[0])
+            # Blanks in a folder's name may be escaped.
+            folder = before.startswith("/") and self.prompt.cursor_location[0] == 0 and self.takes_path(before[1:])
+            return _path(argument_word(before)) if folder else (asked, None)
+        return _path(last_word(before))
 
     async def _list_paths(self, asked: CompletionRequest, word: LastWord) -> None:
         found = await asyncio.to_thread(paths, word, self.shell_folder())
@@ -348,6 +352,10 @@ class Composer(Vertical):
             self._complete()
         elif asked.kind in COMMANDING and send and not choice.insert.endswith(" "):
             self.prompt.submit()
+
+
+def _path(word: LastWord) -> tuple[CompletionRequest | None, LastWord]:
+    return (CompletionRequest("path", word.text, word.column) if word.text else None), word
 
 
 def _none() -> Mentions | None:

@@ -34,6 +34,7 @@ class MainArea(Vertical):
     def __init__(self, conversation: Widget) -> None:
         super().__init__(id="main-area")
         self.side = SidePanel()
+        self.side.display = False
         self.todos = TodoList(id="todos")
         self.inspector: Inspector | None = None
         """The side inspector while it is open."""

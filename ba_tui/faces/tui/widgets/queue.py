@@ -26,6 +26,9 @@ class QueueLines(Static):
         self.display = False
 
     def show(self, waiting: Sequence[str], *, paused: bool) -> None:
+        if (tuple(waiting), paused) == (self._waiting, self._paused):
+            # Drawing it lays the whole screen out.
+            return
         self._waiting, self._paused = tuple(waiting), paused
         self.display = bool(waiting)
         self._draw()

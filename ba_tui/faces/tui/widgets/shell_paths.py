@@ -6,6 +6,7 @@ Reads one folder; call it off the loop. How the popup looks, and when it opens, 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.core.text.patterns import regex
@@ -48,6 +49,11 @@ def last_word(line: str) -> LastWord:
             text += char
         at += 1
     return LastWord(start, text, quote, words == 0)
+
+
+def argument_word(line: str) -> LastWord:
+    """The word that ends at the end of ``line``, behind the name of a slash command."""
+    return replace(last_word(line), first=False)
 
 
 def paths(word: LastWord, folder: Path) -> list[Candidate]:

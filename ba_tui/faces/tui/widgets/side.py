@@ -27,6 +27,7 @@ class SidePanel(VerticalScroll, can_focus=False):
         self._window = 0
         self._drawing = False
         self._height = 0
+        self._drawn = Content("")
 
     @property
     def filled(self) -> bool:
@@ -76,8 +77,11 @@ class SidePanel(VerticalScroll, can_focus=False):
         lines += [_row(name, value, muted) for name, value in rows if value]
         # Figures change with every step; only another height is worth laying the screen out again.
         height = len(lines) if all(line.cell_length <= self.usage.size.width for line in lines) else 0
-        self.usage.update(Content("\n").join(lines), layout=not height or height != self._height)
-        self._height = height
+        figures = Content("\n").join(lines)
+        if not figures.is_same(self._drawn):
+            self.usage.update(figures, layout=not height or height != self._height)
+            self._drawn = figures
+            self._height = height
         self.todos.fit(self.size.height - len(lines) - 1)
 
     def on_resize(self) -> None:

@@ -26,7 +26,10 @@ PREVIEWS: dict[str, tuple[Display | None, dict[str, Any]]] = {
     "blank command": (CommandText("\n\n"), {"command": "\n\n", "timeout": 5}),
     "empty prose": (Prose(""), {"text": ""}),
     "empty source": (Source("a.sql", ""), {"sql": ""}),
-    "script without arguments": (ScriptCall("sql", "query.py", {}, ""), {"skill_id": "sql", "script_name": "query.py"}),
+    "script without arguments": (
+        ScriptCall("skills/sql/scripts/query.py", (), None, ""),
+        {"skill_id": "sql", "script_name": "query.py"},
+    ),
     "empty table": (Table((), ()), {"table": "t"}),
     "no changes": (Diffs(()), {"patch": "*** Begin"}),
     "no todos": (Todos(()), {"items": []}),

@@ -15,12 +15,14 @@ PLAN = Question(
     "plan", "Carry out this plan?", tool="present_plan", preview=Prose("# Tidy up\n\n1. Read\n2. Write", True)
 )
 SQL = "select region, sum(amount)\nfrom sales group by region"
+INPUT = {"path": "shop.db", "sql": SQL}
+SOURCE = "import sys\n\nprint(sys.stdin.read())\n"
 SCRIPT = Question(
     "permission",
     "Allow run_skill_script?",
     tool="run_skill_script",
-    args={"skill_id": "sql", "script_name": "query.py", "args": {"path": "shop.db", "sql": SQL}, "timeout": 9},
-    preview=ScriptCall("sql", "query.py", {"path": "shop.db", "sql": SQL}, "import sys\n\nprint(sys.stdin.read())\n"),
+    args={"skill_id": "sql", "script_name": "query.py", "args": ["--top", "5 rows"], "stdin": INPUT, "timeout": 9},
+    preview=ScriptCall("skills/sql/scripts/query.py", ("--top", "5 rows"), INPUT, SOURCE),
     reason="Running code needs approval in default mode.",
     risks=("runs a command",),
     rule="run_skill_script(sql/query.py)",
@@ -53,14 +55,14 @@ async def test_a_plan_is_answered(keys: list[str], reply: Reply, interrupt: bool
         assert app.answers == [("q1", reply, interrupt)]
 
 
-async def test_a_script_shows_its_sql_first_and_its_source_behind_a_key() -> None:
+async def test_a_script_shows_its_arguments_and_sql_first_and_its_source_behind_a_key() -> None:
     async with Chat().run_test(size=(80, 30)) as pilot:
         app = await asked(pilot, SCRIPT)
         screen = seen(app)
         assert "print(sys" not in screen
-        assert (
-            screen.index("select region") < screen.index("path: shop.db") < screen.index("skills/sql/scripts/query.py")
-        )
+        order = ("query.py --top '5 rows'", "standard input:", "select region", "path: shop.db", "skills/sql/scripts")
+        places = [screen.index(text) for text in order]
+        assert places == sorted(places)
         assert "3 lines: d shows the source" in screen
         assert "timeout: 9" in screen
         assert "skill_id" not in screen

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Diff
@@ -27,7 +27,6 @@ def ran(folder: Path, before: str, args: dict[str, Any]) -> str:
     return planned_edit(Workspace(folder), seen, args).new_text
 
 
-@settings(max_examples=60, deadline=None)
 @given(LINES, LINES, st.frozensets(st.integers(0, 6)), st.booleans())
 def test_the_edited_call_leads_to_the_chosen_changes(
     tmp_path_factory: pytest.TempPathFactory, old: list[str], new: list[str], chosen: frozenset[int], open_end: bool

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
@@ -72,7 +72,6 @@ def test_hidden_characters_of_a_change_are_shown() -> None:
 
 
 @given(LINES, LINES)
-@settings(max_examples=150, deadline=None)
 def test_a_patch_leads_from_one_text_to_the_other(before: list[str], after: list[str]) -> None:
     old, new = "".join(f"{text}\n" for text in before), "".join(f"{text}\n" for text in after)
     change = compare(old, new)
@@ -95,7 +94,6 @@ def test_the_patch_for_the_clipboard() -> None:
 
 
 @given(st.text(max_size=80), st.integers(1, 30))
-@settings(max_examples=200, deadline=None)
 def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
     text = visible(text)
     for word_wrap in (False, True):

@@ -156,11 +156,11 @@ SPECIAL = [
     (ToolResult("a", summary="200 OK", meta={"retries": 2}), "2 retries, 200 OK"),
     (
         ToolResult("a", is_error=True, error=ErrorInfo("timeout", "Took too long.", retries=1), meta={"slow": True}),
-        "1 retry, slow tool, timeout",
+        "1 retry, slow tool, timed out",
     ),
     (
         ToolResult("ab", is_error=True, error=ErrorInfo("timeout", "Took too long."), meta={"partial": True}),
-        "partial output, timeout",
+        "partial output, timed out",
     ),
     (ToolResult("x" * 2_000), "2.0 KB"),
 ]

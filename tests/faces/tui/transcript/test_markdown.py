@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -216,7 +216,6 @@ def test_no_figure_in_a_table_is_broken(figure: str) -> None:
         assert amounts <= {"Amount", figure, "", "…", *figure.split()}, width
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.text(st.sampled_from("ab *_`#>-|\n\t[]()!~<&;1.中👍🏽\u200de\u0301"), max_size=120), st.integers(8, 40))
 def test_no_line_is_wider_than_it_may_be(source: str, width: int) -> None:
     for line in page(source, width):

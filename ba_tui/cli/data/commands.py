@@ -131,7 +131,7 @@ def _format(given: Format | None, output: Path | None) -> Format:
 
 def _delivered(data: _Data, result: QueryResult, format: Format, output: Path | None, rows: int) -> int:
     """Print or write the rows."""
-    from ba_tui.cli.data_rows import markdown_lines, table_lines  # noqa: PLC0415 - see query
+    from ba_tui.cli.data.rows import markdown_lines, table_lines  # noqa: PLC0415 - see query
 
     for note in result.notes:
         say(note)

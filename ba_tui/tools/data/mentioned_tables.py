@@ -21,7 +21,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
-from ba_tui.tools.builtin.query_data import rows_text
+from ba_tui.tools.data.query_data import rows_text
 
 HEAD = 50
 """Rows of a result that come with its mention."""

@@ -1,0 +1,161 @@
+"""``ba agents``: lists, shows and checks the agents that files describe.
+
+How they are found and what a file means stands in ``ba_tui.team``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.trust import untrusted
+from ba_tui.core.errors import UsageError
+from ba_tui.core.text.wording import nearest, one_line
+from ba_tui.resources import project_root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ba_tui.core.ports.agents import AgentLine
+    from ba_tui.team.catalog import AgentFiles
+
+BRIEF = 80
+
+app = typer.Typer(no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, as `ba agents list` shows it.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@app.command("list")
+def list_(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]", help="Only those that fit, best first.")
+    ] = None,
+    json_: Json = False,
+    cwd: Cwd = None,
+) -> int:
+    """Print every agent: whether it can be used, where it comes from, its model. Broken ones say why.
+
+    Sub-agents can't be started yet; this shows what ba makes of their files.
+    """
+    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
+
+    folder = folder_of(cwd)
+    agents = _agents(folder)
+    found = agents.search(" ".join(words)) if words else agents.lines()
+    if json_:
+        print_line(json.dumps([_facts(line) for line in found], indent=2))
+    else:
+        widest = max((len(line.name) for line in found), default=0)
+        model = max((len(line.model) for line in found), default=0)
+        for line in found:
+            row = f"{line.name:<{widest}}  {line.state:<8}  {line.source:<7}  {line.model or '—':<{model}}"
+            print_line(printable(f"{row}  {one_line(line.trouble or line.description, BRIEF)}"))
+        if not found:
+            say("No agents were found.")
+    if note := untrusted(project_root(folder)):
+        say(note)
+    return 0
+
+
+@app.command()
+def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
+    """Print all there is to know of one agent: its tools, what of its file is not supported, its prompt."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    folder = folder_of(cwd)
+    agents = _agents(folder)
+    line = _known(agents, name, project_root(folder))
+    prompt = "" if line.trouble else agents.prompt(line.path)
+    if json_:
+        print_line(json.dumps({**_facts(line), "prompt": prompt}, indent=2))
+        return 0
+    for key, value in _facts(line).items():
+        print_line(printable(f"{key:<12}  {_shown(key, value)}"))
+    if prompt:
+        print_line("")
+        print_line("\n".join(printable(each) for each in prompt.splitlines()))
+    return 0
+
+
+@app.command()
+def validate(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files of agents, or folders of them.")],
+    json_: Annotated[bool, typer.Option("--json", help="As a JSON array.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Check files of agents: what ba makes of each, and what of it is not supported; exit 1 when one can't be used."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
+
+    agents = _agents(folder_of(cwd))
+    lines = [line for path in paths for line in _checked(agents, path)]
+    if json_:
+        print_line(json.dumps([_facts(line) for line in lines], indent=2))
+    else:
+        for line in lines:
+            print_line(printable(f"{line.path}: {'not valid' if line.trouble else f'valid, called {line.name}'}"))
+            told = [("error", (line.trouble,) if line.trouble else ()), ("not supported", line.unsupported)]
+            for label, texts in (*told, ("ignored field", line.ignored), ("warning", line.warnings)):
+                for text in texts:
+                    print_line(printable(f"  {label}: {text}"))
+    return 1 if any(line.trouble for line in lines) else 0
+
+
+def _agents(folder: Path) -> AgentFiles:
+    """All agents as the app would have them in ``folder``."""
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
+
+    tools = tools_alone(folder, {})
+    tools.registry.close()
+    return tools.agents
+
+
+def _checked(agents: AgentFiles, path: Path) -> Sequence[AgentLine]:
+    """What ``path`` describes: a file whatever it is called, or the agents of a folder. Raises UsageError for none."""
+    if not path.exists():
+        raise UsageError(f"There is nothing at {path}.")
+    found = agents.described(path)
+    if not found:
+        raise UsageError(f"{path} holds no file of an agent.", "They are Markdown files, or TOML files for Codex.")
+    return found
+
+
+def _known(agents: AgentFiles, name: str, root: Path) -> AgentLine:
+    if agent := agents.find(name):
+        return agent.line
+    close = nearest(name, [line.name for line in agents.lines()])
+    hint = f"Did you mean {close}?" if close else untrusted(root) or "See ba agents list."
+    raise UsageError(f"There is no agent {name!r}.", hint)
+
+
+def _facts(line: AgentLine) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "state": line.state,
+        "source": line.source,
+        "path": line.path,
+        "description": line.description,
+        "model": line.model,
+        "tools": None if line.tools is None else list(line.tools),
+        "without": list(line.without),
+        "limit": line.limit,
+        "max_loops": line.max_loops,
+        "color": line.color,
+        "unsupported": list(line.unsupported),
+        "ignored": list(line.ignored),
+        "warnings": list(line.warnings),
+        "trouble": line.trouble,
+    }
+
+
+def _shown(key: str, value: Any) -> str:
+    if key == "tools":
+        return "all" if value is None else ", ".join(value) or "none"
+    if key == "model":
+        return value or "the session's"
+    separator = "; " if key in {"unsupported", "warnings"} else ", "
+    return (separator.join(cast("list[str]", value)) if isinstance(value, list) else str(value)) or "—"

@@ -1,0 +1,383 @@
+"""A session whose other end is a program: prompts, requests and answers come in as lines, and lines go out.
+
+What the lines say is in ``requests`` (in) and ``lines``, ``results`` and ``asking`` (out).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import field
+from typing import Any, TextIO
+
+from ba_tui import __version__
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import Answered, Asked, Event, Notice
+from ba_tui.core.messages import Message
+from ba_tui.core.questions import Question
+from ba_tui.core.services import Services, begin
+from ba_tui.core.start import Start
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import with_hint
+from ba_tui.core.turn import Turn
+from ba_tui.core.values import frozen
+from ba_tui.faces.claude.asking import HostQuestion, left_out
+from ba_tui.faces.claude.lines import ClaudeLines
+from ba_tui.faces.claude.pieces import Line
+from ba_tui.faces.claude.requests import PROMPTS, ControlReply, ControlRequest, PromptLine, WrongLine, read_line
+from ba_tui.faces.claude.results import RunFigures, TurnResult
+from ba_tui.faces.claude.talk import Talk
+from ba_tui.faces.claude.words import MODES, OWN_MODES, QUIET, VERSION, ToolWords
+from ba_tui.faces.headless import INTERRUPTED, OK, USAGE, denial, interrupts
+
+REFUSED = ("hooks", "agents", "jsonSchema", "sdkMcpServers", "skills")
+"""What ``initialize`` may ask for that ba has no counterpart of: leaving it out silently could remove a guard."""
+
+
+@frozen
+class HostOptions:
+    """``partial``: also the pieces of answers. ``replay``: repeat prompts. ``asks``: the program answers approvals.
+    ``timeout``: seconds after which the run ends. ``opening``: the request that came first, whose ``PROMPTS`` count."""
+
+    partial: bool = False
+    replay: bool = False
+    asks: bool = False
+    timeout: float | None = None
+    opening: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class ClaudeHost:
+    """One run: a conversation, and the program at its other end."""
+
+    def __init__(self, services: Services, words: ToolWords, out: TextIO, err: TextIO) -> None:
+        self._services = services
+        self._words = words
+        self._out = out
+        self._err = err
+        self._options = HostOptions()
+        self._prompts: asyncio.Queue[PromptLine | None] = asyncio.Queue()
+        self._waiting: dict[str, asyncio.Future[ControlReply]] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._figures = RunFigures()
+        self._quiet = False
+        self._ended = False
+        """Nothing comes in any more: nobody can be asked."""
+        self._refused: BaError | None = None
+        """Why no prompt may be sent: the program wants what ba does not have."""
+        self._turn: Turn | None = None
+        self._result: TurnResult | None = None
+        self._pending = 0
+        """Prompts that came in and whose turns have not ended."""
+        self._cut = False
+        """The next turn is interrupted before it begins."""
+        self._stopped = self._expired = False
+        self._broken = self._failed = False
+        self.lost: OSError | None = None
+        """Why ``out`` can't be written any more."""
+
+    async def run(self, start: Start, lines: AsyncIterator[bytes], options: HostOptions) -> int:
+        """Talk until ``lines`` end; returns the exit code: 0, or 1 when the last turn failed or a line was broken."""
+        self._options = options
+        for notice in self._services.notices:
+            self._tell(notice)
+        try:
+            conversation = begin(self._services.library, start)
+        except BaError as error:
+            self._write(self._stillborn(error))
+            self._say(error.with_hint)
+            return USAGE
+        talk = Talk(
+            conversation, ClaudeLines(conversation.id, conversation.model, self._words, partial=options.partial)
+        )
+        for event in await conversation.history():
+            if isinstance(event, Notice) and event.damage:
+                self._tell(event)
+        with interrupts(self._stop):
+            timer = asyncio.get_running_loop().call_later(options.timeout, self._expire) if options.timeout else None
+            listening = asyncio.create_task(self._listen(lines, talk))
+            while not self._stopped and (prompt := await self._prompts.get()) is not None:
+                await self._take_turn(talk, prompt)
+            listening.cancel()
+            if timer:
+                timer.cancel()
+            await asyncio.wait([listening])
+        await conversation.close()
+        if not listening.cancelled():
+            # An error of ours that ended the listening.
+            listening.result()
+        if self._stopped and not self._expired and not self.lost:
+            return INTERRUPTED
+        return USAGE if self._failed or self._broken else OK
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._prompts.put_nowait(None)
+        self._interrupt()
+
+    def _expire(self) -> None:
+        self._expired = self._failed = True
+        self._say("Stopped at the time limit.")
+        self._stop()
+
+    def _interrupt(self) -> None:
+        if self._turn:
+            self._turn.cancel()
+        else:
+            self._cut = self._pending > 0
+
+    # What comes in.
+
+    async def _listen(self, lines: AsyncIterator[bytes], talk: Talk) -> None:
+        number = 0
+        try:
+            async for line in lines:
+                number += 1
+                try:
+                    await self._hear(line, talk)
+                except WrongLine as error:
+                    self._broken = self._broken or error.broken
+                    self._say(f"Line {number} of the input was skipped: {error}.")
+        except BaError as error:
+            self._broken = True
+            self._say(error.with_hint)
+        finally:
+            self._ended = True
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_result(ControlReply("", error="the input has ended"))
+            self._prompts.put_nowait(None)
+
+    async def _hear(self, line: bytes, talk: Talk) -> None:
+        match read_line(line):
+            case PromptLine() as prompt:
+                self._pending += 1
+                self._prompts.put_nowait(prompt)
+            case ControlReply(id=id) as reply:
+                if (future := self._waiting.get(id)) and not future.done():
+                    future.set_result(reply)
+            case ControlRequest() as request:
+                await self._control(request, talk)
+            case None:
+                pass
+
+    async def _control(self, request: ControlRequest, talk: Talk) -> None:
+        try:
+            response = await self._controlled(request, talk)
+        except BaError as error:
+            told: Line = {"subtype": "error", "request_id": request.id, "error": error.with_hint}
+        else:
+            told = {
+                "subtype": "success",
+                "request_id": request.id,
+                **({} if response is None else {"response": response}),
+            }
+        self._write({"type": "control_response", "response": told})
+        if request.subtype == "set_permission_mode" and told["subtype"] == "success":
+            self._write(talk.lines.system("status", status=None, permissionMode=self._mode(talk)))
+
+    async def _controlled(self, request: ControlRequest, talk: Talk) -> Line | None:
+        """What a request is answered with. Raises BaError."""
+        match request.subtype:
+            case "initialize":
+                return await self._initialized(request.fields, talk)
+            case "interrupt":
+                self._interrupt()
+                return None
+            case "set_permission_mode":
+                return self._set_mode(str(request.fields.get("mode")), talk)
+            case "set_model":
+                wanted = request.fields.get("model")
+                named = str(wanted) if wanted and wanted != "default" else talk.first_model
+                talk.lines.model = talk.conversation.use_model(named).id
+                return None
+            case "mcp_status":
+                return {"mcpServers": []}
+            case other:
+                raise BaError(f"Unsupported control request subtype: {other}")
+
+    async def _initialized(self, fields: Mapping[str, Any], talk: Talk) -> Line:
+        late = () if fields == self._options.opening else PROMPTS
+        if wanted := [name for name in (*REFUSED, *late) if fields.get(name)]:
+            what = f"ba can't take {', '.join(wanted)} from the program that starts it."
+            # Some programs do not wait for the answer: nothing may run as if it had been yes.
+            self._refused = BaError(what, "See ba guide programs.")
+            raise self._refused
+        commands = await asyncio.to_thread(talk.commands)
+        models = [
+            {"value": info.id, "displayName": info.name, "description": info.provider}
+            for info in self._services.catalogue.models()
+        ]
+        source = self._words.key_source(talk.conversation.model)
+        return {
+            "commands": commands,
+            "agents": [],
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": models,
+            "account": {"tokenSource": "none", "apiKeySource": source},
+            "pid": os.getpid(),
+        }
+
+    def _set_mode(self, name: str, talk: Talk) -> Line:
+        mode = "default" if name == QUIET else OWN_MODES.get(name)
+        if mode is None:
+            known = ", ".join([*OWN_MODES, QUIET])
+            raise BaError(f"There is no permission mode {name[:40]!r}.", f"Modes: {known}.")
+        talk.conversation.set_mode(mode)
+        self._quiet = name == QUIET
+        return {"mode": name}
+
+    def _mode(self, talk: Talk) -> str:
+        return QUIET if self._quiet else MODES[talk.conversation.permissions.mode]
+
+    # What goes out.
+
+    async def _take_turn(self, talk: Talk, prompt: PromptLine) -> None:
+        conversation, lines = talk.conversation, talk.lines
+        self._write(await asyncio.to_thread(self._init, talk))
+        if self._options.replay:
+            echo = {**lines.user(prompt.content), "isReplay": True}
+            self._write({**echo, "uuid": prompt.uuid} if prompt.uuid else echo)
+        result = self._result = TurnResult(self._figures, time.time())
+        try:
+            await self._check(talk, prompt.message)
+            self._turn = turn = conversation.say(prompt.message)
+        except BaError as error:
+            result.failed(error.info())
+        else:
+            if self._cut:
+                turn.cancel()
+            async for event in turn:
+                self._told(event, turn, talk)
+                result.apply(event, lines.calls)
+            self._turn = None
+            await self._settle()
+        self._pending, self._cut = self._pending - 1, False
+        if result.failed_request and result.error:
+            self._write(lines.failure(result.error.with_hint, result.error.kind))
+        elif result.ending == "cancelled":
+            self._write(lines.user([{"type": "text", "text": "[Request interrupted by user]"}]))
+        if result.error:
+            self._say(result.error.with_hint)
+        self._failed = result.is_error or self._expired
+        self._write(result.line(conversation.id, talk.model()))
+
+    def _told(self, event: Event, turn: Turn, talk: Talk) -> None:
+        for line in talk.lines.apply(event):
+            self._write(line)
+        if self.lost:
+            self._stop()
+        match event:
+            case Asked(ask_id=id, question=question):
+                self._ask(id, question, turn, talk)
+            case Answered(ask_id=id) if id in self._asking:
+                self._withdraw(id)
+            case Notice():
+                self._tell(event)
+            case _:
+                pass
+
+    def _ask(self, id: str, question: Question, turn: Turn, talk: Talk) -> None:
+        asks = self._options.asks and not self._quiet and not self._ended
+        if not asks or question.kind not in {"permission", "choice"}:
+            turn.answer(id, denial(question))
+            return
+        self._asking[id] = asyncio.create_task(self._asked(id, question, turn, talk))
+
+    async def _asked(self, id: str, question: Question, turn: Turn, talk: Talk) -> None:
+        put = HostQuestion(question, self._words, talk.lines.calls)
+        request = str(uuid.uuid4())
+        future = self._waiting[request] = asyncio.get_running_loop().create_future()
+        self._write({"type": "control_request", "request_id": request, "request": put.request()})
+        try:
+            answer = await future
+        except asyncio.CancelledError:
+            self._write({"type": "control_cancel_request", "request_id": request})
+            raise
+        finally:
+            del self._waiting[request]
+        # From here on nothing is left to be withdrawn.
+        self._asking.pop(id, None)
+        if answer.error:
+            self._say(f"The question about {question.tool or 'a call'} was not answered: {answer.error}.")
+            turn.answer(id, denial(question))
+            return
+        for kind in left_out(answer.response):
+            self._say(f"A change of permissions of type {kind} was not applied: ba knows addRules only.")
+        turn.answer(id, put.reply(answer.response))
+        if answer.response.get("behavior") == "deny" and answer.response.get("interrupt"):
+            # The turn ends before the call can tell of its denial.
+            if (call := talk.lines.calls.get(question.call_id)) and self._result:
+                self._result.denied(question.call_id, call)
+            turn.cancel()
+
+    def _withdraw(self, id: str) -> None:
+        self._asking.pop(id).cancel()
+
+    async def _settle(self) -> None:
+        """Take back the questions that the end of the turn left open."""
+        tasks = list(self._asking.values())
+        for id in list(self._asking):
+            self._withdraw(id)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _check(self, talk: Talk, message: Message) -> None:
+        """Raises BaError for a prompt that can't be sent."""
+        conversation = talk.conversation
+        if self._refused:
+            raise self._refused
+        if missing := await asyncio.to_thread(self._services.setup.missing, conversation.model):
+            raise BaError(missing)
+        if conversation.inventory.commands:
+            await asyncio.to_thread(conversation.inventory.commands.check, message.text)
+
+    def _init(self, talk: Talk) -> Line:
+        conversation = talk.conversation
+        commands = [each["name"] for each in talk.commands()]
+        facts: Line = {
+            "cwd": str(conversation.cwd),
+            "tools": talk.tools(self._words),
+            "mcp_servers": [],
+            "model": conversation.model,
+            "permissionMode": self._mode(talk),
+            "slash_commands": commands,
+            "apiKeySource": self._words.key_source(conversation.model),
+            "claude_code_version": VERSION,
+            "ba_version": __version__,
+            "output_style": "default",
+            "agents": [],
+            "skills": talk.skills(),
+            "plugins": [],
+            "analytics_disabled": True,
+            "product_feedback_disabled": True,
+            "fast_mode_state": "off",
+        }
+        return talk.lines.system("init", **facts)
+
+    def _stillborn(self, error: BaError) -> Line:
+        """The result of a run without a session."""
+        result = TurnResult(self._figures, time.time())
+        result.failed(error.info())
+        return result.line("", None)
+
+    def _tell(self, notice: Notice) -> None:
+        self._say(with_hint(notice.text, notice.hint))
+
+    def _say(self, text: str) -> None:
+        self._err.write(f"ba: {paintable(text, newlines=False)}\n")
+        self._err.flush()
+
+    def _write(self, line: Line) -> None:
+        if self.lost:
+            return
+        try:
+            # ASCII keeps control characters and bidi marks of foreign text out of a terminal.
+            self._out.write(json.dumps(line, ensure_ascii=True, default=str) + "\n")
+            self._out.flush()
+        except OSError as error:
+            self.lost = error

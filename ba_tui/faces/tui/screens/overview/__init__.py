@@ -1,0 +1,1 @@
+"""How ba stands and what it works with: status, doctor, settings, hooks, context files. Import the frames beside."""

@@ -1,0 +1,108 @@
+"""The settings of a folder as a form: every setting with its value and where that comes from, and setting one.
+
+Which settings there are stands in ``model``; how a file is changed, in ``editing``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from ba_tui.core.ports.settings import SettingLine
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
+from ba_tui.resources import Places
+from ba_tui.settings.document import printable
+from ba_tui.settings.editing import set_value
+from ba_tui.settings.layers import Loaded, as_data, leaves
+from ba_tui.settings.model import Settings
+
+_PASSWORD = regex(r"(://[^\s/@:]*:)[^\s/@]*@")
+NONE = "—"
+ELSEWHERE = {"permissions": "/permissions", "providers": "/setup"}
+"""Where groups that are no form's business are changed."""
+FILE = "ba config edit"
+
+
+@frozen
+class _Described:
+    about: str
+    choices: tuple[str, ...] = ()
+    single: bool = False
+
+
+@frozen
+class SettingsOfFolder:
+    """core.ports.settings.SettingsForm. ``load`` reads all files anew; ``verify`` raises UsageError for a value that
+    fits and means nothing."""
+
+    places: Places
+    load: Callable[[], Loaded]
+    verify: Callable[[str, Any], None]
+
+    def lines(self) -> Sequence[SettingLine]:
+        """See core.ports.settings.SettingsForm."""
+        loaded, known = self.load(), dict(_described(Settings))
+        values = leaves(as_data(loaded.settings))
+        return [_line(key, value, loaded.sources.get(key, "default"), known) for key, value in values.items()]
+
+    def problems(self) -> Sequence[str]:
+        """See core.ports.settings.SettingsForm."""
+        return [printable(str(problem)) for problem in self.load().warnings]
+
+    def set(self, key: str, text: str) -> str:
+        """See core.ports.settings.SettingsForm."""
+        file = set_value(self.places, key, text, lambda value: self.verify(key, value))
+        source = self.load().sources.get(key, "")
+        if source and str(file) not in source:
+            return f"{key} is set in {file}, but has no effect here: {source} overrides it."
+        return f"{key} is set in {file}, for the next start of ba."
+
+
+def discreet(value: Any) -> Any:
+    """An address without the password in it."""
+    return _PASSWORD.sub(r"\1…@", value) if isinstance(value, str) else value
+
+
+def value_text(value: Any) -> str:
+    """A value as people read it."""
+    return NONE if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
+
+
+def _line(key: str, value: Any, source: str, known: Mapping[str, _Described]) -> SettingLine:
+    group = key.partition(".")[0]
+    found = known.get(key) or known.get(group) or _Described("")
+    single = found.single and group not in ELSEWHERE
+    where = "" if single else ELSEWHERE.get(group, FILE)
+    choices = found.choices if single else ()
+    shown = printable(value_text(discreet(value)))
+    return SettingLine(key, shown, printable(source), found.about, choices, single, where)
+
+
+def _described(kind: type[Any], before: str = "") -> Iterator[tuple[str, _Described]]:
+    hints = get_type_hints(kind, include_extras=True)
+    for each in fields(kind):
+        key, hint = before + each.name, _bare(hints[each.name])
+        about = str(each.metadata.get("description", ""))
+        if is_dataclass(hint):
+            yield from _described(cast("type[Any]", hint), f"{key}.")
+        elif get_origin(hint) is Literal:
+            yield key, _Described(about, tuple(map(str, get_args(hint))), single=True)
+        elif hint is bool:
+            yield key, _Described(about, ("true", "false"), single=True)
+        else:
+            yield key, _Described(about, single=get_origin(hint) is None)
+
+
+def _bare(hint: Any) -> Any:
+    """The type without its checks, and without None."""
+    while get_origin(hint) in {Annotated, Union, UnionType}:
+        parts = get_args(hint)
+        rest = [part for part in parts if part is not NoneType]
+        if get_origin(hint) is not Annotated and len(rest) != 1:
+            return tuple[Any]
+        hint = rest[0]
+    return hint

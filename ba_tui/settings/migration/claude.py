@@ -1,0 +1,72 @@
+"""Claude Code: ba reads nearly all of it where it is, so that nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from ba_tui.settings.claude.meanings import REASONS
+from ba_tui.settings.foreign import ForeignFile
+from ba_tui.settings.layers import Loaded
+from ba_tui.settings.migration.draft import Draft
+from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, json_object, text_of
+
+SIGN_IN = "a sign-in is never copied: set ANTHROPIC_API_KEY, or type /setup in ba"
+READ = "ba reads them"
+
+
+def claude(home: Path, root: Path, loaded: Loaded, draft: Draft, known: Collection[Path]) -> None:
+    """Look at ``~/.claude`` and at the project ``root``; ``known``: folders that ba reads."""
+    for file in loaded.foreign:
+        _settings(file, draft)
+    draft.problems += [str(each) for each in loaded.warnings if "/.claude/" in each.where]
+    draft.file = None
+    for folder in dict.fromkeys((home / ".claude", root / ".claude")):
+        _folder(folder, draft, known)
+    for path in (home / ".claude.json", root / ".mcp.json"):
+        _servers(path, draft)
+    draft.file = None
+    projects = home / ".claude" / "projects"
+    draft.count("sessions", projects, "*.jsonl", "by hand", "ba sessions import ~/.claude/projects/*/*.jsonl")
+    if (home / ".claude" / ".credentials.json").is_file():
+        draft.note("sign-in", "by hand", SIGN_IN)
+
+
+def _settings(file: ForeignFile, draft: Draft) -> None:
+    draft.file = file.path
+    if not file.trusted:
+        draft.note("settings", "by hand", "the folder is not trusted: only rules that deny or ask count. See ba trust")
+    for key, number in file.honoured.items():
+        draft.note(key, "already", "counts" if number == 1 else f"{number} count")
+    for each in file.unsupported:
+        draft.no(each.key, each.why, each.line)
+
+
+def _folder(folder: Path, draft: Draft, known: Collection[Path]) -> None:
+    for name in ("CLAUDE.md", "CLAUDE.local.md"):
+        if (folder / name).is_file():
+            draft.file = folder / name
+            draft.note("context file", "already", "ba tells it to models")
+    draft.file = None
+    draft.count("rules for files", folder / "rules", "*.md", "already", READ)
+    for what, pattern in (("skills", "SKILL.md"), ("commands", "*.md")):
+        own = folder / what
+        read = own in known
+        draft.count(
+            what, own, pattern, "already" if read else "by hand", READ if read else "trust the folder: ba trust"
+        )
+    draft.count("agents", folder / "agents", "*.md", "no", f"not supported: {AGENTS}")
+    draft.count("output styles", folder / "output-styles", "*.md", "no", f"not supported: {REASONS['outputStyle']}")
+    if (folder / "plugins" / "installed_plugins.json").is_file():
+        draft.no("plugins", REASONS["enabledPlugins"])
+
+
+def _servers(path: Path, draft: Draft) -> None:
+    draft.file = path
+    text = text_of(path, draft)
+    data = json_object(path, text, draft) if text else {}
+    names = list(group(data, "mcpServers"))
+    for project in group(data, "projects").values():
+        names += list(group(project, "mcpServers"))
+    if names:
+        draft.no(f"MCP servers: {', '.join(dict.fromkeys(names))}", SERVERS)

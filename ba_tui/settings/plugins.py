@@ -1,0 +1,115 @@
+"""Plugins in Claude Code's layout: folders with commands and skills, which the person installed or a project brings.
+
+Where they lie and how they are called; nothing of them is loaded here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ba_tui.core.values import frozen
+from ba_tui.resources import read_regular
+
+MANIFEST = Path(".claude-plugin", "plugin.json")
+PROJECT = (".claude/plugins", ".ba/plugins")
+PARTS = ("commands", "skills", "agents", "hooks", ".claude-plugin")
+"""What makes a folder a plugin."""
+LARGEST = 2_000_000
+MOST = 300
+"""Plugins of one place that are looked at."""
+
+
+@frozen
+class Plugin:
+    """``name`` is what its commands begin with, ``shown`` its folder as people call it, ``commands`` the files and
+    folders that hold those. ``open``: whether it may be looked into now."""
+
+    name: str
+    folder: Path
+    source: Literal["user", "project"]
+    shown: str
+    commands: tuple[Path, ...] = ()
+    open: Callable[[], bool] = lambda: True
+
+
+def plugins_of(home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Plugin]:
+    """The person's own, those they installed with Claude Code, then the project's; no folder twice. Reads the disk, but
+    nothing in a project that is not trusted."""
+    found: dict[str, Plugin] = {}
+    own = [config / "plugins", *([home / ".claude" / "plugins"] if home else [])]
+    places = [folder for place in own for folder in _folders(place)]
+    for folder in (*places, *(_installed(home, root) if home else ())):
+        found.setdefault(os.path.realpath(folder), _plugin(folder, "user", _tilde(folder, home)))
+    for place in PROJECT:
+        for folder in _folders(root / place):
+            shown = folder.relative_to(root).as_posix()
+            found.setdefault(os.path.realpath(folder), _plugin(folder, "project", shown, trusted))
+    return list(found.values())
+
+
+def _plugin(
+    folder: Path, source: Literal["user", "project"], shown: str, trusted: Callable[[], bool] = lambda: True
+) -> Plugin:
+    manifest: Mapping[str, Any] = _json(folder / MANIFEST) if trusted() else {}
+    named, listed = manifest.get("name"), manifest.get("commands")
+    name = re.sub(r"[^\w.-]+", "-", named if isinstance(named, str) else "").strip("-") or folder.name
+    items = [listed] if isinstance(listed, str) else cast("list[Any]", listed) if isinstance(listed, list) else []
+    base = os.path.realpath(folder)
+    further = [Path(os.path.realpath(folder / item)) for item in items if isinstance(item, str)]
+    inside = [path for path in further if path.is_relative_to(base)]
+    return Plugin(name, folder, source, shown, tuple(dict.fromkeys([Path(base, "commands"), *inside])), trusted)
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    """The plugins that lie in ``place`` itself."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(place) if not entry.name.startswith("."))
+    except OSError:
+        return
+    for name in names[:MOST]:
+        folder = place / name
+        if _is_plugin(folder):
+            yield folder
+
+
+def _installed(home: Path, root: Path) -> Iterator[Path]:
+    """What Claude Code has installed for the person, or for this project, and not switched off."""
+    claude = home / ".claude"
+    switches = _mapping(_json(claude / "settings.json").get("enabledPlugins"))
+    listed = _mapping(_json(claude / "plugins" / "installed_plugins.json").get("plugins"))
+    for key, given in [*listed.items()][:MOST]:
+        if switches.get(key) is False:
+            continue
+        # An older layout has one entry in place of a list.
+        entries: list[Any] = cast("list[Any]", given) if isinstance(given, list) else [given]
+        for entry in map(_mapping, entries):
+            path, scope = entry.get("installPath"), entry.get("scope", "user")
+            here = scope == "user" or entry.get("projectPath") == str(root)
+            if isinstance(path, str) and here and Path(path).is_absolute() and _is_plugin(Path(path)):
+                # Commands may read all of it, so it can't be a folder around the home.
+                yield from () if home.is_relative_to(os.path.realpath(path)) else (Path(path),)
+                break
+
+
+def _is_plugin(folder: Path) -> bool:
+    return any((folder / part).is_dir() for part in PARTS)
+
+
+def _json(file: Path) -> Mapping[str, Any]:
+    try:
+        return _mapping(json.loads(read_regular(file, LARGEST)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _tilde(path: Path, home: Path | None) -> str:
+    return f"~/{path.relative_to(home).as_posix()}" if home and path.is_relative_to(home) else str(path)

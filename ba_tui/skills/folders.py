@@ -1,0 +1,86 @@
+"""Where the folders of active skills lie: what commands are told of it, and which of their files was meant.
+
+Instructions name files from their skill's folder, and commands start in the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
+
+PLUGIN = ".claude-plugin/plugin.json"
+HERE = ("${CLAUDE_SKILL_DIR}", "$CLAUDE_SKILL_DIR", "${SKILL_DIR}", "$SKILL_DIR", "{baseDir}", "{skillDir}")
+"""How instructions name the folder of their skill."""
+PLUGIN_HERE = ("${CLAUDE_PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT")
+LOOKED = 8_000
+"""Characters of a command in which files are looked for."""
+MOST = 3
+"""Files that are named after a command failed."""
+_SKILLS = r"(?<![\w/.-])(?:(?:~|\$HOME|\$\{HOME\}|\.)/)?\.(?:claude|agents|codex|ba)/skills/"
+"""Where instructions believe that their skill was installed."""
+_RELATIVE = regex(r"(?<![\w./@$}-])(?:\./)?((?:[\w+-][\w.+-]*/){0,8}[\w+-][\w.+-]*)")
+ActiveFolders: TypeAlias = Callable[[], Sequence[tuple[str, Path]]]
+"""The ids and folders of the active skills, the newest last."""
+
+
+def variables_of(folder: Path) -> Mapping[str, str]:
+    """What commands and scripts of the skill in ``folder`` find in their environment. Reads the disk."""
+    return {"CLAUDE_SKILL_DIR": str(folder), "CLAUDE_PLUGIN_ROOT": str(plugin_of(folder))}
+
+
+def plugin_of(folder: Path) -> Path:
+    """The plugin that the skill in ``folder`` is part of, as ``skills/NAME`` there; else ``folder``. Reads the disk."""
+    above = folder.parent.parent
+    return above if folder.parent.name == "skills" and (above / PLUGIN).is_file() else folder
+
+
+def placed(text: str, folder: Path, names: Sequence[str]) -> str:
+    """``text`` of the skill in ``folder`` with whole paths where it names its folder, wherever it believes that to be,
+    its plugin, or, below a folder there or with ``./``, one of the files ``names``. Reads the disk."""
+    for spellings, path in ((HERE, folder), (PLUGIN_HERE, plugin_of(folder))):
+        for spelling in spellings:
+            text = text.replace(spelling, str(path))
+    installed = rf"{_SKILLS}{re.escape(folder.name)}(?=[/\s\"'`)]|\Z)"
+    text = re.sub(installed, lambda _: str(folder), text)
+    known = frozenset(names)
+    if not known or any(char.isspace() for char in str(folder)):
+        return text
+
+    def whole(found: re.Match[str]) -> str:
+        name = found[1].rstrip(".")
+        plain = "/" not in name and not found[0].startswith("./")
+        return found[0] if plain or name not in known else f"{folder}/{found[1]}"
+
+    return _RELATIVE.sub(whole, text)
+
+
+@frozen
+class SkillFolders:
+    """The folders of the skills that are active now. Blocks."""
+
+    active: ActiveFolders = tuple[tuple[str, Path], ...]
+
+    def variables(self) -> Mapping[str, str]:
+        """What commands find in their environment: where the newest skill lies; empty when none is active."""
+        return variables_of(active[-1][1]) if (active := self.active()) else {}
+
+    def meant(self, text: str, start: Path) -> str:
+        """Where the files lie that ``text`` names and that are not there from ``start``, as a sentence; empty when no
+        skill has them."""
+        active = self.active()
+        found: dict[str, str] = {}
+        for match in _RELATIVE.finditer(text[:LOOKED]) if active else ():
+            name = match[1].rstrip(".")
+            if os.path.lexists(start / name):
+                continue
+            for id, folder in reversed(active):
+                if os.path.isfile(folder / name):  # noqa: PTH113 - must not raise
+                    found[name] = f"{name} of the skill {id} is {folder}/{name}"
+                    break
+        return "; ".join([*found.values()][:MOST])

@@ -115,7 +115,8 @@ class Session:
         context_files = InstructionList(place, tools.ingress, touched)
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
-            prompts.mentions, prompts.commands, guarded.own_shell, tools.agents, tools.hook_list, context_files,
+            prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
+            tools.hook_list, context_files,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -8,83 +8,39 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from ba_tui.context.copies import copied, size_in_words, stamp
 from ba_tui.context.mentions import MOST, MentionLines, Named, named
-from ba_tui.context.profiles import Decode, dataset_kind, in_utf8, profile
+from ba_tui.context.session_data import JSON, dataset_kind
+from ba_tui.context.surroundings import Speaker, Surroundings
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Block, Message, clean_text, reminder
 from ba_tui.core.ports.mentions import Weight
-from ba_tui.core.ports.skills import Skills
 from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.text.markup import OURS, neutralized
 from ba_tui.core.text.wording import nearest, one_line
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.ingress import Owner
 
 FOLDER = "attachments"
-TEXTUAL = frozenset({".csv", ".tsv", ".json", ".jsonl", ".ndjson"})
 SMALL = 10_000
-"""Bytes up to which a data file of text comes whole; of a larger one, its profile."""
+"""Bytes up to which JSON comes whole, as most of it is settings; of all other data, the profile."""
+PROFILE_TOKENS = 1_500
+"""About what a profile takes at most."""
+LARGE = 50_000_000
 WEIGHED = 64
 NAMED = 300
-ROOM = 50_000
-SHARE = 4
-"""Attachments of a prompt may take this part of the window, and never more than ROOM tokens."""
 
-Speaker: TypeAlias = Owner | Literal["person"]
-"""Whose words name something: the person's own, or those of a file and its owner."""
 Words: TypeAlias = tuple[tuple[str, Speaker], ...]
 """Texts that were said together, each with whose words it is."""
+READ = frozenset({"file", "dataset", "session", "table"})
+"""Kinds of which something is given."""
 KEPT = "it contains secrets, and secrets are never attached"
-Read = Callable[[str, MentionLines | None], Awaitable[ToolResult]]
-Clean = Callable[[str, ToolResult, Branch], Awaitable[ToolResult]]
-
-
-@frozen
-class AttachedFiles:
-    """``resolve`` follows links and raises BaError; ``refused`` says why a path may not be read for whoever names it,
-    empty when it may; ``secret`` whether a file holds secrets under another name, which may take a while; ``inside``:
-    whether it can be read as ``shown`` has it. ``kept``: where files from elsewhere are copied to; ``decode`` finds the
-    encoding of the start of a file."""
-
-    resolve: Callable[[str], Path]
-    shown: Callable[[Path], str]
-    inside: Callable[[Path], bool]
-    refused: Callable[[str, Speaker], str]
-    secret: Callable[[Path], bool]
-    read: Read
-    listing: Callable[[str], Awaitable[ToolResult]]
-    kept: Path | None
-    decode: Decode = in_utf8
-
-
-@frozen
-class Surroundings:
-    """Of one conversation. ``clean`` takes secrets out; ``tokens`` counts, ``window`` is how many the model can
-    read; ``session`` gives the id of another one and what was said in it, and raises BaError; ``nearest`` is the path
-    that is most like another."""
-
-    files: AttachedFiles
-    clean: Clean
-    tokens: Callable[[Sequence[Message]], int]
-    window: Callable[[], int]
-    skills: Skills | None
-    tools: Callable[[], Collection[str]]
-    show: Callable[[Sequence[str]], None]
-    session: Callable[[str], tuple[str, ToolResult]]
-    nearest: Callable[[str], Awaitable[str]]
-
-    @property
-    def room(self) -> int:
-        """Tokens that may come with a prompt."""
-        return min(ROOM, self.window() // SHARE)
 
 
 @frozen
@@ -154,7 +110,10 @@ class Attachments:
         targets, _ = await self._targets(((text, "person"),))
         weights: list[Weight] = []
         for target in targets:
-            if target.kind not in {"file", "session"}:
+            if target.kind not in READ:
+                continue
+            if target.kind == "dataset":
+                weights.append(Weight(clean_text(target.name), PROFILE_TOKENS))
                 continue
             key = (target, *await asyncio.to_thread(stamp, target.path))
             if key not in self._weighed:
@@ -190,7 +149,7 @@ class Attachments:
         for target in targets:
             if target.kind == "skill":
                 await self._start(target.name, outcome)
-        read = [await self._attached(target, branch) for target in targets if target.kind in {"file", "session"}]
+        read = [await self._attached(target, branch) for target in targets if target.kind in READ]
         if read:
             await self._add(read, outcome)
         outcome.files = [str(target.path) for target in targets if target.kind == "file"]
@@ -243,7 +202,18 @@ class Attachments:
     # What a mention names
 
     async def _targets(self, words: Words) -> tuple[list[Target], list[Named]]:
-        return await asyncio.to_thread(self._found, words)
+        targets, unresolved = await asyncio.to_thread(self._found, words)
+        tables = [await self._table(each) for each in unresolved]
+        targets += [table for table in dict.fromkeys(tables) if table]
+        return targets, [each for each, table in zip(unresolved, tables, strict=True) if not table and each.looks_meant]
+
+    async def _table(self, each: Named) -> Target | None:
+        for text in [text for text, lines in each.readings() if lines is None and each.kind in {"", "file"}]:
+            if await self._around.data.names(text):
+                return Target("table", text)
+            if await self._around.data.names_files(text):
+                return Target("dataset", text)
+        return None
 
     def _found(self, words: Words) -> tuple[list[Target], list[Named]]:
         found: dict[tuple[object, ...], Target] = {}
@@ -252,7 +222,7 @@ class Attachments:
             target = self._target(each)
             if target:
                 found.setdefault((target.kind, target.path or target.name, target.lines), replace(target, by=by))
-            elif each.looks_meant:
+            else:
                 unknown.append(each)
         return list(found.values()), unknown
 
@@ -260,7 +230,7 @@ class Attachments:
         if each.kind in {"", "file"}:
             for text, lines in each.readings():
                 if path := self._existing(text):
-                    return Target("file", text, path, lines)
+                    return Target("dataset" if lines is None and _is_data(path) else "file", text, path, lines)
         for kind in ("skill", "tool"):
             if each.kind in {"", kind}:
                 ids = self._skills() if kind == "skill" else self._around.tools()
@@ -294,6 +264,9 @@ class Attachments:
             except (OSError, BaError) as error:
                 return Attachment(target.name, "a file from elsewhere", trouble=f"it can't be copied: {_why(error)}")
             target = replace(target, name=f"{FOLDER}/{copy.name}", path=copy, by="person")
+        if target.kind == "dataset" and target.path and await asyncio.to_thread(_is_large, target.path):
+            size = await asyncio.to_thread(size_in_words, target.path)
+            branch.emit(Notice(f"Reading {target.name}, {size}. Esc stops it.", "info"))
         made = await self._read(target)
         if made.result is None:
             return made
@@ -301,7 +274,7 @@ class Attachments:
 
     async def _read(self, target: Target) -> Attachment:
         if target.path is None:
-            return await self._session(target)
+            return await (self._session(target) if target.kind == "session" else self._data(target))
         files = self._around.files
         shown = files.shown(target.path)
         if not files.inside(target.path):
@@ -329,17 +302,21 @@ class Attachments:
         if not stat.S_ISREG(mode):
             raise OSError("it is not a regular file")
         size, kind = await asyncio.to_thread(size_in_words, path), dataset_kind(path.name)
-        small = path.suffix.lower() in TEXTUAL and (await asyncio.to_thread(path.stat)).st_size <= SMALL
-        if kind and not target.lines and not small:
-            about = await asyncio.to_thread(profile, path, self._around.files.decode)
-            end = "This is a profile; the file itself was not given."
-            return f"{kind}, {size}", ToolResult(f"{about}\n{end}" if about else f"{kind}, {size}. {end}")
+        if target.kind == "dataset":
+            return f"{kind}, {size}", await self._around.data.register(self._around.files.shown(path))
         result = await self._around.files.read(str(path), target.lines)
         if kind and not target.lines:
             return f"{kind}, {size}", result
         what = {"Image": "image", "Document": "document"}.get(_first(result.attachments), "")
         what = what or {"pdf": "PDF document", "ipynb": "notebook"}.get(path.suffix.lower().lstrip("."), "text")
         return f"{what}, {size}", result
+
+    async def _data(self, target: Target) -> Attachment:
+        read = self._around.data.read if target.kind == "table" else self._around.data.register
+        try:
+            return Attachment(target.name, "data of this session", await read(target.name))
+        except BaError as error:
+            return Attachment(target.name, "data of this session", trouble=error.with_hint)
 
     async def _session(self, target: Target) -> Attachment:
         try:
@@ -351,6 +328,23 @@ class Attachments:
     async def _handlers(self, name: str) -> tuple[str, ...]:
         skills = self._around.skills
         return tuple(await asyncio.to_thread(skills.handlers, name)) if skills else ()
+
+
+def _is_data(path: Path) -> bool:
+    """Whether the file is given as a table. Blocks."""
+    kind = dataset_kind(path.name)
+    try:
+        return bool(kind) and path.is_file() and (kind != JSON or path.stat().st_size > SMALL)
+    except OSError:
+        return False
+
+
+def _is_large(path: Path) -> bool:
+    """Whether reading the file takes so long that the person should know. Blocks."""
+    try:
+        return path.stat().st_size > LARGE
+    except OSError:
+        return False
 
 
 def _fitting(weights: Sequence[Weight], room: int) -> Sequence[Weight]:

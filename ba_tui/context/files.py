@@ -70,7 +70,7 @@ class FileIndex:
     """Paths below ``root``, as ``rg --files`` gives them (``rg`` is its path; None walks instead)."""
 
     def __init__(self, root: Path, rg: Path | None) -> None:
-        self._root = root
+        self.root = root
         self._rg = rg
         self._waits = False
         """Whether ripgrep was seen to wait for what never comes."""
@@ -117,7 +117,7 @@ class FileIndex:
         command = (str(rg), "--files", "--hidden", "--glob", "!.git/", "--null", "--no-messages", "--no-config")
         parts: list[bytes] = []
         count = 0
-        with PipedChild(command, self._root) as process:
+        with PipedChild(command, self.root) as process:
             late = Timer(PATIENCE, self._rescue, (process,))
             late.daemon = True
             late.start()
@@ -131,14 +131,14 @@ class FileIndex:
         return [os.fsdecode(name) for name in b"".join(parts).split(b"\0")[:-1][:LIMIT]]
 
     def _rescue(self, process: PipedChild) -> None:
-        if process.running and ignoring_pipe(self._root):
+        if process.running and ignoring_pipe(self.root):
             self._waits = True
             process.kill()
 
     def _walk(self) -> Iterator[str]:
-        for folder, folders, files in os.walk(self._root):
+        for folder, folders, files in os.walk(self.root):
             folders[:] = [name for name in folders if name not in SKIPPED]
-            yield from (os.path.relpath(os.path.join(folder, name), self._root) for name in files)  # noqa: PTH118 - a walk's inner loop
+            yield from (os.path.relpath(os.path.join(folder, name), self.root) for name in files)  # noqa: PTH118 - a walk's inner loop
 
 
 def _nearest(path: str, names: Iterable[str]) -> str:

@@ -42,9 +42,12 @@ class OtherSessions:
 
 
 def mention_sources(
-    skills: Skills, tools: Callable[[], Iterable[Tool]], sessions: OtherSessions
+    skills: Skills,
+    tools: Callable[[], Iterable[Tool]],
+    sessions: OtherSessions,
+    data: Mapping[MentionKind, MentionSource],
 ) -> Mapping[MentionKind, MentionSource]:
-    """What may be named after an ``@``, by its kind."""
+    """What may be named after an ``@``, by its kind. ``data``: tables and columns."""
 
     def skill_suggestions() -> Sequence[Suggestion]:
         usable = [line for line in skills.lines() if line.state not in {"broken", "shadowed"} and not line.for_models]
@@ -53,4 +56,4 @@ def mention_sources(
     def tool_suggestions() -> Sequence[Suggestion]:
         return [Suggestion("tool", "", tool.name, tool.description) for tool in tools()]
 
-    return {"skill": skill_suggestions, "tool": tool_suggestions, "session": sessions.suggestions}
+    return {"skill": skill_suggestions, "tool": tool_suggestions, "session": sessions.suggestions, **data}

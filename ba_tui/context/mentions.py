@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, FolderListing
-from ba_tui.context.profiles import dataset_kind
+from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.mentions import MentionKind, Suggestion, Weight
 from ba_tui.core.text.patterns import regex
@@ -30,6 +30,10 @@ LOOKED = 100_000
 LONGEST = 1_000
 AHEAD = 5
 """Files that match as well as a skill or tool and are still shown before it."""
+TYPED = frozenset({"session", "column"})
+"""Kinds of which nothing is offered before two letters."""
+LIVE = frozenset({"table", "column"})
+"""Kinds whose sources answer from memory."""
 FRESH = 3.0
 """Seconds that what a source said holds."""
 _AT = regex(
@@ -150,18 +154,18 @@ def _in_prose(text: str, at: int) -> bool:
 
 class Offering:
     """core.mentions.Mentions: files from the index, all else from ``sources`` by kind. A source may block, and need not
-    say how what it offers is written; ``keep`` blocks."""
+    say how what it offers is written; ``keep`` blocks. ``stir`` is told before each search, and returns at once."""
 
     def __init__(
         self,
-        root: Path,
         files: FileIndex,
         sources: Mapping[MentionKind, MentionSource],
         weigh: Callable[[str], Awaitable[Sequence[Weight]]],
         keep: Callable[[bytes], str],
+        stir: Callable[[], None] = lambda: None,
     ) -> None:
+        self._stir = stir
         self._keep = keep
-        self._root = root
         self._files = files
         self._sources = sources
         self._weigh = weigh
@@ -176,13 +180,14 @@ class Offering:
     async def search(self, query: str, limit: int = 50) -> Sequence[Suggestion]:
         if len(query) > LONGEST:
             return ()
+        self._stir()
         kind, colon, rest = query.partition(":")
         if colon and FORCED.get(kind, "file") != "file":
             found = await asyncio.to_thread(self._others, rest, kind, limit)
             return [suggestion for _, suggestion in found]
         plain = rest if colon and kind in FORCED else query
         if plain.startswith(("/", "~", "../")) or plain == "..":
-            return await asyncio.to_thread(_outside, self._root, plain, limit)
+            return await asyncio.to_thread(_outside, self._files.root, plain, limit)
         files = [(sort, _file(path)) for sort, path in await self._files.search(plain, limit)]
         if colon and kind in FORCED:
             wanted = [file for _, file in files if kind == "file" or file.kind == kind]
@@ -192,7 +197,7 @@ class Offering:
     def _others(self, query: str, kind: str, limit: int) -> list[tuple[int, Suggestion]]:
         found: list[tuple[int, Suggestion]] = []
         for each in self._sources:
-            if (kind and each != kind) or (not kind and each == "session" and len(query) < 2):
+            if (kind and each != kind) or (not kind and each in TYPED and len(query) < 2):
                 continue
             offered: dict[str, Suggestion] = {}
             for suggestion in self._offered(each):
@@ -203,6 +208,8 @@ class Offering:
         return found
 
     def _offered(self, kind: MentionKind) -> Sequence[Suggestion]:
+        if kind in LIVE:
+            return self._sources[kind]()
         now, (since, kept) = time.monotonic(), self._kept.get(kind, (float("-inf"), ()))
         if now - since > FRESH:
             kept = self._sources[kind]()
@@ -216,7 +223,7 @@ class Offering:
             return suggestion
         skilled = kind == "tool" and "skill" in self._sources
         taken = skilled and any(skill.label == name for skill in self._offered("skill"))
-        return replace(suggestion, text=f"{kind}:{name}" if taken or os.path.lexists(self._root / name) else name)
+        return replace(suggestion, text=f"{kind}:{name}" if taken or os.path.lexists(self._files.root / name) else name)
 
 
 def _file(path: str) -> Suggestion:

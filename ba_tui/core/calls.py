@@ -39,7 +39,8 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     except asyncio.CancelledError:
         mine = call.branch.name in {MAIN, PERSON}
         who = "Interrupted by the person." if mine else "Interrupted: this agent was stopped."
-        so_far = f"\nOutput so far:\n{paintable(tool.so_far(call.tail))}" if call.tail else ""
+        printed = tool.so_far(call.tail) if call.tail else ""
+        so_far = f"\nOutput so far:\n{paintable(printed)}" if printed else ""
         finish(failure("interrupted", f"{who}{so_far}"))
         raise
     except StopTurn as stop:

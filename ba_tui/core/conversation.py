@@ -35,7 +35,7 @@ from ba_tui.core.events import (
 from ba_tui.core.following import Followers
 from ba_tui.core.messages import Message, clean_text, user
 from ba_tui.core.open_turn import OpenTurn, WaitingCalls
-from ba_tui.core.own_shell import OwnShell
+from ba_tui.core.own_shell import OwnShell, OwnTools
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.sessions import Journal, SessionInfo, title_of
@@ -69,7 +69,8 @@ class Conversation:
         self.permissions = brain.permissions
         self.condenser = brain.condenser
         self.past = Past(journal.read, self._rewound, self._rewindable, brain.inventory.checkpoints, str(info.cwd))
-        self.shell = OwnShell(brain.inventory.own_shell, self._new_command, self.transcript, self.history)
+        own = OwnTools(brain.inventory.own_shell, brain.inventory.own_query)
+        self.shell = OwnShell(own, self._new_command, self.transcript, self.history)
         self._journal = journal
         self._brain = brain
         self._agents: dict[str, Agent] = {}

@@ -1,9 +1,10 @@
-"""Commands that the person runs beside the turns. What they share of them joins the next request."""
+"""Commands and queries that the person runs beside the turns. What they share of them joins the next request."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ba_tui.core.calls import run_call
 from ba_tui.core.errors import BaError, UsageError
@@ -13,6 +14,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.core.values import frozen
 
 
 class SharedCommands:
@@ -26,8 +28,16 @@ class SharedCommands:
         """A command that ended meanwhile is told with the next request."""
 
 
+@frozen
+class OwnTools:
+    """What runs commands and queries; None where there is none."""
+
+    shell: Tool | None = None
+    query: Tool | None = None
+
+
 class OwnShell:
-    """Runs ``tool`` for the person, several commands at a time if they like; each is a turn to follow and to cancel.
+    """Runs ``tools`` for the person, several calls at a time if they like; each is a turn to follow and to cancel.
 
     ``begin`` makes a turn whose events are kept, ``history`` reads those of the session so far. The commands have a
     folder of their own: it is the conversation's until one of them changes it.
@@ -35,12 +45,12 @@ class OwnShell:
 
     def __init__(
         self,
-        tool: Tool | None,
+        tools: OwnTools,
         begin: Callable[[], Turn],
         conversation: Transcript,
         history: Callable[[], Coroutine[None, None, list[Event]]],
     ) -> None:
-        self._tool = tool
+        self._tools = tools
         self._begin = begin
         self._conversation = conversation
         self._history = history
@@ -58,15 +68,30 @@ class OwnShell:
         Raises:
             UsageError: there is no command, or no shell.
         """
-        if self._tool is None:
+        if self._tools.shell is None:
             raise UsageError("This session has no shell.", "Install bash to run commands.")
         if not command.strip():
             raise UsageError("There is no command after the “!”.", "Type one, such as !ls.")
         given = {"command": clean_text(command), **({"private": True} if private else {})}
+        return self._started(self._tools.shell, given)
+
+    def query(self, sql: str) -> Turn:
+        """Run a query on the session's data. Its result is shared with the model.
+
+        Raises:
+            UsageError: there is no query, or nothing that runs one.
+        """
+        if self._tools.query is None:
+            raise UsageError("This session has no data engine.")
+        if not sql.strip():
+            raise UsageError("There is no query after /sql.", "Type one, such as /sql FROM 'sales.csv'")
+        return self._started(self._tools.query, {"sql": clean_text(sql)})
+
+    def _started(self, tool: Tool, given: dict[str, Any]) -> Turn:
         turn = self._begin()
         self._running.add(turn)
-        use = ToolUse(f"own-{new_id()[:12]}", self._tool.name, given)
-        turn.run(asyncio.get_running_loop().create_task(self._run(self._tool, use, turn)))
+        use = ToolUse(f"own-{new_id()[:12]}", tool.name, given)
+        turn.run(asyncio.get_running_loop().create_task(self._run(tool, use, turn)))
         return turn
 
     async def _run(self, tool: Tool, use: ToolUse, turn: Turn) -> None:

@@ -61,6 +61,7 @@ def _shared(call: ToolUse, result: ToolResult, at: float) -> Message | None:
     """The message that shares a result, its command first; None for a private command, or one that never ran."""
     if call.input.get("private") or (result.error.kind if result.error else None) not in _RAN:
         return None
-    head = "The person ran a command in a shell of their own and shares what it printed. It needs no answer by itself."
+    ran = "a query on the data of this session" if "sql" in call.input else "a command in a shell of their own"
+    head = f"The person ran {ran} and shares what came of it. It needs no answer by itself."
     said = reminder(f"{head}\n{result.text}")
     return Message("user", said.blocks, origin=said.origin, hidden=True, id=call.id, at=datetime.fromtimestamp(at, UTC))

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ba_tui.analysis.engine import Analysis, EngineLimits, EnginePlace
 from ba_tui.analysis.files import DataFiles
+from ba_tui.context.session_data import JSON, dataset_kind
 from ba_tui.core.profiles import READING
 from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.from_settings import limits_for, sandbox_for
 from ba_tui.permissions.secrets.hard_links import secret_file
-from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
+from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall, Judgement
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.limits import GIGABYTE
 from ba_tui.processes.worker_values import WorkerSettings
@@ -32,6 +37,8 @@ AROUND = 2 * GIGABYTE
 """Bytes that the helper may take beside what DuckDB counts."""
 AWAY = "it lies outside the folders of this session; add its folder with --add-dir"
 KEPT = "it may contain secrets"
+MOST_ENTRIES = 2_000
+"""Names that are read to find a data file."""
 
 
 def session_engine(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> Analysis:
@@ -49,11 +56,16 @@ def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sand
     return EnginePlace(own, worker, files, limits, temporary=folder is None)
 
 
-def tried_place(settings: Settings, where: Places, folder: Path) -> EnginePlace:
-    """A temporary place for a trial in ``folder``, where no file can be read."""
-    workspace = Workspace(folder)
-    files = DataFiles(workspace.resolve, lambda _: AWAY)
-    return engine_place(None, settings, files, sandbox_for(settings, where, workspace))
+def temporary_place(settings: Settings, where: Places, folder: Path, beside: Iterable[Path] = ()) -> EnginePlace:
+    """A place that is gone when its engine is closed, for files of ``folder`` and of folders ``beside`` it."""
+    workspace = Workspace(folder, tuple(beside))
+
+    def refused(path: Path) -> str:
+        if not workspace.contains(path):
+            return "it lies outside this folder; name it behind the query"
+        return _kept(path, workspace)
+
+    return engine_place(None, settings, DataFiles(workspace.resolve, refused), sandbox_for(settings, where, workspace))
 
 
 def engine_limits(settings: Settings) -> EngineLimits:
@@ -64,21 +76,77 @@ def engine_limits(settings: Settings) -> EngineLimits:
     return EngineLimits(memory, threads, int(given.disk_gb * GIGABYTE), given.max_rows, given.query_seconds)
 
 
-def workspace_files(workspace: Workspace, reader: Tool, judge: Callable[[JudgedCall], Judgement]) -> DataFiles:
-    """The files of a session that its rules let ``reader`` read, and that hold no secrets."""
+@frozen
+class DataAccess:
+    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets."""
 
-    def refused(path: Path) -> str:
+    workspace: Workspace
+    reader: Tool
+    judge: Callable[[JudgedCall], Judgement]
+
+    def files(self) -> DataFiles:
+        """The files that may be registered. Where a rule asks, whoever names the file has asked."""
+        return DataFiles(self.workspace.resolve, self._refused)
+
+    def _refused(self, path: Path) -> str:
+        workspace = self.workspace
         if not (workspace.contains(path) or workspace.lends(path)):
             return AWAY
-        try:
-            if secret_file(path, path.stat(), workspace):
-                return KEPT
-        except OSError as error:
-            return error.strerror or str(error)
-        judged = judge(JudgedCall(reader, {"path": str(path)}, workspace.root))
-        return judged.reason if isinstance(judged, Deny) else ""
+        judged = self._judged(str(path))
+        return judged.reason if isinstance(judged, Deny) else _kept(path, workspace)
 
-    return DataFiles(workspace.resolve, refused)
+    async def concern(self, args: Mapping[str, Any]) -> str:
+        """Why to ask before a query of a model reads the files that it names; empty when nothing asks."""
+        return await asyncio.to_thread(self._asks, str(args["sql"]))
+
+    def _asks(self, sql: str) -> str:
+        from ba_tui.permissions.sql import classify  # noqa: PLC0415 - its parser is large
+
+        judged = (self._judged(file) for file in classify(sql).files)
+        return next((each.reason for each in judged if isinstance(each, Ask)), "")
+
+    def _judged(self, path: str) -> Judgement:
+        return self.judge(JudgedCall(self.reader, {"path": path}, self.workspace.root))
+
+
+class DataNearby:
+    """Whether a session has data: some was registered, or a data file lies in its ``root`` or one folder below. JSON
+    does not count: most of it is settings."""
+
+    def __init__(self, root: Path, engine: Analysis) -> None:
+        self._root = root
+        self._engine = engine
+        self._found = False
+
+    def found(self) -> bool:
+        """Reads two levels of names, a limited number of them, until there is data. Blocks."""
+        self._found = self._found or self._engine.begun or _has_data(self._root)
+        return self._found
+
+
+def _has_data(root: Path) -> bool:
+    folders = [str(root)]
+    entries = 0
+    for folder in folders:
+        try:
+            with os.scandir(folder) as found:
+                for entry in islice(found, MOST_ENTRIES - entries):
+                    entries += 1
+                    if dataset_kind(entry.name) not in {"", JSON} and entry.is_file():
+                        return True
+                    if folder == folders[0] and not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except OSError:
+            continue
+    return False
+
+
+def _kept(path: Path, workspace: Workspace) -> str:
+    """Why a file with secrets is not read as data; empty for others, and for one that can't be read at all."""
+    try:
+        return KEPT if secret_file(path, path.stat(), workspace) else ""
+    except OSError:
+        return ""
 
 
 def _confined(sandbox: Sandbox, own: Path) -> Confinement | None:

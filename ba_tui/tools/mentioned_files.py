@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ba_tui.context.attachments import AttachedFiles, Speaker
 from ba_tui.context.mentions import MentionLines
+from ba_tui.context.surroundings import AttachedFiles, Speaker
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Guard, Tool
@@ -16,7 +16,6 @@ from ba_tui.ingress import shown
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.secrets.hard_links import secret_file
 from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
-from ba_tui.tools.editing.documents import detect
 from ba_tui.tools.formats import head_and_tail
 
 SESSION = 12_000
@@ -56,7 +55,6 @@ class MentionedFiles:
             self._read,
             self._listed,
             kept,
-            _decoded,
         )
 
     async def clean(self, name: str, result: ToolResult, branch: Branch) -> ToolResult:
@@ -109,8 +107,3 @@ class MentionedFiles:
 def shortened_session(text: str) -> str:
     """Head and tail of another session, as much as is attached."""
     return head_and_tail(text, SESSION, share=0.3)
-
-
-def _decoded(data: bytes) -> str:
-    """The start of a file in whatever encoding it has; a character that is cut off at its end does not matter."""
-    return data.decode(detect(data, whole=False).codec, "replace").removeprefix("\ufeff")

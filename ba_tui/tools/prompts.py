@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from ba_tui.context.admission import Admission
 from ba_tui.context.attaching import Attaching
 from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.context.attachments import Attachments, Surroundings
+from ba_tui.context.attachments import Attachments
 from ba_tui.context.commands import CommandFiles
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
-from ba_tui.context.mentions import Offering
+from ba_tui.context.mentions import MentionSource, Offering
 from ba_tui.context.own_commands import CommandContext, CommandExpander
+from ba_tui.context.surroundings import Surroundings
 from ba_tui.context.touched import TouchedFiles
 from ba_tui.core.messages import Message
+from ba_tui.core.ports.mentions import MentionKind
 from ba_tui.core.services import Library
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.granted import GrantedRules, grantable
@@ -80,6 +82,7 @@ class SessionPrompts:
                 sources.show,
                 sessions.read,
                 index.nearest,
+                tools.data.tables,
             )
         )
         self.attaching = Attaching(attachments, sources.touched)
@@ -94,5 +97,9 @@ class SessionPrompts:
         policy.grant(GrantedRules(self.commands.granted, "a command"))
         self.admission = Admission(self.commands, hooks.admit if hooks else None, self.attaching)
         keep = partial(kept_picture, sources.folder / ATTACHED)
-        names = mention_sources(self.skills, lambda: registry.tools().values(), sessions)
-        self.mentions = Offering(workspace.root, index, names, attachments.weigh, keep)
+        data: Mapping[MentionKind, MentionSource] = {
+            "table": tools.data.tables.tables,
+            "column": tools.data.tables.columns,
+        }
+        names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, data)
+        self.mentions = Offering(index, names, attachments.weigh, keep, tools.data.tables.refresh)

@@ -31,7 +31,7 @@ from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
-from ba_tui.tools.builtin.own_shell import own_shell
+from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.recall import ReadHistory
@@ -39,7 +39,9 @@ from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
-from ba_tui.tools.data_engine import session_engine, workspace_files
+from ba_tui.tools.data.data_tools import data_tools
+from ba_tui.tools.data.query_data import NAME as QUERY
+from ba_tui.tools.data_engine import DataAccess
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -140,15 +142,18 @@ class GuardedTools:
             present_plan_tool(definitions["present_plan"], self.plan_mode),
         )
         gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
-        shell = next(tool for tool in tools if tool.name == "shell")
-        delivery = Delivery(scope.results, scope.fullness, settings.secrets)
-        self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
         self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
         """Without their guards: for what the person names."""
 
-        files = workspace_files(workspace, self.readers["read_file"], policy.judge)
-        self.analysis = session_engine(scope.file.parent if scope.id else None, settings, files, permissions.sandbox)
-        """Its helper starts when something is asked of it."""
+        access = DataAccess(workspace, self.readers["read_file"], policy.judge)
+        folder = scope.file.parent if scope.id else None
+        self.data = data_tools(definitions[QUERY], access, settings, permissions.sandbox, folder)
+        tools = (*tools, self.data.query)
+
+        shell = next(tool for tool in tools if tool.name == "shell")
+        delivery = Delivery(scope.results, scope.fullness, settings.secrets)
+        self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
+        self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
 
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
@@ -177,8 +182,9 @@ class GuardedTools:
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
+        querying = (QUERY,) if self.data.nearby.found() else ()
         planning = (PLANNING,) if self.plan_mode.presents else ()
-        return (*reading, *planning, *joining(self._notes.skills))
+        return (*reading, *querying, *planning, *joining(self._notes.skills))
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""
@@ -186,7 +192,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End background shells, the data engine and the workers of people's own tools; wait for what is being kept."""
-        await self.analysis.close()
+        await self.data.engine.close()
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)

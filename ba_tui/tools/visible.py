@@ -160,7 +160,7 @@ class Visible:
 class Joining:
     """core.agent.Interceptor: before a turn's first request looks for new tools, before each lists what was mentioned.
 
-    ``active`` gives the tools that are needed now: those of active skills, what reads a stored result.
+    ``active`` gives the tools that are needed now: those of active skills, what reads a stored result. May block.
     """
 
     def __init__(self, visible: Visible, active: Callable[[], Sequence[str]] = tuple[str]) -> None:
@@ -179,7 +179,7 @@ class Joining:
             self._branch = branch
             for problem in await asyncio.to_thread(self._visible.refresh):
                 self._tell(problem, branch)
-        names += self._active()
+        names += await asyncio.to_thread(self._active)
         names += mentioned(_said(messages[-1]) if messages else "", self._visible.names())
         if names:
             self._visible.show(names)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xlsxwriter import Workbook
 
 from ba_tui.assembly import connect
 from ba_tui.context.mentions import named
@@ -80,20 +81,42 @@ async def test_data_comes_as_a_profile_and_says_what_can_handle_it(talk: Convers
     given = notes(await collect(talk.say("分析@销售.csv的数据")))
     assert "销售.csv: CSV data, " in given
     assert "800 rows, 2 columns" in given
-    assert "day: date" in given
-    assert "amount: integer, 400 of 800 empty" in given
+    assert "- day DATE" in given
+    assert "- amount BIGINT; 400 NULL (50.0%)" in given
+    assert "This is a profile; the rows were not given." in given
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("few.csv", "city,people\nBern,134\n"), ("few.json", '{"b": [1, 2]}\n'), ("few.jsonl", '{"b": 1}\n')],
-)
-async def test_small_data_comes_whole(talk: Conversation, folder: Path, name: str, text: str):
-    (folder / name).write_text(text)
-    given = notes(await collect(talk.say(f"look at @{name}")))
-    assert "data, " in given
-    assert all(line in given for line in text.splitlines())
+async def test_small_json_comes_whole_and_a_small_table_as_a_profile(talk: Conversation, folder: Path):
+    (folder / "few.json").write_text('{"b": [1, 2]}\n')
+    (folder / "few.csv").write_text("city,people\nBern,134\n")
+    given = notes(await collect(talk.say("look at @few.json")))
+    assert '{"b": [1, 2]}' in given
     assert "This is a profile" not in given
+    given = notes(await collect(talk.say("and at @few.csv")))
+    assert "Table few: few.csv, 1 row, 2 columns" in given
+    assert "Bern,134" not in given
+
+
+async def test_files_by_a_pattern_and_a_part_of_a_file_are_data_too(talk: Conversation, folder: Path):
+    (folder / "days").mkdir()
+    for day in (1, 2):
+        (folder / "days" / f"{day}.csv").write_text(f"day,sum\n{day},3\n")
+    base = sqlite3.connect(folder / "shop.db")
+    base.executescript("create table orders (id integer); insert into orders values (7); create table other (id text)")
+    base.close()
+    said = "see @days/*.csv and @shop.db#orders and @days/*.md"
+    events = await collect(talk.say(said))
+    given = notes(events)
+    assert "days/*.csv, 2 rows, 2 columns" in given
+    assert "(orders), 1 row, 1 column" in given
+    assert "other" not in given
+    assert "@days/*.md: not found" in notices(events)
+
+
+async def test_data_that_can_not_be_read_is_told_in_a_line(talk: Conversation, folder: Path):
+    (folder / "page.csv").write_text("<!doctype html><html></html>")
+    told = notices(await collect(talk.say("look at @page.csv")))
+    assert "Not attached: page.csv is a web page (HTML), not a table. Download the data itself." in told
 
 
 @pytest.mark.parametrize("form", ["#L10-L12", "#L10-12", ":10-12"])
@@ -125,7 +148,9 @@ async def test_what_names_nothing_is_told_with_the_nearest_path(talk: Conversati
 
 async def test_data_in_an_old_encoding_is_read_too(talk: Conversation, folder: Path):
     (folder / "old.csv").write_bytes(("城市,人口\n" + "北京,2189\n上海,2487\n广州,1868\n" * 400).encode("gb18030"))
-    assert "- 城市: text, such as 北京, 上海, 广州" in notes(await collect(talk.say("@old.csv")))
+    given = notes(await collect(talk.say("@old.csv")))
+    assert "- 城市 VARCHAR" in given
+    assert "北京" in given
 
 
 async def test_what_a_file_holds_is_not_taken_for_the_persons_words(talk: Conversation, folder: Path):
@@ -285,14 +310,12 @@ async def test_a_path_comes_before_a_skill_of_that_name_unless_the_person_says_w
 
 
 async def test_a_file_brings_the_skill_that_is_made_for_it(talk: Conversation, folder: Path):
-    with zipfile.ZipFile(folder / "plan.xlsx", "w") as book:
-        book.writestr(
-            "xl/workbook.xml", '<workbook><sheets><sheet name="Q1 &amp; Q2" sheetId="1"/></sheets></workbook>'
-        )
+    with Workbook(folder / "plan.xlsx") as book:
+        book.add_worksheet("Q1 & Q2").write_column(0, 0, ("day", "Monday"))
     events = await collect(talk.say("what is in @plan.xlsx"))
     assert "plan.xlsx: Excel workbook, " in notes(events)
     assert "can be handled by @xlsx" in notes(events)
-    assert "Sheets: Q1 & Q2." in notes(events)
+    assert "plan.xlsx (Q1 & Q2), 1 row, 1 column" in notes(events)
     assert [skill.id for skill in talk.transcript.skills] == ["xlsx"]
 
 

@@ -41,6 +41,8 @@ class Inventory:
     commands: OwnCommands | None = None
     own_shell: Tool | None = None
     """Runs commands of the person's own; within guards of its own."""
+    own_query: Tool | None = None
+    """Runs queries of the person's own, likewise."""
     agents: Agents | None = None
     hooks: HookList | None = None
     context_files: ContextFiles | None = None

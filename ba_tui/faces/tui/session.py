@@ -6,7 +6,7 @@ No widgets. ``assemble`` is slow and meant for a thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
+from ba_tui.core.own_shell import OwnShell
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.services import Connect, Services, begin, open_or_view
 from ba_tui.core.start import Start
@@ -185,9 +186,9 @@ class OpenSession:
         self.started = True
         return turn
 
-    def run(self, command: str, *, private: bool) -> Turn:
-        """A command of the person's own. Raises as ``say`` does."""
-        turn = self._chosen().shell.run(command, private=private)
+    def run(self, begin: Callable[[OwnShell], Turn]) -> Turn:
+        """Begin a command or a query of the person's own. Raises as ``say`` does."""
+        turn = begin(self._chosen().shell)
         self.started = self.ran = True
         return turn
 

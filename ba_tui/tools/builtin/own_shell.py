@@ -1,4 +1,5 @@
-"""The shell as the person has it: their words run at once unless a rule denies them, and what is private stays so.
+"""Shell and queries as the person has them: their words run at once unless a rule denies them, and what is private
+stays so.
 
 Which events tell of it, and how the output reaches the model, is core/own_shell.py's business.
 """
@@ -44,14 +45,19 @@ def own_shell(shell: Tool, consent: Guard, sharing: Sharing, delivery: Delivery)
     return replace(shell, run=run, so_far=shared.so_far)
 
 
-def _titled(shell: Tool) -> Tool:
-    """``shell`` whose results begin with the command, for a model that has not seen it."""
+def own_query(query: Tool, consent: Guard, sharing: Sharing, delivery: Delivery) -> Tool:
+    """``query_data`` for the person; its results are shared as those of commands are."""
+    return secrets(sharing)(_titled(output(consent(query), delivery), "sql>", "sql"))
+
+
+def _titled(tool: Tool, sign: str = "$", about: str = "command") -> Tool:
+    """``tool`` whose results begin with what was run, for a model that has not seen it."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        result = await shell.run(args, call)
-        return replace(result, text=f"$ {args['command']}\n{result.text}")
+        result = await tool.run(args, call)
+        return replace(result, text=f"{sign} {args[about]}\n{result.text}")
 
-    return replace(shell, run=run)
+    return replace(tool, run=run)
 
 
 def _interactive(command: str) -> tuple[str, str] | None:

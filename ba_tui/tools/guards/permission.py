@@ -64,9 +64,9 @@ class Gate:
     mode_changed: Callable[[], Awaitable[None]] = never
 
     async def judged(self, request: JudgedCall) -> GuardVerdict:
-        """Off the loop for what runs commands or code, every word of which is looked up on the disk, and for what goes
-        out, which is compared with all that was read."""
-        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK}:
+        """Off the loop for what runs commands or code, every word of which is looked up on the disk, for what goes
+        out, which is compared with all that was read, and for SQL, whose parser takes a while to load."""
+        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK} or request.tool.facts.sql:
             return await asyncio.to_thread(self.judge, request)
         return self.judge(request)
 

@@ -40,7 +40,8 @@ def secrets(sharing: Sharing) -> Guard:
             return await _kept(sharing, tool, found, result, (args, call))
 
         def so_far(text: str) -> str:
-            return text if sharing.secrecy == "allow" else redact(text)
+            reported = tool.so_far(text)
+            return reported if sharing.secrecy == "allow" else redact(reported)
 
         return replace(tool, run=run, so_far=so_far)
 

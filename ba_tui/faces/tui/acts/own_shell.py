@@ -1,11 +1,16 @@
-"""What begins with a sign other than a slash: commands of the person's own, and words to remember."""
+"""Commands and queries that the person runs themselves, and words to remember."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ba_tui.core.events import TurnEnded
+from ba_tui.core.own_shell import OwnShell
+from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
+QUERY_WAY_OUT = "Esc stops the query"
 WAYS_OUT = "Esc stops the command · Ctrl+B moves it to the background"
 NO_MEMORY = "ba has no memory yet. To send this as a prompt, type a space before the #."
 READING = 8.0
@@ -16,10 +21,21 @@ async def shell(chat: Actions, words: str) -> None:
     """Run a command of the person's own beside whatever runs; a second ``!`` before it keeps it private."""
     private = words.startswith("!")
     await chat.turns.opened.wait()
-    turn = chat.session.run(words.removeprefix("!").strip(), private=private)
+    command = words.removeprefix("!").strip()
+    await _followed(chat, lambda own: own.run(command, private=private), WAYS_OUT)
+
+
+async def sql(chat: Actions, words: str) -> None:
+    """Query the session's data beside whatever runs; the model reads the result with the next message."""
+    await chat.turns.opened.wait()
+    await _followed(chat, lambda own: own.query(words), QUERY_WAY_OUT)
+
+
+async def _followed(chat: Actions, begin: Callable[[OwnShell], Turn], ways_out: str) -> None:
+    turn = chat.session.run(begin)
     chat.turns.running.add(turn)
     chat.transcript.action_scroll_end()
-    chat.activity.note(WAYS_OUT)
+    chat.activity.note(ways_out)
     async for event in turn:
         if not isinstance(event, TurnEnded):
             chat.transcript.apply(event)
@@ -36,6 +52,7 @@ def remember(chat: Actions, words: str) -> None:
 SHELL = Room(
     {
         SlashCommand("shell", "Run a command yourself; the same as !command", "<command>"): shell,
+        SlashCommand("sql", "Query data files yourself; the model reads the result", "<SELECT …>"): sql,
         SlashCommand("remember", "Keep a note (not there yet)", slash=False): remember,
     }
 )

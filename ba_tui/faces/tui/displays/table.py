@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,7 +15,7 @@ from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.rows import GridRow
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
-from ba_tui.faces.tui.transcript.tables import TableLayout, columns_shown, table
+from ba_tui.faces.tui.transcript.tables import TableLayout, columns_shown, is_figure, table
 
 
 def _preview(display: Table, space: PreviewSpace) -> Rows:
@@ -26,18 +26,24 @@ def _preview(display: Table, space: PreviewSpace) -> Rows:
     shown = display.rows[: max(1, space.limit - 3)]
 
     def cell(value: object, style: Style) -> list[Segment]:
-        return [Segment(paintable(str(value)[:200], newlines=False), style)]
+        text = "" if value is None else str(value)[:200]
+        return [Segment(paintable(text, newlines=False), style)]
 
     body = [[cell(value, palette.text) for value in row] for row in shown]
     head = [cell(name, palette.heading) for name in columns]
-    aligns = ["right" if shown and isinstance(shown[0][at], int | float) else "" for at in range(len(columns))]
+    aligns = ["right" if _figures(row[at] for row in shown) else "" for at in range(len(columns))]
     sources = ["\t".join(columns), "", *("\t".join(map(str, row)) for row in shown)]
     grid = TableLayout([head, *body], aligns, sources, folded=True)
-    below, right = len(display.rows) - len(shown), len(columns) - columns_shown(grid, space.width)
+    below, right = display.length - len(shown), len(columns) - columns_shown(grid, space.width)
     words = [f"{count(below, 'more row')} below"] if below else []
     words += [f"{count(right, 'more column')} on the right"] if right else []
     lines = table(grid, space.width, palette)
     return [*lines, missing(", ".join(words), space)] if words else lines
+
+
+def _figures(values: Iterable[object]) -> bool:
+    given = [value for value in values if value is not None]
+    return bool(given) and all(map(is_figure, given))
 
 
 def _records(display: Table) -> Sequence[GridRow]:

@@ -12,17 +12,16 @@ from textual.containers import Vertical
 from textual.widgets import DataTable, Static
 
 from ba_tui.core.results import Table
-from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import clipped
 from ba_tui.faces.tui.inspector.rows import painted
+from ba_tui.faces.tui.transcript.tables import is_figure
 
 AT_ONCE = 50
 """Rows added between two breaths of the loop."""
 MOST = 1_000
 CELL = 40
 """Characters of a cell; all of it stands below the grid while the cursor is on it."""
-FIGURE = regex(r"[-+−]?[$€£¥]?\d[\d.,\u00a0\u202f ]*[%€$]?")
 
 
 class TablePane(Vertical):
@@ -77,16 +76,15 @@ class TableView(DataTable[Text]):
         for start in range(0, min(len(rows), MOST), AT_ONCE):
             self.add_rows([cell_text(value) for value in row] for row in rows[start : min(start + AT_ONCE, MOST)])
             await asyncio.sleep(0)
-        if len(rows) > MOST:
-            self.add_row(Text(f"… {len(rows) - MOST:,} more rows", "dim"))
+        if more := self.table.length - min(len(rows), MOST):
+            self.add_row(Text(f"… {more:,} more rows", "dim"))
 
 
 def cell_text(value: object) -> Text:
     """One value in one line; numbers stand at the right, absent ones are an empty cell."""
     if value is None:
         return Text("")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number or (isinstance(value, str) and FIGURE.fullmatch(value)):
+    if is_figure(value):
         return Text(painted(str(value)), justify="right")
     shown = painted(str(value))
     return Text(clipped(shown, CELL))

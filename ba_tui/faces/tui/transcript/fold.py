@@ -126,7 +126,7 @@ class Records:
         match event:
             case ToolStarted(call=call, target=target, at=at):
                 self._persons.add(call.id)
-                name = "!! private" if call.input.get("private") else "! shared"
+                name = "/sql" if "sql" in call.input else "!! private" if call.input.get("private") else "! shared"
                 row = ToolRow(call.id, name, target, "running", call.input, at, own=True)
                 self._calls[call.id] = self._add(row)
             case ToolProgress(call_id=call_id, text=text):

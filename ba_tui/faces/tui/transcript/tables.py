@@ -21,6 +21,7 @@ GAP = 3
 _FIGURE = regex(r"\S*\d\S*")
 """A number, a date, a name with digits: half of it would be another one."""
 LONGEST_FIGURE = 24
+_AMOUNT = regex(r"[-+−]?[$€£¥]?\d[\d.,\u00a0\u202f ]*[%€$]?")
 
 
 class TableLayout(NamedTuple):
@@ -72,6 +73,13 @@ def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
 def columns_shown(grid: TableLayout, width: int) -> int:
     """How many of the columns have room within ``width``."""
     return len(_widths(grid, width))
+
+
+def is_figure(value: object) -> bool:
+    """Whether ``value`` is a number, or a text that reads as one: such cells stand at the right."""
+    if isinstance(value, str):
+        return bool(_AMOUNT.fullmatch(value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def as_table(grid: TableLayout) -> Table:

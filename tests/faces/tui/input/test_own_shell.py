@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.results import CommandText, ToolResult, failure
+from ba_tui.core.results import CommandText, Table, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.widgets.shell_paths import last_word, paths
@@ -66,6 +66,24 @@ async def test_the_sign_says_who_reads_the_output_as_soon_as_it_is_typed(world: 
         assert sign(hand) == "private $"
         await hand.press("ctrl+u")
         assert sign(hand) == "❯"
+
+
+async def test_a_query_runs_beside_the_turns_and_its_rows_are_shown(world: World) -> None:
+    from dataclasses import replace
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        display = Table(("region", "units"), (("North", 17),), handle="R1", total=40)
+        return ToolResult(f"R1 of {args['sql']}", display, summary="R1 · 40 rows")
+
+    query = Tool("query_data", "", {}, run, facts=ToolFacts(target="sql"))
+    world.brain.inventory = replace(world.brain.inventory, own_query=query)
+    async with running(world) as hand:
+        await hand.send("/sql FROM 'sales.csv'")
+        await hand.until(lambda: [row.state for row in rows(hand)] == ["ok"])
+        assert [(row.name, row.target, row.summary) for row in rows(hand)] == [
+            ("/sql", "FROM 'sales.csv'", "R1 · 40 rows")
+        ]
+        assert not world.script.requests
 
 
 async def test_commands_run_at_once_and_their_rows_say_who_reads_them(world: World, bash: Bash) -> None:

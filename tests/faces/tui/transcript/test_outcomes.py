@@ -166,6 +166,17 @@ async def test_a_tool_of_the_persons_own_shows_what_it_returned() -> None:
     ]
 
 
+async def test_the_first_rows_of_a_query_say_how_many_more_there_are() -> None:
+    first = Table(("region", "sum"), (("North", "17.50"), (None, "3.00")), handle="R1", total=1_000)
+    assert await below(ToolResult("R1", first, kind="table")) == [
+        "region │   sum",
+        "───────┼──────",
+        "North  │ 17.50",
+        "       │  3.00",
+        "… 998 more rows below",
+    ]
+
+
 async def test_a_wide_table_of_a_tool_counts_rows_and_columns_that_are_missing() -> None:
     wide = Table(tuple(f"column {at}" for at in range(20)), (("some words",) * 20,) * 9)
     shown = await below(ToolResult("[…]", wide))

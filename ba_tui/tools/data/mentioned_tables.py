@@ -1,0 +1,201 @@
+"""The session's data as prompts mention it: tables (``R3``), cells (``R3[B2:C9]``), columns (``sales.region``), files
+by a pattern (``data/*.csv``) and parts of files (``book.xlsx#Sheet1``)."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from ba_tui.analysis.card import MOST_CHARS, card
+from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.errors import AnalysisError
+from ba_tui.analysis.files import DataFiles
+from ba_tui.analysis.values import Catalogue, Column, Page, Share
+from ba_tui.context.session_data import dataset_kind
+from ba_tui.core.ports.mentions import Suggestion
+from ba_tui.core.results import ToolResult
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count, one_line
+from ba_tui.core.values import frozen
+from ba_tui.tools.data.query_data import rows_text
+
+HEAD = 50
+"""Rows of a result that come with its mention."""
+MOST_CELLS = 5_000
+LEAST_CHARS = 800
+"""Room for the profile of one of many tables."""
+PROFILE = "This is a profile; the rows were not given. Query them with query_data."
+FRESH = 3.0
+"""Seconds for which what was offered holds."""
+_RESULT = regex(r"(?i)R\d+")
+_MENTION = regex(r"([^\W\d]\w*)(?:\[([A-Za-z]{1,3})(\d{1,9})(?::([A-Za-z]{1,3})(\d{1,9}))?\]|\.(.+))?")
+
+
+@frozen
+class CellRange:
+    """Columns and rows from 0, the last ones included: ``B2:C9`` begins in the second row of data."""
+
+    columns: tuple[int, int]
+    rows: tuple[int, int]
+
+
+@frozen
+class TableName:
+    """What a mention names: a table, or one ``column`` or some ``cells`` of it."""
+
+    table: str
+    column: str = ""
+    cells: CellRange | None = None
+
+
+def table_name(text: str) -> TableName | None:
+    """Return what ``text`` names; None where it can't be the name of data."""
+    found = _MENTION.fullmatch(text)
+    if found is None:
+        return None
+    table, left, top, right, bottom, column = found.groups()
+    if left is None:
+        return TableName(table, column or "")
+    columns = sorted((_place(left), _place(right or left)))
+    rows = sorted((int(top) - 1, int(bottom or top) - 1))
+    return TableName(table, "", CellRange((columns[0], columns[1]), (rows[0], rows[1]))) if rows[0] >= 0 else None
+
+
+class MentionedTables:
+    """context.session_data.SessionData. ``files`` may be read; ``share`` says what of their values a mention gives."""
+
+    def __init__(self, analysis: Analysis, files: DataFiles, share: Share) -> None:
+        self._analysis = analysis
+        self._files = files
+        self._share: Share = share
+        self._known = Catalogue()
+        self._since = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+
+    async def names(self, text: str) -> bool:
+        named = table_name(text) if self._analysis.begun else None
+        if named is None:
+            return False
+        try:
+            page = await self._analysis.page(named.table, limit=0)
+        except AnalysisError:
+            return False
+        return bool(_places(named, page.columns)) and (named.cells is None or named.cells.rows[0] < page.total)
+
+    async def names_files(self, text: str) -> bool:
+        source, part = _source(text)
+        if not dataset_kind(source) or not (part or glob.has_magic(source)):
+            return False
+        try:
+            return bool(await asyncio.to_thread(self._files.matched, source))
+        except AnalysisError:
+            return False
+
+    async def register(self, text: str) -> ToolResult:
+        source, part = _source(text)
+        datasets = await self._analysis.register(source, part=part)
+        most = max(LEAST_CHARS, MOST_CHARS // len(datasets))
+        shown = datasets[: MOST_CHARS // most]
+        cards = [card(await self._analysis.profile(each.name), self._share, most=most) for each in shown]
+        if left := [each.name for each in datasets[len(shown) :]]:
+            cards.append(f"Further tables: {one_line(', '.join(left), LEAST_CHARS)}")
+        return ToolResult("\n".join([*cards, PROFILE]))
+
+    async def read(self, text: str) -> ToolResult:
+        named = table_name(text) or TableName(text)
+        if named.cells or _RESULT.fullmatch(named.table):
+            return await self._rows(named)
+        return await self._profile(named)
+
+    async def _rows(self, named: TableName) -> ToolResult:
+        cells = named.cells
+        offset = cells.rows[0] if cells else 0
+        wanted = min(cells.rows[1] - offset + 1, MOST_CELLS) if cells else HEAD
+        page = await self._analysis.page(named.table, offset=offset, limit=wanted)
+        places = _places(named, page.columns)
+        columns = [page.columns[place] for place in places]
+        rows = [tuple(row[place] for place in places) for row in page.rows[: max(1, MOST_CELLS // max(1, len(places)))]]
+        title = f"{count(page.total, 'row')}, {count(len(page.columns), 'column')}; {_extent(page, len(rows))}"
+        return ToolResult("\n".join([title, *rows_text(columns, rows)]), kind="table")
+
+    async def _profile(self, named: TableName) -> ToolResult:
+        profile = await self._analysis.profile(named.table)
+        if named.column:
+            wanted = named.column.lower()
+            columns = (each for each in profile.columns if each.column.name.lower() == wanted)
+            profile = replace(profile, columns=tuple(columns))
+        return ToolResult(card(profile, self._share))
+
+    # What is offered while a name is typed
+
+    def refresh(self) -> None:
+        """Look again which tables there are, in the background, when that is a while ago."""
+        idle = self._reading is None or self._reading.done()
+        if self._analysis.begun and idle and time.monotonic() - self._since > FRESH:
+            self._reading = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        with suppress(AnalysisError):
+            self._known = await self._analysis.catalogue()
+        self._since = time.monotonic()
+
+    def tables(self) -> Sequence[Suggestion]:
+        """Results, the newest first, and datasets."""
+        results = [
+            Suggestion("table", each.handle, each.handle, f"{count(each.rows, 'row')}: {_names(each.columns)}")
+            for each in reversed(self._known.results)
+        ]
+        datasets = [
+            Suggestion("table", each.name, each.name, f"{count(each.rows, 'row')} of {one_line(each.source, 60)}")
+            for each in self._known.datasets
+        ]
+        return [*results, *datasets]
+
+    def columns(self) -> Sequence[Suggestion]:
+        """Columns of datasets."""
+        return [
+            Suggestion("column", _written(f"{each.name}.{column.name}"), f"{each.name}.{column.name}", column.type)
+            for each in self._known.datasets
+            for column in each.columns
+        ]
+
+
+def _source(text: str) -> tuple[str, str]:
+    """A path or pattern, and the sheet or table behind its last ``#``."""
+    source, sign, part = text.rpartition("#")
+    return (source, part) if sign and dataset_kind(source) else (text, "")
+
+
+def _places(named: TableName, columns: Sequence[Column]) -> Sequence[int]:
+    """The columns that a mention means, counted from 0."""
+    every = range(len(columns))
+    if named.cells:
+        first, last = named.cells.columns
+        return every[first : last + 1]
+    if named.column:
+        return [place for place in every if columns[place].name.lower() == named.column.lower()]
+    return every
+
+
+def _extent(page: Page, shown: int) -> str:
+    return f"rows {page.offset + 1:,} to {page.offset + shown:,} follow" if shown else "there are no rows"
+
+
+def _place(letters: str) -> int:
+    """A spreadsheet's name of a column, counted from 0: A is 0, AA is 26."""
+    place = 0
+    for letter in letters.upper():
+        place = 26 * place + ord(letter) - ord("A") + 1
+    return place - 1
+
+
+def _names(columns: Sequence[Column]) -> str:
+    return one_line(", ".join(column.name for column in columns), 60)
+
+
+def _written(name: str) -> str:
+    return f'"{name}"' if " " in name else name

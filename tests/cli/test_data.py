@@ -1,0 +1,99 @@
+"""``ba data``: profiles and queries on the command line, what they print, and how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.program import Program
+
+SALES = "region;units;price\nNorth;12;1,50\nSouth;30;2,00\nNorth;5;\n"
+ENDLESS = "SELECT sum(a.range * b.range) FROM range(3000000) a, range(3000000) b"
+
+
+@pytest.fixture
+def ba(tmp_path: Path) -> Program:
+    folder, home, scratch = tmp_path / "work", tmp_path / "home", tmp_path / "scratch"
+    for made in (folder, home, scratch):
+        made.mkdir()
+    (folder / "sales.csv").write_text(SALES)
+    return Program(folder, home, {"TMPDIR": str(scratch)})
+
+
+def test_a_query_prints_a_table_and_the_person_learns_what_is_left_out(ba: Program) -> None:
+    done = ba.here("data", "query", "SELECT region, price FROM sales ORDER BY price", "sales.csv", "--rows", "2")
+    assert done.returncode == 0
+    assert done.stdout == "region  price\n──────  ─────\nNorth    1.50\nSouth    2.00\n"
+    assert done.stderr == "ba: 3 rows; the first 2 are shown. --rows 0 prints all of them.\n"
+
+
+def test_markdown_and_json_hold_all_rows(ba: Program) -> None:
+    sql = "SELECT region, sum(units) AS units FROM 'sales.csv' GROUP BY ALL ORDER BY region"
+    marked = ba.here("data", "query", sql, "--format", "markdown").stdout
+    assert marked == "| region | units |\n| --- | ---: |\n| North | 17 |\n| South | 30 |\n"
+    assert ba.json("data", "query", sql, "--json") == [
+        {"region": "North", "units": 17},
+        {"region": "South", "units": 30},
+    ]
+
+
+def test_results_go_to_files_and_come_from_a_pipe(ba: Program) -> None:
+    piped = ba.run("data", "query", "FROM stdin WHERE units > 5", "-", "--output", "big.parquet", stdin=SALES)
+    assert (piped.returncode, piped.stdout, piped.stderr) == (0, "", "")
+    read = ba.here("data", "query", "SELECT count(*) AS n FROM big", "*.parquet", "-f", "csv")
+    assert read.stdout == "n\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("SELECT unit FROM sales", "sales.csv"), 1, "There is no column unit here. Did you mean units?"),
+        (("SELECT 1", "--output", "x.pages"), 1, "x.pages does not say which format it is to have. Add --format."),
+        (("SELECT 1", "nothing.csv"), 2, "nothing.csv: No such file or directory."),
+        (("FROM range(2000)",), 3, "The query returns more than 1,000 rows."),
+        (("COPY (SELECT 1) TO 'made.csv'",), 4, "This statement is not run: COPY writes or reads files."),
+        (("FROM '/etc/passwd'",), 4, "passwd may not be read: it lies outside this folder"),
+    ],
+)
+def test_a_failure_is_one_line_and_an_exit_code(ba: Program, words: tuple[str, ...], code: int, said: str) -> None:
+    limited = Program(ba.folder, ba.home, {**ba.env, "BA_ANALYSIS__MAX_ROWS": "1000"})
+    done = limited.here("data", "query", *words)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (ba.folder / "made.csv").exists()
+
+
+def test_a_profile_is_told_of_each_file_that_can_be_read(ba: Program) -> None:
+    (ba.folder / "page.csv").write_text("<!doctype html><html></html>")
+    done = ba.here("data", "profile", "page.csv", "sales.csv")
+    assert done.returncode == 2
+    assert done.stderr == "ba: page.csv is a web page (HTML), not a table. Download the data itself.\n"
+    assert done.stdout.startswith("Table sales: sales.csv, 3 rows, 3 columns\n")
+    (told,) = ba.json("data", "profile", "sales.csv", "--json")
+    assert [column["column"]["name"] for column in told["columns"]] == ["region", "units", "price"]
+
+
+def test_an_interrupt_ends_the_query_and_leaves_nothing(ba: Program) -> None:
+    process = ba.start("data", "query", ENDLESS)
+    scratch = Path(ba.env["TMPDIR"])
+    while not list(scratch.glob("ba-data-*/engine.duckdb")):
+        assert process.poll() is None
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "")
+    assert not list(scratch.iterdir())
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(ba: Program) -> None:
+    command = 'python -m ba_tui data query "FROM range(900000)" -f csv | head -1; echo ${PIPESTATUS[0]}'
+    python = Path(sys.executable).parent
+    env = {**ba.environment, "PATH": f"{python}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", command], cwd=ba.folder, env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("range\n0\n", "")

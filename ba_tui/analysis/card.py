@@ -45,11 +45,11 @@ def _reading(dataset: Dataset) -> Iterator[str]:
     if dataset.encoding and dataset.encoding != "utf-8":
         how.append(f"encoding {dataset.encoding}")
     if dataset.delimiter not in {"", ","}:
-        how.append(f"separated by {dataset.delimiter!r}")
+        how.append(f"columns separated by {dataset.delimiter!r}")
     if len(dataset.files) > 1:
         how.append(f"{len(dataset.files):,} files")
     if how:
-        yield f"Read with {', '.join(how)}."
+        yield f"Read: {', '.join(how)}."
     yield from (one_line(note, 200) for note in dataset.notes)
     if dataset.rows_skipped:
         lines = ", ".join(f"line {bad.line:,} ({bad.reason})" for bad in dataset.bad_rows[:MOST_BAD])

@@ -82,7 +82,9 @@ def file_names(folder: Path) -> Iterator[str]:
     """Yield the names that the SKILL.md of ``folder`` may have, the most likely first. Reads the disk for the last."""
     yield from NAMES
     with contextlib.suppress(OSError, ValueError):
-        yield from sorted(name for name in os.listdir(folder) if name.lower() == FILE and name not in NAMES)
+        yield from sorted(
+            name for path in folder.iterdir() if (name := path.name).lower() == FILE and name not in NAMES
+        )
 
 
 def strict_fields(text: str) -> tuple[dict[str, Any], str]:

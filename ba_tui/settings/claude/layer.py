@@ -26,7 +26,7 @@ from ba_tui.settings.claude.meanings import (
     SATISFIED,
     UNKNOWN,
 )
-from ba_tui.settings.claude.rules import FILE_TOOLS, RuleEntry, translated
+from ba_tui.settings.claude.rules import FILE_TOOLS, translated
 from ba_tui.settings.document import KeyPath, Problem
 from ba_tui.settings.foreign import ForeignFile, Unsupported
 from ba_tui.settings.variable_names import holds_key, starts, steers
@@ -135,9 +135,9 @@ class _Reading:
             rules.append(rule)
         self._honoured.append(key)
 
-    def _leads_out(self, rule: RuleEntry) -> bool:
+    def _leads_out(self, rule: str) -> bool:
         """Whether ``rule`` is about files that do not lie in the project."""
-        tool, _, pattern = str(rule).partition("(")
+        tool, _, pattern = rule.partition("(")
         inside = pattern.startswith(f"{literal(str(self._base))}/")
         return tool in FILE_TOOLS and pattern.startswith(("/", "~")) and not inside
 

@@ -288,6 +288,13 @@ def test_a_project_allows_no_files_outside_its_folder(home: Path, project: Path)
     assert ("allow", "@read(~/.zshrc)") in rules(load(project))
 
 
+def test_plugins_are_turned_off_in_the_persons_own_file_alone(home: Path, project: Path) -> None:
+    write(home, {"enabledPlugins": {"a@b": True}})
+    assert "their agents, hooks and MCP servers do not" in named(load(project))["enabledPlugins"]
+    write(project, {"enabledPlugins": {"a@b": False}})
+    assert "only ~/.claude/settings.json" in named(load(project))["enabledPlugins"]
+
+
 DANGEROUS = [
     *("LD_PRELOAD", "PATH", "NODE_OPTIONS", "BASH_ENV", "GIT_SSH_COMMAND", "PYTHONPATH", "PERL5LIB", "HTTPS_PROXY"),
     *("HOME", "RUSTFLAGS"),

@@ -32,6 +32,7 @@ from ba_tui.settings.foreign import ForeignFile, Unsupported
 from ba_tui.settings.variable_names import holds_key, starts, steers
 
 PROJECT_FOLDERS = "a project opens no folders: start ba with --add-dir, or set add_dirs in your config.yaml"
+PROJECT_PLUGINS = "only ~/.claude/settings.json turns plugins off; their commands and skills count"
 PROJECT_MODE = "a project can't choose a mode that asks less; set permission_mode in your config.yaml"
 UNKNOWN_MODE = "Claude Code and ba know no such mode"
 LONGEST_NAME = 60
@@ -167,6 +168,8 @@ class _Reading:
                 self._set(("effort",), value, key)
             case "autoCompactEnabled", bool():
                 self._set(("compression", "enabled"), value, key)
+            case "enabledPlugins", _ if self._project:
+                self._not(PROJECT_PLUGINS, key)
             case "permissions" | "env" | "hooks", _:
                 self._not("expected a JSON object", key)
             case "effortLevel" | "autoCompactEnabled" | "disableAllHooks", _:

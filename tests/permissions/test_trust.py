@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.permissions.trust.copies import MOST_OF_FILE
 from ba_tui.permissions.trust.files import MOST_FILES, PARTS, UNSUPPORTED
-from ba_tui.permissions.trust.grants import Trust, asked_once
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
 
@@ -52,21 +51,6 @@ def test_nothing_is_trusted_before_a_person_says_so(trust: Trust, where: Places,
     assert trust.trusted(root)
     assert Trust(where).trusted(root), "it is kept"
     assert not trust.trusted(root.parent)
-
-
-def test_one_answer_holds_for_what_is_put_together_at_one_go(trust: Trust, where: Places, root: Path):
-    grant(trust, root)
-    with asked_once():
-        assert trust.trusted(root)
-        write(root, ".ba/tools/a.py", "A = 2\n")
-        with asked_once():
-            assert Trust(where).trusted(root)
-        with ThreadPoolExecutor(1) as pool:
-            assert not pool.submit(trust.trusted, root).result(), "another thread looks itself"
-        assert trust.trusted(root)
-    assert not trust.trusted(root)
-    with asked_once():
-        assert not trust.trusted(root), "the next one looks anew"
 
 
 def test_a_grant_can_be_taken_back(trust: Trust, root: Path):

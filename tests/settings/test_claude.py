@@ -78,6 +78,7 @@ def named(loaded: Loaded) -> dict[str, str]:
         ("Skill(pdf)", ["activate_skill(pdf)"]),
         ("Skill(pdf:*)", ["activate_skill(pdf*)"]),
         ("TodoWrite", ["todo_write"]),
+        ("NotebookEdit", ["edit_file(**/*.ipynb)"]),
     ],
 )
 def test_an_allow_rule_means_the_same_here(rule: str, ours: list[str]) -> None:

@@ -153,7 +153,10 @@ def _changing_twice(inner: _Inner) -> _Rules:
 
 def _notebooks(inner: _Inner) -> _Rules:
     if not inner.strict:
-        raise Inexact("ba edits notebooks with edit_file: allow Edit")
+        if inner.text is not None:
+            raise Inexact("ba edits notebooks with edit_file: allow Edit")
+        yield "edit_file(**/*.ipynb)"
+        return
     for pattern in ["**/*.ipynb"] if inner.text is None else file_patterns(inner.text, inner.base, strict=True):
         yield f"@write({pattern})"
 

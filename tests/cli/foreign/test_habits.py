@@ -91,6 +91,11 @@ def test_each_command_works_or_is_answered_in_one_line(ba: Program, name: str):
         ),
         (["--allowedTools", "Task,ExitPlanMode,Skill(pdf)"], ["--allow", "activate_skill(pdf)"]),
         (["--allowedTools", "edit_file(src/**)"], ["--allow", "edit_file(src/**)"]),
+        (["--allowedTools", "NotebookEdit"], ["--allow", "edit_file(**/*.ipynb)"]),
+        (
+            ["--disallowedTools", "TaskStop,Tas*"],
+            ["--deny", "shell_kill", "--deny", "shell_output", "--deny", "shell_kill"],
+        ),
         (["--disallowedTools", "Bash"], ["--deny", "shell", "--deny", "python", "--deny", "run_skill_script"]),
         (["--disallowedTools", "Write"], ["--deny", "write_file", "--deny", "apply_patch"]),
         (["--setting-sources=user,project,local", "--skip-git-repo-check", "hi"], ["hi"]),

@@ -13,6 +13,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.services import Services
 from ba_tui.permissions.checks import check_value
+from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
@@ -23,6 +24,7 @@ from ba_tui.settings.foreign import foreign_notices
 from ba_tui.settings.form import SettingsOfFolder
 
 
+@asked_once()
 def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> Services:
     """Everything a face needs, for ``cwd``. ``strict`` is for runs that nobody attends: wrong settings are an error,
     and in a folder that is not trusted the mode and the rules that the person gave decide, not reads only.
@@ -35,7 +37,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     wrong = [Notice(text, "warning") for text in start.rule_problems]
     notices = [*(problem.notice for problem in start.loaded.warnings), *start.catalog_notices, *wrong]
     notices += foreign_notices(start.loaded.foreign, start.where)
-    notices += untrusted_notices(trust.look(project_root(cwd)), attended=not strict)
+    if not start.trusts(root := project_root(cwd)):
+        notices += untrusted_notices(trust.look(root), attended=not strict)
     models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where)
     return Services(
         start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,

@@ -31,6 +31,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
 from ba_tui.observe.calls import CallLog, soon
 from ba_tui.observe.metrics import Metrics
+from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.providers.in_use import ModelInUse
 from ba_tui.providers.small_model import SmallModel
 from ba_tui.providers.tokens.calibration import RATIOS, Calibration
@@ -47,6 +48,7 @@ SMALL_TOKENS = 2_000
 """Tokens of an answer of the small model: some models think before they write."""
 
 
+@asked_once()
 def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Conversation:
     """In the session's own folder, or in ba's when that is gone. Flags win over what the session had."""
     cwd = info.cwd if info.cwd.is_dir() else start.cwd

@@ -25,6 +25,7 @@ from ba_tui.resources import Places, bundled, places, project_root, user_home
 
 if TYPE_CHECKING:
     from ba_tui.settings.migration.draft import Change, Draft, Finding
+    from ba_tui.settings.plugins import Plugin
 
 
 NARROWEST = 24
@@ -81,7 +82,7 @@ def _drafts(tools: Sequence[Assistant], where: Places, cwd: Path | None) -> list
     from ba_tui.hooks.found import found_hooks  # noqa: PLC0415 - see migrate
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
-    from ba_tui.settings.migration.claude import claude  # noqa: PLC0415
+    from ba_tui.settings.migration.claude import ClaudePlaces, claude  # noqa: PLC0415
     from ba_tui.settings.migration.codex import codex  # noqa: PLC0415
     from ba_tui.settings.migration.draft import Draft  # noqa: PLC0415
     from ba_tui.settings.migration.opencode import opencode  # noqa: PLC0415
@@ -91,13 +92,13 @@ def _drafts(tools: Sequence[Assistant], where: Places, cwd: Path | None) -> list
     if home is None:
         raise UsageError("There is no home folder to look in.", "Set HOME.")
     root, env, own = project_root(folder_of(cwd)), os.environ, own_settings(where)
-    known = _known(home, where, root)
+    known, plugins = _known(home, where, root)
     drafts: list[Draft] = []
     for tool in tools:
         draft = Draft(tool.value, own, drafts, lambda text: redact(text) != text)
         match tool:
             case Assistant.CLAUDE:
-                claude(home, root, load(cwd), draft, known)
+                claude(ClaudePlaces(home, root, known, plugins), load(cwd), draft)
                 for text in found_hooks((), root, Trust(where).trusted)[1]:
                     draft.no("hook", text)
             case Assistant.CODEX:
@@ -114,18 +115,23 @@ def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(env[name]).expanduser() if env.get(name) else default
 
 
-def _known(home: Path, where: Places, root: Path) -> Collection[Path]:
-    """The folders of skills and commands that ba reads now."""
+def _known(home: Path, where: Places, root: Path) -> tuple[Collection[Path], Sequence[Plugin]]:
+    """The folders of skills, commands and agents that ba reads now, and the plugins that it reads."""
     from ba_tui.context.commands import folders  # noqa: PLC0415 - see migrate
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
-    from ba_tui.skills.catalog import skill_roots  # noqa: PLC0415
+    from ba_tui.settings.plugins import plugins_of  # noqa: PLC0415
+    from ba_tui.skills.catalog import plugin_roots, skill_roots  # noqa: PLC0415
+    from ba_tui.team.catalog import agent_folders  # noqa: PLC0415
 
     def trusted() -> bool:
         return Trust(where).trusted(root)
 
-    skills = skill_roots(bundled("skills"), home, where.config, root, trusted)
-    commands = folders(home, where.config, root, trusted)
-    return {each.folder for each in skills if each.open()} | {each.path for each in commands if each.open()}
+    plugins = plugins_of(home, where.config, root, trusted)
+    skills = [*skill_roots(bundled("skills"), home, where.config, root, trusted), *plugin_roots(plugins)]
+    commands = folders(home, where.config, root, trusted, plugins)
+    agents = agent_folders(bundled("config") / "agents", home, where.config, root, trusted)()
+    known = {each.folder for each in skills if each.open()}
+    return known | {each.path for each in (*commands, *agents) if each.open()}, plugins
 
 
 def _show(drafts: Sequence[Draft], where: Places) -> None:

@@ -16,7 +16,7 @@ from ba_tui.ingress import Ingress, Owner, Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
-from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES
+from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES, file_names
 
 HEAD_BYTES = 64_000
 """Bytes of a SKILL.md that are read for its front matter."""
@@ -140,7 +140,7 @@ class SkillCatalog:
 
     def _skill(self, folder: Path, source: Owner) -> Skill | None:
         """None for what is no skill: a file, a folder without a SKILL.md."""
-        for name in NAMES:
+        for name in file_names(folder):
             path = folder / name
             try:
                 status = path.stat()

@@ -5,9 +5,10 @@ How lenient one is loaded all the same stands in ``frontmatter``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,8 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
 from ba_tui.skills.frontmatter import FIELDS, MAX_DESCRIPTION, MAX_NAME
 
-NAMES = ("SKILL.md", "skill.md")
+FILE = "skill.md"
+NAMES = ("SKILL.md", FILE)
 MAX_BYTES = 5_000_000
 MAX_COMPATIBILITY = 500
 BODY_TOKENS = 5_000
@@ -47,7 +49,7 @@ def check(path: Path) -> SkillReport:
     """``path`` is a skill's folder, or the SKILL.md in it. Reads one file; runs nothing and never raises."""
     folder = Path(os.path.abspath(path))  # noqa: PTH100 - its name counts as it is written, not where a link leads
     try:
-        if folder.is_file() and folder.name.lower() == "skill.md":
+        if folder.is_file() and folder.name.lower() == FILE:
             folder = folder.parent
         if not os.path.lexists(folder) or not folder.exists():
             return SkillReport(folder, (f"There is nothing at {folder}",))
@@ -72,8 +74,17 @@ def check(path: Path) -> SkillReport:
 
 
 def skill_file(folder: Path) -> Path | None:
-    """The SKILL.md of ``folder``, also in small letters; None when there is none."""
-    return next((folder / name for name in NAMES if os.path.exists(folder / name)), None)  # noqa: PTH110 - must not raise
+    """The SKILL.md of ``folder``, in capitals or small letters; None when there is none."""
+    return next((folder / name for name in file_names(folder) if os.path.exists(folder / name)), None)  # noqa: PTH110 - must not raise
+
+
+def file_names(folder: Path) -> Iterator[str]:
+    """Yield the names that the SKILL.md of ``folder`` may have, the most likely first. Reads the disk for the last."""
+    yield from NAMES
+    with contextlib.suppress(OSError, ValueError):
+        yield from sorted(
+            name for path in folder.iterdir() if (name := path.name).lower() == FILE and name not in NAMES
+        )
 
 
 def strict_fields(text: str) -> tuple[dict[str, Any], str]:

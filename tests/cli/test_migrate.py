@@ -183,3 +183,30 @@ def test_a_wider_sandbox_or_no_questions_at_all_are_never_taken_over(ba: Program
     assert ba.json("migrate", "codex", "--json")["changes"][:1] == [
         {"key": "permissions.ask", "value": "shell(git push:*)", "adds": True}
     ]
+
+
+def test_agents_prompts_and_plugins_are_read_where_they_are(ba: Program) -> None:
+    for name in (".claude/agents/a.md", ".codex/agents/b.toml", ".codex/prompts/c.md", ".config/opencode/agent/d.md"):
+        put(ba.home / name)
+    plugin = ba.home / "bought" / "tidy"
+    for name in ("commands/up.md", "skills/sweep/SKILL.md", "agents/maid.md"):
+        put(plugin / name)
+    listed = {"plugins": {"tidy@market": [{"scope": "user", "installPath": str(plugin)}]}}
+    put(ba.home / ".claude" / "plugins" / "installed_plugins.json", json.dumps(listed))
+    put(ba.folder / ".claude" / "agents" / "e.md")
+    (ba.folder / ".git").mkdir()
+    found = ba.json("migrate", "--json")["found"]
+    told = {(each["what"], each["state"]): each["text"] for tool in found.values() for each in tool}
+    agents = [each["text"] for tool in found.values() for each in tool if each["what"] == "agents"]
+    assert [text.partition(":")[0] for text in agents] == [
+        "1 in ~/.claude/agents",
+        f"1 in {ba.folder}/.claude/agents",
+        "1 in ~/.codex/agents",
+        "1 in ~/.config/opencode/agent",
+    ]
+    assert "they can't be started yet" in agents[0]
+    assert "ba trust" in agents[1]
+    assert told["commands", "already"] == "1 in ~/.codex/prompts: ba reads them"
+    assert told["commands of tidy", "already"] == "1 in ~/bought/tidy/commands: ba reads them"
+    assert told["skills of tidy", "already"] == "1 in ~/bought/tidy/skills: ba reads them"
+    assert "agents, hooks and MCP servers do not" in told["plugin tidy", "no"]

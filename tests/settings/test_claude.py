@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.rules.conditions import terms_of
-from ba_tui.permissions.rules.rule import read_rule, read_rules
+from ba_tui.core.tool import Effect
+from ba_tui.permissions.rules.rule import Subject, read_rule, read_rules
 from ba_tui.resources import places
 from ba_tui.settings import Loaded, load_settings
 from ba_tui.settings.claude.rules import translated
@@ -78,6 +78,7 @@ def named(loaded: Loaded) -> dict[str, str]:
         ("Skill(pdf)", ["activate_skill(pdf)"]),
         ("Skill(pdf:*)", ["activate_skill(pdf*)"]),
         ("TodoWrite", ["todo_write"]),
+        ("NotebookEdit", ["edit_file(**/*.ipynb)"]),
     ],
 )
 def test_an_allow_rule_means_the_same_here(rule: str, ours: list[str]) -> None:
@@ -110,11 +111,16 @@ def test_an_allow_rule_that_can_not_be_said_exactly_allows_nothing(rule: str) ->
 
 
 def test_a_host_is_allowed_without_those_below_it() -> None:
-    (made,) = translated("WebFetch(domain:example.org)", "allow", Path("/p")).rules
-    assert isinstance(made, dict)
-    rule = read_rule(str(made["rule"]), "allow", "", terms_of(made))
-    held = [rule.terms.hold({"url": f"https://{host}/x"}, doubt=False) for host in ("example.org", "a.example.org")]
-    assert held == [True, False]
+    made = translated("WebFetch(domain:example.org)", "allow", Path("/p")).rules
+    rules = [read_rule(each, "allow") for each in made]
+
+    def held(address: str) -> bool:
+        return any(rule.covers(Subject("web_fetch", Effect.NETWORK, address)) for rule in rules)
+
+    assert held("https://example.org")
+    assert held("http://example.org/a/b?c=d")
+    others = ("https://a.example.org/x", "https://example.org.evil.net/", "https://example.org@evil.net")
+    assert not any(map(held, others))
 
 
 @pytest.mark.parametrize(
@@ -281,6 +287,13 @@ def test_a_project_allows_no_files_outside_its_folder(home: Path, project: Path)
     write(home, given)
     (project / ".claude" / "settings.json").unlink()
     assert ("allow", "@read(~/.zshrc)") in rules(load(project))
+
+
+def test_plugins_are_turned_off_in_the_persons_own_file_alone(home: Path, project: Path) -> None:
+    write(home, {"enabledPlugins": {"a@b": True}})
+    assert "their agents, hooks and MCP servers do not" in named(load(project))["enabledPlugins"]
+    write(project, {"enabledPlugins": {"a@b": False}})
+    assert "only ~/.claude/settings.json" in named(load(project))["enabledPlugins"]
 
 
 DANGEROUS = [

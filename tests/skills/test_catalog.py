@@ -15,6 +15,7 @@ from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import INSTRUCTION_CHARS, body_of, digest_of, files_of, instructions
 from ba_tui.skills.frontmatter import read_head
 from ba_tui.skills.recent import RecentSkills
+from ba_tui.skills.validator import check
 from tests.entering import open_ingress
 from tests.skills.world import put
 
@@ -53,6 +54,16 @@ def test_a_file_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
     assert catalog.look()[0].head is before.head
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     assert catalog.look()[0].head.description == "other"
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "skill.md", "SKILL.MD", "Skill.Md"])
+def test_the_file_is_found_in_any_case(tmp_path: Path, name: str) -> None:
+    folder = put(tmp_path, "one")
+    (folder / "SKILL.md").rename(folder / name)
+    (skill,) = SkillCatalog([SkillRoot(tmp_path, "user")], open_ingress()).usable()
+    assert (skill.id, skill.path) == ("one", folder / name)
+    assert check(folder).valid
+    assert files_of(skill) == []
 
 
 def test_odd_folders_are_listed_or_passed_over(tmp_path: Path) -> None:

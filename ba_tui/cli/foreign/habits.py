@@ -7,10 +7,12 @@ a line that holds a word ba has no option for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.cli.flags import LISTS, SWITCHES, VALUES, sets_value
 from ba_tui.cli.foreign.rules import listed_rules, looks_like_rule
+from ba_tui.cli.launch import folder_of
 from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
 
@@ -26,7 +28,8 @@ SAFER = "Use --permission-mode auto (asks outside the sandbox only) or bypass (n
 class Habit:
     """``ours``: the option of ba that it stands for, ``words`` what to do instead; empty ``words``: it is honoured.
 
-    ``becomes``: what stands in its place. ``values``: how many words behind it belong to it; None for a list of tools.
+    ``becomes``: what stands in its place, None for rules. ``values``: how many words behind it belong to it; None for a
+    list of tools, of which rules are made.
     """
 
     ours: str = ""
@@ -43,8 +46,11 @@ def _nothing(given: Sequence[str]) -> Sequence[str]:
     return ()
 
 
-def _rules(option: str) -> Becomes:
-    return lambda given: [word for rule in listed_rules(given, option) for word in (option, rule)]
+def _rules(option: str, given: Sequence[str], argv: Sequence[str]) -> Iterator[str]:
+    """``option`` for each rule of the lists in ``given``; a leading slash means the working directory."""
+    folder = next((value for name in ("--cwd", "--cd", "-C") if (value := _value(argv, name))), "")
+    for rule in listed_rules(given, option, folder_of(Path(folder) if folder else None)):
+        yield from (option, rule)
 
 
 def _sources(given: Sequence[str]) -> Sequence[str]:
@@ -59,10 +65,10 @@ def _unknown(name: str, words: str) -> UsageError:
 
 _BYPASS = Habit("--permission-mode", "", lambda given: ["--permission-mode", "bypass"])
 HONOURED: Mapping[str, Habit] = {
-    "--allowedTools": Habit("--allow", "", _rules("--allow"), None),
-    "--allowed-tools": Habit("--allow", "", _rules("--allow"), None),
-    "--disallowedTools": Habit("--deny", "", _rules("--deny"), None),
-    "--disallowed-tools": Habit("--deny", "", _rules("--deny"), None),
+    "--allowedTools": Habit("--allow", values=None),
+    "--allowed-tools": Habit("--allow", values=None),
+    "--disallowedTools": Habit("--deny", values=None),
+    "--disallowed-tools": Habit("--deny", values=None),
     "--max-turns": _honoured("--max-loops", value=True),
     "--max-budget-usd": _honoured("--max-cost", value=True),
     "--fork-session": _honoured("--fork"),
@@ -150,8 +156,12 @@ ANSWERED: Mapping[str, Habit] = {
         ("--light --dark", "--theme", "Use --theme NAME"),
         ("--image --images --file --attach -i -f", "--print", "Name the file in the prompt, with @ before it"),
         ("--mcp-config --strict-mcp-config --mcp", "--print", "MCP servers are not supported yet"),
-        ("--agent --agents", "--print", "Sub-agents are not supported yet"),
-        ("--plugin-dir --plugin-url", "--print", "Plugins are not supported: ba skills install DIR installs a skill"),
+        ("--agent --agents", "--print", "ba agents list shows the agents; they can't be started yet"),
+        (
+            "--plugin-dir --plugin-url",
+            "--print",
+            "Put the plugin into ~/.claude/plugins: its commands and skills count",
+        ),
         ("--worktree -w --tmux", "--cwd", "ba makes no worktrees: git worktree add DIR, then ba --cwd DIR"),
         ("--debug --debug-file -d", "--print", "ba doctor names the log file; BA_LOG_LEVEL=debug logs more"),
         ("--settings --config --strict-config --enable --disable", "--print", "See ba config --help"),
@@ -217,7 +227,7 @@ def translated(argv: Sequence[str]) -> list[str]:
             given = [value] if sign else list(_values(habit, words))
             if habit.values != 0 and not given:
                 raise UsageError(f"Option {name} needs a value.", f"It is ba's {habit.ours or 'own'}: see ba --help.")
-            done += habit.becomes(given) if habit.becomes else ()
+            done += habit.becomes(given) if habit.becomes else _rules(habit.ours, given, argv)
         elif habit := ANSWERED.get(name.casefold() if name.startswith("--") else name):
             raise _unknown(name, habit.words)
         else:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.patterns import regex
-from ba_tui.settings.tool_aliases import ALIASES, own_names
+from ba_tui.settings.claude.rules import TOOLS, translated
+from ba_tui.settings.tool_aliases import ALIASES
 
-_RULE = regex(r"(?P<name>[A-Za-z][\w-]*)(?:\((?P<inner>.*)\))?")
-_REST = regex(r"\s*:\*\Z|\s+\*\Z")
-_EDITORS = ("edit_file", "write_file", "apply_patch")
-_WHOLE = {"Edit": _EDITORS, "MultiEdit": _EDITORS, "NotebookEdit": ("edit_file",), "TodoRead": ("todo_read",)}
-_DENIED = {"Bash": ("shell", "python", "run_skill_script"), "Write": ("write_file", "apply_patch")}
-"""Who denies Bash means that no program of the model's runs."""
+_RULE = regex(r"(?P<name>[A-Za-z][\w-]*)(?:\(.*\))?")
+_OWN = regex(r"@?[a-z_]+(?:\(.*\))?")
 _ABSENT = regex(
-    r"Task\w*|Agent|(?:Enter|Exit)[A-Z]\w+|SlashCommand|\w+McpResources?\w*|Cron\w+|Workflow|SendMessage|LSP|Monitor"
+    r"Task(?!Output|Stop)\w*|Agent|(?:Enter|Exit)[A-Z]\w+|SlashCommand|\w+McpResources?\w*|Cron\w+|Workflow|SendMessage|LSP|Monitor"
 )
 """Tools of Claude Code that ba has no counterpart of: to allow or deny them changes nothing."""
 
@@ -26,46 +24,27 @@ def looks_like_rule(word: str) -> bool:
     if found is None:
         return "," in word and all(map(looks_like_rule, _split(word)))
     name = found["name"]
-    known = name in own_names() or name in ALIASES or name in _WHOLE or _ABSENT.fullmatch(name)
-    return bool(known) or name.startswith("mcp__")
+    return name in TOOLS or name in ALIASES or name.startswith("mcp__") or _ABSENT.fullmatch(name) is not None
 
 
-def listed_rules(lists: Sequence[str], option: str) -> Iterator[str]:
-    """Yield the rules of ba for lists such as ``Read,Bash(git *)``.
+def listed_rules(lists: Sequence[str], option: str, base: Path) -> Iterator[str]:
+    """Yield the rules of ba for lists such as ``Read,Bash(git *)``; a path with a leading slash starts from ``base``.
 
     Raises:
-        UsageError: no rule of ba says just the same.
+        UsageError: no rule of ba says just the same, or denies at least as much.
     """
     for text in (rule for each in lists for rule in _split(each)):
         found = _RULE.fullmatch(text)
-        if found is None:
-            raise UsageError(f"{option}: {text[:60]!r} is no rule.", "Rules read TOOL or TOOL(PATTERN).")
-        yield from _ours(found["name"], found["inner"], option)
-
-
-def _ours(name: str, inner: str | None, option: str) -> Iterator[str]:
-    inner = None if inner in {"", "*"} else inner
-    own = own_names().get(name, name)
-    if _ABSENT.fullmatch(name):
-        return
-    if inner is None:
-        yield from (_DENIED.get(name) if option == "--deny" else None) or _WHOLE.get(name) or (own,)
-    elif own == name:
-        # A rule of ba's own.
-        yield f"{name}({inner})"
-    elif own == "shell":
-        head = _REST.sub("", inner)
-        if "*" in head:
-            raise UsageError(f"Bash({inner}): ba allows a * only at the end.", f"Use {option} 'shell(COMMAND:*)'.")
-        yield f"shell({head}:*)" if head != inner else f"shell({inner})"
-    elif own == "web_fetch" and inner.startswith("domain:"):
-        yield f"web_fetch({inner.removeprefix('domain:')})"
-    elif own == "activate_skill":
-        yield f"activate_skill({inner})"
-    else:
-        raise UsageError(
-            f"{name}({inner}) may mean other files here.", f"Use {option} '{own}(PATTERN)': ba guide permissions."
-        )
+        if found and _ABSENT.fullmatch(found["name"]):
+            continue
+        if _OWN.fullmatch(text) and not text.startswith("mcp__"):
+            yield text
+            continue
+        made = translated(text, option.removeprefix("--"), base)
+        if made.why:
+            raise UsageError(f"{option} can't say {text[:60]!r}: {made.why}.", "See ba guide permissions.")
+        # A wildcard may mean tasks, which no tool of ba starts yet.
+        yield from (rule for rule in made.rules if rule != "task")
 
 
 def _split(text: str) -> Iterator[str]:

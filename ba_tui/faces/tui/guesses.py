@@ -10,7 +10,7 @@ SAME: Mapping[str, str] = {
     guess: command
     for command, guesses in {
         "add-dir": "add add-folder workspace",
-        "agents": "agent subagents subagent team fleet",
+        "agents": "subagents subagent team fleet",
         "background": "bg",
         "clear": "restart wipe newchat new-session",
         "compact": "summarise summary condense offload compaction autocompact recap",
@@ -60,7 +60,7 @@ OTHERWISE: Mapping[str, str] = {
     guess: words
     for guesses, words in (
         ("mcp mcps servers apps connectors", "MCP servers are not supported yet. See /tools."),
-        ("plugin plugins extensions extension marketplace", "Plugins are not supported. See /skills."),
+        ("plugin plugins extensions extension marketplace", "Commands and skills of plugins count. See /skills."),
         ("reload-plugins reload-skills reload", "Files are read again by themselves. See /skills."),
         ("remember forget pause-memory memory-pause", "Notes are not kept yet. /memory edits AGENTS.md."),
         ("yolo auto bypass auto-approve autoapprove full-auto", "/mode auto asks outside the sandbox only."),

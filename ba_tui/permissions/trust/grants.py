@@ -9,7 +9,8 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +49,28 @@ _SETTLED = 3 * 10**9
 """Nanoseconds after which a change shows in the times of a file: some file systems keep whole seconds, or even ones."""
 
 
+class _Start(threading.local):
+    answers: dict[tuple[Path, Path], bool] | None = None
+    """By file of grants and root, what was found since this thread entered ``asked_once``; None outside of it."""
+
+
+_START = _Start()
+
+
+@contextmanager
+def asked_once() -> Generator[None]:
+    """Within it, this thread looks through a folder once, however often it asks. For what is put together at one go,
+    before anything else runs; whoever asks later, or in another thread, is told how the folder stands then."""
+    if _START.answers is not None:
+        yield
+        return
+    _START.answers = {}
+    try:
+        yield
+    finally:
+        _START.answers = None
+
+
 class Trust:
     """Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
     of a project that would be told to models, for whoever looks: they run nothing, so a change of them asks nothing."""
@@ -60,6 +83,14 @@ class Trust:
 
     def trusted(self, root: Path) -> bool:
         """Whether ``root`` is trusted with what it holds now. False when in doubt."""
+        answers = _START.answers
+        if answers is None:
+            return self._holds(root)
+        if (self.path, root) not in answers:
+            answers[self.path, root] = self._holds(root)
+        return answers[self.path, root]
+
+    def _holds(self, root: Path) -> bool:
         granted = self._granted(root)
         if not granted:
             return False

@@ -26,12 +26,13 @@ from ba_tui.settings.claude.meanings import (
     SATISFIED,
     UNKNOWN,
 )
-from ba_tui.settings.claude.rules import FILE_TOOLS, RuleEntry, translated
+from ba_tui.settings.claude.rules import FILE_TOOLS, translated
 from ba_tui.settings.document import KeyPath, Problem
 from ba_tui.settings.foreign import ForeignFile, Unsupported
 from ba_tui.settings.variable_names import holds_key, starts, steers
 
 PROJECT_FOLDERS = "a project opens no folders: start ba with --add-dir, or set add_dirs in your config.yaml"
+PROJECT_PLUGINS = "only ~/.claude/settings.json turns plugins off; their commands and skills count"
 PROJECT_MODE = "a project can't choose a mode that asks less; set permission_mode in your config.yaml"
 UNKNOWN_MODE = "Claude Code and ba know no such mode"
 LONGEST_NAME = 60
@@ -135,9 +136,9 @@ class _Reading:
             rules.append(rule)
         self._honoured.append(key)
 
-    def _leads_out(self, rule: RuleEntry) -> bool:
+    def _leads_out(self, rule: str) -> bool:
         """Whether ``rule`` is about files that do not lie in the project."""
-        tool, _, pattern = str(rule).partition("(")
+        tool, _, pattern = rule.partition("(")
         inside = pattern.startswith(f"{literal(str(self._base))}/")
         return tool in FILE_TOOLS and pattern.startswith(("/", "~")) and not inside
 
@@ -167,6 +168,8 @@ class _Reading:
                 self._set(("effort",), value, key)
             case "autoCompactEnabled", bool():
                 self._set(("compression", "enabled"), value, key)
+            case "enabledPlugins", _ if self._project:
+                self._not(PROJECT_PLUGINS, key)
             case "permissions" | "env" | "hooks", _:
                 self._not("expected a JSON object", key)
             case "effortLevel" | "autoCompactEnabled" | "disableAllHooks", _:

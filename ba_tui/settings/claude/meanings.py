@@ -22,8 +22,11 @@ REASONS: Mapping[str, str] = {
         "deniedMcpServers disableClaudeAiConnectors allowManagedMcpServersOnly allowAllClaudeAiMcps",
     ),
     **_all(
-        "plugins are not supported; install skills with ba skills install",
-        "enabledPlugins extraKnownMarketplaces strictKnownMarketplaces blockedMarketplaces pluginConfigs plugins "
+        "commands and skills of installed plugins count; their agents, hooks and MCP servers do not", "enabledPlugins"
+    ),
+    **_all(
+        "ba installs no plugins; it reads commands and skills of those that Claude Code installed",
+        "extraKnownMarketplaces strictKnownMarketplaces blockedMarketplaces pluginConfigs plugins "
         "pluginSuggestionMarketplaces pluginTrustMessage disableSideloadFlags channelsEnabled allowedChannelPlugins "
         "strictPluginOnlyCustomization",
     ),

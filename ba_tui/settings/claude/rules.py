@@ -10,14 +10,12 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.settings.claude.file_patterns import Inexact, file_patterns, literal
 
-RuleEntry: TypeAlias = str | dict[str, Any]
-"""One entry of a list of rules in config.yaml."""
 LONGEST = 480
 _RULE = regex(r"\s*([^()]*?)\s*(?:\((.*)\)\s*)?", re.DOTALL)
 _OPEN = regex(r"\s*([^()]*?)\s*\((.*)", re.DOTALL)
@@ -40,7 +38,7 @@ CODE_TOOLS = ("shell", "python", "run_skill_script")
 class TranslatedRule:
     """``rules`` of ba that say what the rule says; none where ``why`` tells the reason."""
 
-    rules: tuple[RuleEntry, ...] = ()
+    rules: tuple[str, ...] = ()
     why: str = ""
 
 
@@ -53,7 +51,7 @@ class _Inner:
     base: Path
 
 
-_Rules: TypeAlias = Iterator[RuleEntry]
+_Rules: TypeAlias = Iterator[str]
 
 
 def translated(text: str, verdict: str, base: Path) -> TranslatedRule:
@@ -82,7 +80,7 @@ def _rules(name: str, inner: _Inner) -> _Rules:
     if inner.strict and name == "*":
         yield "*"
         return
-    known = [make for tool, make in _TOOLS.items() if tool == name or (inner.strict and _may_be(tool, name))]
+    known = [make for tool, make in TOOLS.items() if tool == name or (inner.strict and _may_be(tool, name))]
     if not known:
         what = "a wildcard is no tool" if "*" in name else f"ba has no tool {name[:40]}"
         raise Inexact(f"{what}, so there is nothing to {'forbid' if inner.strict else 'allow'}")
@@ -155,7 +153,10 @@ def _changing_twice(inner: _Inner) -> _Rules:
 
 def _notebooks(inner: _Inner) -> _Rules:
     if not inner.strict:
-        raise Inexact("ba edits notebooks with edit_file: allow Edit")
+        if inner.text is not None:
+            raise Inexact("ba edits notebooks with edit_file: allow Edit")
+        yield "edit_file(**/*.ipynb)"
+        return
     for pattern in ["**/*.ipynb"] if inner.text is None else file_patterns(inner.text, inner.base, strict=True):
         yield f"@write({pattern})"
 
@@ -194,8 +195,9 @@ def _fetching(inner: _Inner) -> _Rules:
         yield f"web_fetch(domain:{host})"
     else:
         # Our domain covers all hosts below it, Claude Code's that host alone.
-        only = rf"(?i)^https?://{re.escape(host)}\.?(?:[:/?#]|$)"
-        yield {"rule": f"web_fetch(domain:{host})", "when": {"url": {"regex": only}}}
+        for address in (f"https://{host}", f"http://{host}"):
+            yield f"web_fetch({address})"
+            yield f"web_fetch({address}/**)"
 
 
 def _skills(inner: _Inner) -> _Rules:
@@ -232,7 +234,7 @@ def _server_tool(name: str, inner: _Inner) -> str:
     return _ODD.sub("*", name) + ("__*" if whole else "")
 
 
-_TOOLS: Mapping[str, Callable[[_Inner], _Rules]] = {
+TOOLS: Mapping[str, Callable[[_Inner], _Rules]] = {
     "Bash": _bash,
     "Read": _reading,
     "Edit": _editing,

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from ba_tui.core.values import frozen
 from ba_tui.settings.claude.meanings import REASONS
 from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.layers import Loaded
 from ba_tui.settings.migration.draft import Draft
-from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, json_object, text_of
+from ba_tui.settings.migration.reading import SERVERS, group, json_object, text_of
+from ba_tui.settings.plugins import Plugin
 
 SIGN_IN = "a sign-in is never copied: set ANTHROPIC_API_KEY, or type /setup in ba"
-READ = "ba reads them"
+TRUST = "trust the folder: ba trust"
+PLUGIN_PARTS = ("agents", "hooks", ".mcp.json")
 
 
-def claude(home: Path, root: Path, loaded: Loaded, draft: Draft, known: Collection[Path]) -> None:
-    """Look at ``~/.claude`` and at the project ``root``; ``known``: folders that ba reads."""
+@frozen
+class ClaudePlaces:
+    """``known``: folders that ba reads; ``plugins``: those whose commands and skills it reads."""
+
+    home: Path
+    root: Path
+    known: Collection[Path]
+    plugins: Sequence[Plugin]
+
+
+def claude(places: ClaudePlaces, loaded: Loaded, draft: Draft) -> None:
+    """Look at ``~/.claude`` and at the project."""
+    home, root = places.home, places.root
     for file in loaded.foreign:
         _settings(file, draft)
     draft.problems += [str(each) for each in loaded.warnings if "/.claude/" in each.where]
     draft.file = None
     for folder in dict.fromkeys((home / ".claude", root / ".claude")):
-        _folder(folder, draft, known)
+        _folder(folder, draft, places.known)
+    for plugin in places.plugins:
+        _plugin(plugin, draft, places.known)
     for path in (home / ".claude.json", root / ".mcp.json"):
         _servers(path, draft)
     draft.file = None
@@ -48,17 +64,18 @@ def _folder(folder: Path, draft: Draft, known: Collection[Path]) -> None:
             draft.file = folder / name
             draft.note("context file", "already", "ba tells it to models")
     draft.file = None
-    draft.count("rules for files", folder / "rules", "*.md", "already", READ)
-    for what, pattern in (("skills", "SKILL.md"), ("commands", "*.md")):
-        own = folder / what
-        read = own in known
-        draft.count(
-            what, own, pattern, "already" if read else "by hand", READ if read else "trust the folder: ba trust"
-        )
-    draft.count("agents", folder / "agents", "*.md", "no", f"not supported: {AGENTS}")
+    draft.count("rules for files", folder / "rules", "*.md", "already", "ba reads them")
+    for what, pattern in (("skills", "SKILL.md"), ("commands", "*.md"), ("agents", "*.md")):
+        draft.read(what, folder / what, pattern, known, TRUST)
     draft.count("output styles", folder / "output-styles", "*.md", "no", f"not supported: {REASONS['outputStyle']}")
-    if (folder / "plugins" / "installed_plugins.json").is_file():
-        draft.no("plugins", REASONS["enabledPlugins"])
+
+
+def _plugin(plugin: Plugin, draft: Draft, known: Collection[Path]) -> None:
+    for folder in plugin.commands:
+        draft.read(f"commands of {plugin.name}", folder, "*.md", known, TRUST)
+    draft.read(f"skills of {plugin.name}", plugin.folder / "skills", "SKILL.md", known, TRUST)
+    if any((plugin.folder / part).exists() for part in PLUGIN_PARTS):
+        draft.no(f"plugin {plugin.name}", REASONS["enabledPlugins"])
 
 
 def _servers(path: Path, draft: Draft) -> None:

@@ -46,7 +46,7 @@ _REASONS: Mapping[str, str] = {
     "experimental_instructions_file": "set system_prompt_file in your config.yaml",
     "agents": AGENTS,
     "hooks": "write them under hooks in your config.yaml; see ba guide hooks",
-    "plugins": "plugins are not supported; install skills with ba skills install",
+    "plugins": "ba reads no plugins of Codex; install their skills with ba skills install",
     "skills": "ba lists skills by itself; see ba guide skills",
     "permissions": "set permissions in your config.yaml; see ba guide permissions",
     "default_permissions": "set permissions in your config.yaml; see ba guide permissions",
@@ -71,11 +71,12 @@ def codex(folder: Path, root: Path, draft: Draft, known: Collection[Path]) -> No
         if (folder / name).is_file():
             draft.note("context file", "by hand", f"copy {shown(folder / name)} to AGENTS.md beside your config.yaml")
             break
-    for what, place, pattern in (("skills", "skills", "SKILL.md"), ("commands", "prompts", "*.md")):
-        read = folder / place in known
-        text = "ba reads them" if read else f"ba reads no {what} there: move them to {_home_of(what)}"
-        draft.count(what, folder / place, pattern, "already" if read else "by hand", text)
-    draft.count("agents", folder / "agents", "*.toml", "no", f"not supported: {AGENTS}")
+    for what, place, pattern, better in (
+        ("skills", "skills", "SKILL.md", "~/.agents/skills"),
+        ("commands", "prompts", "*.md", "~/.claude/commands"),
+        ("agents", "agents", "*.toml", "~/.codex/agents"),
+    ):
+        draft.read(what, folder / place, pattern, known, f"ba reads no {what} there: move them to {better}")
     draft.count(
         "sessions",
         folder / "sessions",
@@ -87,10 +88,6 @@ def codex(folder: Path, root: Path, draft: Draft, known: Collection[Path]) -> No
         draft.note("sign-in", "by hand", SIGN_IN)
     if root / ".codex" != folder and (root / ".codex" / "config.toml").is_file():
         draft.no("the project's .codex/config.toml", "write what the project needs into .ba/config.yaml")
-
-
-def _home_of(what: str) -> str:
-    return "~/.agents/skills" if what == "skills" else "~/.claude/commands"
 
 
 class _Reading:

@@ -6,7 +6,7 @@ Only reading: ``writing`` makes the changes. What keys of other assistants mean 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -105,6 +105,14 @@ class Draft:
         """Note the files in ``folder`` that fit ``pattern``, if there are any."""
         if number := sum(1 for _ in islice(folder.rglob(pattern), MOST_FILES)):
             self.note(what, state, f"{number:,} in {shown(folder)}: {text}")
+
+    def read(self, what: str, folder: Path, pattern: str, known: Collection[Path], otherwise: str) -> None:
+        """Count the files of a folder: ba reads them where it is one of ``known``, else the person can do something."""
+        if folder in known:
+            text = "ba reads them; they can't be started yet" if what == "agents" else "ba reads them"
+            self.count(what, folder, pattern, "already", text)
+        else:
+            self.count(what, folder, pattern, "by hand", otherwise)
 
     def _at(self, key: str) -> Any:
         data: Any = self._own

@@ -40,7 +40,7 @@ _REASONS: Mapping[str, str] = {
     "default_agent": AGENTS,
     "command": "write a file for each into ~/.claude/commands",
     "instructions": "import the files in AGENTS.md, with @ before their names",
-    "plugin": "plugins are not supported; install skills with ba skills install",
+    "plugin": "ba runs no plugins of OpenCode; write a hook, see ba guide hooks",
     "tools": "deny a tool with a rule; see ba guide permissions",
     "keybinds": "see ba guide keys",
     "theme": "choose a theme in ba with /theme",
@@ -68,17 +68,13 @@ def opencode(folder: Path, data: Path, root: Path, draft: Draft, known: Collecti
         draft.note(
             "context file", "by hand", f"copy {shown(folder / 'AGENTS.md')} to AGENTS.md beside your config.yaml"
         )
-    for what, names, pattern in (
-        ("commands", ("command", "commands"), "*.md"),
-        ("skills", ("skill", "skills"), "SKILL.md"),
+    for what, name, pattern, better in (
+        ("commands", "command", "*.md", "~/.claude/commands"),
+        ("skills", "skill", "SKILL.md", "~/.agents/skills"),
+        ("agents", "agent", "*.md", "~/.config/opencode/agent"),
     ):
-        for name in names:
-            read = folder / name in known
-            better = "~/.agents/skills" if what == "skills" else "~/.claude/commands"
-            text = "ba reads them" if read else f"ba reads no {what} there: move them to {better}"
-            draft.count(what, folder / name, pattern, "already" if read else "by hand", text)
-    for name in ("agent", "agents"):
-        draft.count("agents", folder / name, "*.md", "no", f"not supported: {AGENTS}")
+        for place in (folder / name, folder / f"{name}s"):
+            draft.read(what, place, pattern, known, f"ba reads no {what} there: move them to {better}")
     text = "opencode export ID > FILE, then ba sessions import FILE"
     draft.count("sessions", data / "storage" / "session", "ses_*.json", "by hand", text)
     if (data / "opencode.db").is_file():

@@ -13,7 +13,7 @@ from ba_tui.settings.migration.draft import Draft
 
 LARGEST = 50_000_000
 SERVERS = "MCP servers are not supported yet"
-AGENTS = "sub-agents are not supported yet"
+AGENTS = "ba reads agents from files of their own; see ba guide agents"
 
 
 def text_of(path: Path, draft: Draft) -> str | None:

@@ -7,9 +7,9 @@ from dataclasses import field
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from tests.eval.collections.found import json_of
+from ba_tui.settings.claude.files import read_claude_file
+from ba_tui.settings.claude.layer import claude_layer
 
-HONOURED = frozenset({"hooks", "disableAllHooks"})
 NOTES = frozenset({"$schema", "description", "name", "version", "author"})
 
 
@@ -24,6 +24,11 @@ class SettingsRead:
 
 def read_settings(path: Path) -> SettingsRead:
     """What becomes of the file at ``path`` in a trusted project."""
-    keys = [key for key in json_of(path) if key not in NOTES]
-    unread = tuple(key for key in keys if key not in HONOURED)
-    return SettingsRead(tuple(key for key in keys if key in HONOURED), unread=unread)
+    file = read_claude_file(path)
+    if file is None or file.problem:
+        return SettingsRead()
+    report = claude_layer(file, path.parent.parent, trusted=True).report
+    named = {each.key: each.why for each in report.unsupported if each.key not in NOTES}
+    told = {key.partition(".")[0] for key in (*report.honoured, *named)}
+    unread = (key for key in file.data if key not in told | NOTES)
+    return SettingsRead(tuple(report.honoured), named, tuple(unread))

@@ -16,7 +16,8 @@ from ba_tui.resources import bundled
 @pytest.mark.parametrize(
     ("guess", "words"),
     [
-        ("agent", "Sub-agents are not supported yet"),
+        ("subagents", "/agents?"),
+        ("plugin", "Commands and skills of plugins count"),
         ("mcp", "MCP servers are not supported yet"),
         ("memories", "/memory?"),
         ("price", "/cost?"),
@@ -25,7 +26,7 @@ from ba_tui.resources import bundled
         ("preferences", "/config?"),
         ("pr-review", "/review?"),
         ("yolo", "/mode auto"),
-        ("agnets", "Sub-agents"),
+        ("agnets", "/agents?"),
         ("charge", "Type / to see all commands."),
         ("xyzzy", "Type / to see all commands."),
     ],

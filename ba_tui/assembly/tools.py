@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
-from ba_tui.core.events import Notice
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
@@ -20,7 +19,7 @@ from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.team.catalog import AgentFiles, agent_folders
 from ba_tui.team.means import AgentMeans
-from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders
+from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders, unusable
 
 
 class SessionTools:
@@ -64,12 +63,7 @@ class SessionTools:
         self.agents = AgentFiles(places, self.ingress, means)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
-        self.problems = (
-            *(Notice(f"A workflow can't be used: {text}", "warning") for text in registry.joined_problems()),
-            *(Notice(f"A hook can't be used: {text}", "warning") for text in hook_problems),
-            *(Notice(text, "warning", "See ba tools list.") for text in unknown),
-            *(Notice(text, "warning", "See ba skills list.") for text in problems_of(self.skills)),
-        )
+        self.problems = unusable(registry.joined_problems(), hook_problems, unknown, problems_of(self.skills))
 
     async def close(self) -> None:
         if self.hooks:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.core.events import Event
+from ba_tui.core.events import Event, Notice
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -91,6 +91,18 @@ def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) 
     """Return the folders of skills and of the person's own plugins, which may be read without being asked about."""
     lent = [ReadOnlyFolder(name, folder) for name, folder in skills]
     return lent + [ReadOnlyFolder(f"@plugin:{each.name}", each.folder) for each in plugins if each.source == "user"]
+
+
+def unusable(
+    workflows: Iterable[str], hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
+) -> tuple[Notice, ...]:
+    """Return notices for what a session can't use, each list with the reasons."""
+    return (
+        *(Notice(f"A workflow can't be used: {text}", "warning") for text in workflows),
+        *(Notice(f"A hook can't be used: {text}", "warning") for text in hooks),
+        *(Notice(text, "warning", "See ba tools list.") for text in tools),
+        *(Notice(text, "warning", "See ba skills list.") for text in skills),
+    )
 
 
 @frozen

@@ -11,7 +11,7 @@ AnalysisError
 
 from __future__ import annotations
 
-from ba_tui.analysis.values import Statement
+from ba_tui.core.datasets import Statement
 from ba_tui.core.errors import BaError
 
 

@@ -125,6 +125,7 @@ class Session:
             prompts.mentions,
             prompts.commands,
             guarded.own_shell,
+            datasets=guarded.data,
         )
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -71,9 +71,18 @@ class ScriptCall:
 
 @frozen
 class Table:
+    """``handle``: the result of a query (R1) that ``rows`` are the first of; it has ``total`` rows."""
+
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     type: Literal["table"] = "table"
+    handle: str = ""
+    total: int = 0
+
+    @property
+    def length(self) -> int:
+        """Rows of all of it."""
+        return max(self.total, len(self.rows))
 
 
 @frozen

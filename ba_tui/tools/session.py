@@ -50,6 +50,7 @@ from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.session_data import ExportRules, SessionData
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
@@ -138,6 +139,9 @@ class GuardedTools:
 
         files = workspace_files(workspace, self.readers["read_file"], policy.judge)
         self.analysis = session_engine(scope.file.parent if scope.id else None, settings, files, permissions.sandbox)
+        writer = next(tool for tool in tools if tool.name == "write_file")
+        self.data = SessionData(self.analysis, ExportRules(workspace, writer, policy.judge), scope.results)
+        """The same for faces."""
         """Its helper starts when something is asked of it."""
 
         self.health = Health(tools)

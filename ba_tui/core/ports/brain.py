@@ -9,6 +9,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import Condenser, ContextPart
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.jobs import Jobs
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
@@ -38,6 +39,7 @@ class Inventory:
     commands: OwnCommands | None = None
     own_shell: Tool | None = None
     """Runs commands of the person's own; within guards of its own."""
+    datasets: Datasets | None = None
 
 
 @frozen

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ba_tui.faces.tui import panes, suggesting
 from ba_tui.faces.tui.acts import (
     compacting,
+    data,
     editor,
     guide,
     inventory,
@@ -33,6 +34,7 @@ ROOMS: Sequence[Room] = (
     trust.TRUST,
     settings.CONTEXT,
     compacting.COMPACTION,
+    data.DATA,
     inventory.TOOLS,
     inventory.SKILLS,
     inventory.SHELLS,

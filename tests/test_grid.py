@@ -11,7 +11,7 @@ import pytest_asyncio
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.core.datasets import Arrangement, RowFilter, RowOrder
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.ports.datasets import TargetExists
+from ba_tui.core.ports.datasets import NeedsConfirmation
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.permissions.paths import Workspace
@@ -60,9 +60,11 @@ async def test_rows_and_exports(data: SessionData, tmp_path: Path) -> None:
     lines = (folder / "new" / "north.csv").read_text().splitlines()
     assert (done.path, len(lines), lines[:2]) == ("new/north.csv", 151, ["id,region,amount", "299,north,299.5"])
     assert done.size == (folder / "new" / "north.csv").stat().st_size
-    with pytest.raises(TargetExists, match="exists"):
+    with pytest.raises(NeedsConfirmation, match="exists"):
         await data.export(sales.name, "new/north.csv", Arrangement())
-    await data.export(sales.name, "new/north.csv", Arrangement(), overwrite=True)
+    with pytest.raises(NeedsConfirmation, match="outside the folders of this session"):
+        await data.export(sales.name, "../out.csv", Arrangement())
+    await data.export(sales.name, "new/north.csv", Arrangement(), confirmed=True)
     assert len((folder / "new" / "north.csv").read_text().splitlines()) == 301
     for name, head in (("a.parquet", b"PAR1"), ("a.xlsx", b"PK")):
         await data.export(sales.name, name, Arrangement())
@@ -82,7 +84,7 @@ async def test_what_an_export_refuses(data: SessionData, tmp_path: Path) -> None
     ]
     for path, error, words in refused:
         with pytest.raises(error, match=words):
-            await data.export("sales", path, Arrangement(), overwrite=True)
+            await data.export("sales", path, Arrangement(), confirmed=True)
     with pytest.raises(AnalysisError):
         await data.export("nothing", "b.csv", Arrangement())
     assert not (folder / "b.csv").exists()
@@ -104,5 +106,5 @@ async def test_a_file_may_not_be_placed_twice(data: SessionData, tmp_path: Path,
     await data.export("sales", "a.csv", Arrangement())
     (tmp_path / "work" / "a.csv").chmod(0o400)
     with pytest.raises(Failed, match="read-only"):
-        await data.export("sales", "a.csv", Arrangement(), overwrite=True)
+        await data.export("sales", "a.csv", Arrangement(), confirmed=True)
     assert [path.name for path in (tmp_path / "work").iterdir() if path.name.endswith(".tmp")] == []

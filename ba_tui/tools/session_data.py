@@ -13,7 +13,7 @@ from typing import get_args
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
 from ba_tui.core.datasets import Arrangement, Catalogue, ColumnProfile, Dataset, Page
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, OutputFormat, TargetExists
+from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
@@ -42,6 +42,11 @@ class ExportRules:
         if is_secret(target):
             raise UsageError(f"{self.workspace.shown(target)} is a file for secrets.", "Choose another name.")
         return target
+
+    def concern(self, target: Path) -> str:
+        """Why the person should say so once more; empty when nothing is to be said. Blocks."""
+        away = "" if self.workspace.contains(target) else "lies outside the folders of this session"
+        return " and ".join(filter(None, (away, "exists already" if os.path.lexists(target) else "")))
 
 
 class SessionData:
@@ -76,16 +81,16 @@ class SessionData:
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         return await self._analysis.column(name, column, arrangement)
 
-    async def export(self, name: str, path: str, arrangement: Arrangement, *, overwrite: bool = False) -> Exported:
+    async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
         kind = FORMATS.get(Path(path).suffix.lower())
         if kind is None:
             raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(FORMATS)}.")
         target = await asyncio.to_thread(self._rules.target, path)
         shown = self._rules.workspace.shown(target)
-        if not overwrite and await asyncio.to_thread(os.path.lexists, target):
-            raise TargetExists(f"{shown} exists.")
+        if not confirmed and (why := await asyncio.to_thread(self._rules.concern, target)):
+            raise NeedsConfirmation(f"{shown} {why}.")
         async with self._analysis.exported(name, kind, arrangement) as file:
-            size = await asyncio.to_thread(place_file, file, target, overwrite=overwrite, shown=shown)
+            size = await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown)
         return Exported(shown, size)
 
     def _kept(self, text: str, format: OutputFormat, ref: str | None) -> Path:

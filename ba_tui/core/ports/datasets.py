@@ -12,8 +12,8 @@ from ba_tui.core.values import frozen
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
 
 
-class TargetExists(UsageError):
-    """An export would overwrite a file."""
+class NeedsConfirmation(UsageError):
+    """An export would overwrite a file, or write outside of the session's folders."""
 
 
 @frozen
@@ -55,11 +55,11 @@ class Datasets(Protocol):
         """Statistics of a column, of the rows that ``arrangement`` lets through."""
         ...
 
-    async def export(self, name: str, path: str, arrangement: Arrangement, *, overwrite: bool = False) -> Exported:
+    async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
         """Write the rows of ``arrangement`` to ``path`` in the format of its ending.
 
         Raises:
-            TargetExists: there is a file, and ``overwrite`` is False. UsageError: no format has this ending, or the
-            path may not be written.
+            NeedsConfirmation: the person should say so first, and ``confirmed`` is False. UsageError: no format has
+            this ending, or the path may not be written.
         """
         ...

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
-Purpose: TypeAlias = Literal["filter", "search", "row", "export", "overwrite"]
+Purpose: TypeAlias = Literal["filter", "search", "row", "export", "confirm"]
 
 
 class AskLine(Horizontal):

@@ -21,9 +21,9 @@ from textual.widgets import Static
 
 from ba_tui.core.datasets import Arrangement
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.ports.datasets import Datasets, TargetExists
+from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import byte_size, count
+from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.grid.arranging import arrangement_words, filter_text, filtered_by, sorted_by, statistics
 from ba_tui.faces.tui.grid.asking import AskLine, Purpose
@@ -187,12 +187,14 @@ class GridPane(Vertical):
         match purpose:
             case "filter":
                 hint = "> 100 · = north · north · not null · empty: all rows"
-                self._ask.ask(purpose, f"Filter {cell_text(name, 40)}:", filter_text(feed.arrangement, name), hint)
+                self._ask.ask(
+                    purpose, f"Filter {one_line(cell_text(name), 20)}:", filter_text(feed.arrangement, name), hint
+                )
             case "search":
                 self._ask.ask(purpose, "Search:", feed.arrangement.search, "text in any column · empty: all rows")
             case "row":
                 self._ask.ask(purpose, "Go to row:", hint=f"1 to {feed.total:,}")
-            case "export" | "overwrite":
+            case "export" | "confirm":
                 hint = "an ending says the format: .csv .tsv .json .jsonl .parquet .xlsx"
                 self._ask.ask("export", "Export to:", f"{feed.table}.csv", hint)
 
@@ -242,16 +244,16 @@ class GridPane(Vertical):
     async def _mention(self, selected: CellSelection) -> None:
         self.post_message(MentionWanted(await selected.mention(self.view.feed)))
 
-    async def _export(self, path: str, *, overwrite: bool) -> None:
+    async def _export(self, path: str, *, confirmed: bool) -> None:
         self.say(f"Writing {path} … Esc cancels")
         try:
             done = await self._datasets.export(
-                self.view.feed.table, path, self.view.feed.arrangement, overwrite=overwrite
+                self.view.feed.table, path, self.view.feed.arrangement, confirmed=confirmed
             )
-        except TargetExists as error:
-            self.say("")
+        except NeedsConfirmation as error:
+            self.say(str(error))
             self._target = path
-            self._ask.ask("overwrite", f"{paintable(str(error), newlines=False)} Overwrite it? y/n:", "", "n")
+            self._ask.ask("confirm", "Write it anyway? y/n:", hint="n")
             return
         self.say(f"Wrote {count(self.view.feed.total, 'row')} to {done.path} ({byte_size(done.size)}).")
 
@@ -303,10 +305,10 @@ class GridPane(Vertical):
                     raise UsageError(f"{text or 'Nothing'} is no number of a row.")
                 view.go(int(number) - 1)
             case "export":
-                self._do(self._export(text, overwrite=False))
-            case "overwrite":
+                self._do(self._export(text, confirmed=False))
+            case "confirm":
                 if text.casefold() in {"y", "yes"}:
-                    self._do(self._export(self._target, overwrite=True))
+                    self._do(self._export(self._target, confirmed=True))
                 else:
                     self.say("Nothing was written.")
 

@@ -22,7 +22,7 @@ from ba_tui.core.datasets import (
     TopValue,
 )
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, OutputFormat, TargetExists
+from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 
 COLUMNS = (Column("id", "BIGINT"), Column("region", "VARCHAR"), Column("amount", "DOUBLE"))
 REGIONS = ("north", "south", "east")
@@ -78,9 +78,9 @@ class Tables:
         top = (TopValue(values[0], values.count(values[0])),)
         return ColumnProfile(self.columns[place], values.count(None), len(set(values)), top=top)
 
-    async def export(self, name: str, path: str, arrangement: Arrangement, *, overwrite: bool = False) -> Exported:
-        if path in self.there and not overwrite:
-            raise TargetExists(f"{path} exists.")
+    async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
+        if path in self.there and not confirmed:
+            raise NeedsConfirmation(f"{path} exists already.")
         self.written.append((name, path, arrangement))
         return Exported(path, 2_500)
 

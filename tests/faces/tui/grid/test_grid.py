@@ -219,11 +219,12 @@ async def test_an_export_asks_before_it_overwrites(world: World, tables: Tables)
     async with running(world) as hand:
         await opened(hand)
         await hand.press("e", "enter")
-        await hand.until(lambda: hand.app.screen.query_one(AskLine).purpose == "overwrite")
+        await hand.until(lambda: hand.app.screen.query_one(AskLine).purpose == "confirm")
+        assert part(hand, "said") == "R1.csv exists already."
         await hand.press("enter")
         assert part(hand, "said") == "Nothing was written."
         await hand.press("e", "enter")
-        await hand.until(lambda: hand.app.screen.query_one(AskLine).display)
+        await hand.until(lambda: hand.app.screen.query_one(AskLine).purpose == "confirm")
         await hand.press("y", "enter")
         await hand.until(lambda: part(hand, "said") == "Wrote 1,000 rows to R1.csv (2.5 KB).")
         assert tables.written == [("R1", "R1.csv", Arrangement())]

@@ -11,12 +11,13 @@ NARROWEST = 4
 
 
 class ColumnPlace(NamedTuple):
-    """The column ``column`` of the table stands at ``x``, ``width`` wide."""
+    """The column ``column`` of the table stands at ``x``, ``width`` wide; ``whole``: nothing of it is cut off."""
 
     column: int
     x: int
     width: int
     frozen: bool
+    whole: bool
 
 
 class ColumnPlan:
@@ -80,7 +81,7 @@ class ColumnPlan:
                 if frozen:
                     continue
                 break
-            places.append(ColumnPlace(index, start, min(needed, room), frozen))
+            places.append(ColumnPlace(index, start, min(needed, room), frozen, needed <= room))
             start += places[-1].width + GAP
         return places
 
@@ -92,7 +93,7 @@ class ColumnPlan:
             self._left = index
             return
         places = self.places(width, start)
-        if any(place.column == index and place.width >= self.width(index) for place in places):
+        if any(place.column == index and place.whole for place in places):
             return
         frozen = [place for place in places if place.frozen]
         room = width - (frozen[-1].x + frozen[-1].width + GAP if frozen else start)

@@ -56,7 +56,7 @@ class GridPane(Vertical):
         height: 1fr;
         & GridView { height: 1fr; min-height: 2; }
         & .about { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
-        & .cell { height: auto; max-height: 3; color: $text-muted; }
+        & .cell { height: 2; color: $text-muted; }
         & .statistics { height: auto; max-height: 6; display: none; border-top: solid $foreground 25%; }
         & .said { height: auto; max-height: 2; color: $text-warning; display: none; }
         & .keys { height: auto; max-height: 2; color: $text-muted; }
@@ -132,19 +132,19 @@ class GridPane(Vertical):
             parts.append(f"{count(hidden, 'column')} hidden")
         if self.view.busy:
             parts.append(f"{self._doing or 'reading'} … Esc cancels")
-        self.query_one(".about", Static).update(cell_text(" · ".join(parts), 1_000))
+        self.query_one(".about", Static).update(cell_text(" · ".join(parts), 1_000), layout=False)
 
     def _show_cell(self) -> None:
         view, place = self.view, self.query_one(".cell", Static)
         found = view.feed.row(view.cursor[0])
         if not view.feed.ready or found is None:
-            place.update("")
+            place.update("", layout=False)
             return
         column, value = view.feed.columns[view.cursor[1]], found[1][view.cursor[1]]
         name = f"{letters(view.cursor[1])}{found[0] + 1}  {cell_text(column.name)} {column.type}: "
         text = "NULL" if value is None else paintable(plain(value)[:CELL], newlines=False)
         selected = view.selected.words if view.start is not None else ""
-        place.update(Content(f"{name}{text}{f'  · selected: {selected}' if selected else ''}"))
+        place.update(Content(f"{name}{text}{f'  · selected: {selected}' if selected else ''}"), layout=False)
 
     def _count(self) -> None:
         self.run_worker(self._statistics, group="statistics", exclusive=True, exit_on_error=False)

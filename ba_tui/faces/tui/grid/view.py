@@ -153,7 +153,7 @@ class GridView(ScrollView, can_focus=True):
         try:
             while self.feed.lacks(*self._seen()):
                 await self.feed.fetch(*self._seen())
-                self._lay_out()
+                self._lay_out(scrolled=True)
                 self.post_message(self.Changed())
         except BaError as error:
             self.post_message(self.Failed(error.with_hint))
@@ -175,14 +175,16 @@ class GridView(ScrollView, can_focus=True):
     def _width(self) -> int:
         return self.scrollable_content_region.width
 
-    def _lay_out(self) -> None:
-        """Work out again where everything stands."""
-        self._strips.clear()
+    def _lay_out(self, *, scrolled: bool = False) -> None:
+        """Work out again where everything stands; rows that were only ``scrolled`` are painted as before."""
         if not self.feed.ready or not self._width:
             return
+        before = self._gutter, self._places
         numbers = [row[0] for at in range(*self._seen()) if (row := self.feed.row(at))]
         self._gutter = max(self._gutter, len(f"{max(numbers, default=0) + 1}"))
         self._places = self.plan.places(self._width, self._gutter + 1)
+        if not scrolled or before != (self._gutter, self._places):
+            self._strips.clear()
         size = Size(self._width, self.feed.total + 1)
         if size != self.virtual_size:
             self.virtual_size = size
@@ -209,7 +211,7 @@ class GridView(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         if round(old_value) != round(new_value):
-            self._lay_out()
+            self._lay_out(scrolled=True)
             self._read_on()
 
     def notify_style_update(self) -> None:
@@ -220,7 +222,7 @@ class GridView(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
-        width, ground = self._width, self.rich_style
+        width, ground = self._width, self._style("")
         if not self.feed.ready:
             return Strip([Segment(self._note if y == 1 else "", ground)]).adjust_cell_length(width, ground)
         if y == 0:
@@ -232,7 +234,9 @@ class GridView(ScrollView, can_focus=True):
         here, marked = at == self.cursor[0], self._marked(at)
         key = (at, self.cursor[1] if here else -1, *marked)
         if (strip := self._strips.get(key)) is None:
-            strip = self._strips[key] = self._row(at, marked, here=here)
+            strip = self._row(at, marked, here=here)
+            if self.feed.row(at):
+                self._strips[key] = strip
         return strip
 
     def _head(self, width: int) -> Strip:
@@ -246,20 +250,26 @@ class GridView(ScrollView, can_focus=True):
 
     def _row(self, at: int, marked: tuple[int, int], *, here: bool) -> Strip:
         found = self.feed.row(at)
-        ground = self._style("row") if here else self.rich_style
+        ground = self._style("row" if here else "")
         number = f"{found[0] + 1:>{self._gutter}} " if found else f"{'…':>{self._gutter}} "
         segments = [Segment(number, ground + self._style("number"))]
+        plain: list[str] = []
         for place in self._places:
             value = found[1][place.column] if found else ""
-            style = ground + self._style("null") if value is None else ground
-            if marked[0] <= place.column <= marked[1]:
-                style += self._style("marked")
-            if here and place.column == self.cursor[1]:
-                style += self._style("cursor")
             text = NULL if value is None else cell_text(value)
-            right = at_right(self.feed.columns[place.column])
-            segments.append(Segment(fitted(text, place.width, right=right), style))
-            segments.append(Segment(self._gap(place), ground))
+            text = fitted(text, place.width, right=at_right(self.feed.columns[place.column]))
+            marked_here = marked[0] <= place.column <= marked[1]
+            under = here and place.column == self.cursor[1]
+            if value is None or marked_here or under:
+                style = ground + self._style("null") if value is None else ground
+                style += self._style("marked") if marked_here else Style()
+                style += self._style("cursor") if under else Style()
+                segments += [Segment("".join(plain), ground), Segment(text, style)]
+                plain = [self._gap(place)]
+            else:
+                # Cells that look alike are painted as one.
+                plain += [text, self._gap(place)]
+        segments.append(Segment("".join(plain), ground))
         return Strip(segments).adjust_cell_length(self._width, ground)
 
     def _gap(self, place: ColumnPlace) -> str:
@@ -273,6 +283,8 @@ class GridView(ScrollView, can_focus=True):
         return min(self.start[1], self.cursor[1]), max(self.start[1], self.cursor[1])
 
     def _style(self, role: str) -> Style:
+        if not role and role not in self._styles:
+            self._styles[role] = self.rich_style
         if role not in self._styles:
             self._styles[role] = self.get_component_rich_style(f"grid--{role}", partial=role not in {"row", "marked"})
         return self._styles[role]
@@ -347,9 +359,8 @@ class GridView(ScrollView, can_focus=True):
         wanted = row if row < top else max(top, row - self._height + 1)
         if wanted != top:
             self.scroll_to(y=wanted, animate=False, force=True, immediate=True)
-        before = self._places
-        self.plan.reveal(self.cursor[1], self._width, self._gutter + 1)
-        if self.plan.places(self._width, self._gutter + 1) != before:
+        if not any(each.column == self.cursor[1] and each.whole for each in self._places):
+            self.plan.reveal(self.cursor[1], self._width, self._gutter + 1)
             self._lay_out()
 
     @on(events.Click)

@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from ba_tui.analysis.errors import AnalysisError
-from ba_tui.core.datasets import Arrangement, RowFilter, RowOrder
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.datasets import NeedsConfirmation
+from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.permissions.paths import Workspace

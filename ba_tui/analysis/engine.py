@@ -26,7 +26,8 @@ from ba_tui.analysis.errors import (
 )
 from ba_tui.analysis.files import DataFiles, Matched
 from ba_tui.analysis.wire import decoded
-from ba_tui.core.datasets import (
+from ba_tui.core.errors import BaError
+from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
     ColumnProfile,
@@ -38,7 +39,6 @@ from ba_tui.core.datasets import (
     QueryResult,
     Statement,
 )
-from ba_tui.core.errors import BaError
 from ba_tui.core.values import frozen
 from ba_tui.processes.worker_values import (
     WorkerCrashed,

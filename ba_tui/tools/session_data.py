@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import get_args
 
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
-from ba_tui.core.datasets import Arrangement, Catalogue, ColumnProfile, Dataset, Page
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ba_tui.core.datasets import Dataset, Progress
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.tables import Dataset, Progress
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand

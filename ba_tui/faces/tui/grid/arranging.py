@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ba_tui.core.datasets import Arrangement, Column, ColumnProfile, RowFilter, RowOrder
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.tables import Arrangement, Column, ColumnProfile, RowFilter, RowOrder
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.grid.cells import cell_text

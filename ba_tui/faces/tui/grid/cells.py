@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from ba_tui.core.datasets import Cell, Column, Row
+from ba_tui.core.ports.tables import Cell, Column, Row
 from ba_tui.core.text.untrusted import paintable
 
 CopyFormat: TypeAlias = Literal["tsv", "csv", "markdown"]

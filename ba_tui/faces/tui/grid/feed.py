@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ba_tui.core.datasets import Arrangement, Column, Row
 from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.tables import Arrangement, Column, Row
 from ba_tui.faces.tui.grid.window import RowWindow, page_rows
 
 

@@ -19,9 +19,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from ba_tui.core.datasets import Arrangement
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
+from ba_tui.core.ports.tables import Arrangement
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.faces.tui.clipboard import CopyToClipboard

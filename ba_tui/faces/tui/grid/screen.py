@@ -23,10 +23,10 @@ class GridScreen(ModalScreen[None]):
     def __init__(self, datasets: Datasets, name: str) -> None:
         super().__init__()
         self._datasets = datasets
-        self._name = name
+        self._table = name
 
     def compose(self) -> ComposeResult:
-        yield GridPane(self._datasets, self._name)
+        yield GridPane(self._datasets, self._table)
 
     def on_mount(self) -> None:
         self.query_one(GridPane).view.focus()

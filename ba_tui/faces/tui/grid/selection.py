@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ba_tui.core.datasets import Cell, Row
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.tables import Cell, Row
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.grid.cells import CopyFormat, copied, letters

@@ -19,9 +19,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import Worker
 
-from ba_tui.core.datasets import Arrangement
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.tables import Arrangement
 from ba_tui.faces.tui.grid.cells import NULL, at_right, cell_text, cell_width, fitted
 from ba_tui.faces.tui.grid.columns import GAP, ColumnPlace, ColumnPlan
 from ba_tui.faces.tui.grid.feed import RowFeed

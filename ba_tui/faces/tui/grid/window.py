@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.cache import LRUCache
 
-from ba_tui.core.datasets import Column, Page, Row
+from ba_tui.core.ports.tables import Column, Page, Row
 
 KEPT = 40
 """Pages."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ba_tui.core.datasets import Catalogue, Column, Dataset, QueryResult
 from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.tables import Catalogue, Column, Dataset, QueryResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 

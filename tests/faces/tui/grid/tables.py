@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ba_tui.core.datasets import (
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
     Cell,
@@ -21,8 +23,6 @@ from ba_tui.core.datasets import (
     RowFilter,
     TopValue,
 )
-from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 
 COLUMNS = (Column("id", "BIGINT"), Column("region", "VARCHAR"), Column("amount", "DOUBLE"))
 REGIONS = ("north", "south", "east")

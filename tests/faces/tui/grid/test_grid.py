@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from textual.widgets import Input, Static
 
-from ba_tui.core.datasets import Arrangement, RowFilter, RowOrder
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.faces.tui.acts.view import inspect
 from ba_tui.faces.tui.grid.asking import AskLine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ba_tui.analysis.values import Cell, ColumnProfile, Dataset, DatasetProfile, Personal, Share
+from ba_tui.core.ports.tables import Cell, ColumnProfile, Dataset, DatasetProfile, Personal, Share
 from ba_tui.core.text.wording import count, one_line
 
 MOST_CHARS = 6_000

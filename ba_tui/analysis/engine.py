@@ -25,7 +25,9 @@ from ba_tui.analysis.errors import (
     UnknownTable,
 )
 from ba_tui.analysis.files import DataFiles, Matched
-from ba_tui.analysis.values import (
+from ba_tui.analysis.wire import decoded
+from ba_tui.core.errors import BaError
+from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
     ColumnProfile,
@@ -37,8 +39,6 @@ from ba_tui.analysis.values import (
     QueryResult,
     Statement,
 )
-from ba_tui.analysis.wire import decoded
-from ba_tui.core.errors import BaError
 from ba_tui.core.values import frozen
 from ba_tui.processes.worker_values import (
     WorkerCrashed,
@@ -128,7 +128,11 @@ class Analysis:
         Raises:
             DataRefused, DataUnreadable: one line why.
         """
-        matched = await asyncio.to_thread(self._place.files.matched, source)
+        own = Path(source)
+        if own.parent == self.inbox:
+            matched = Matched(source, (own,))
+        else:
+            matched = await asyncio.to_thread(self._place.files.matched, source)
         return await self._registered(matched, part, on_progress)
 
     async def profile(self, name: str, *, on_progress: Listener | None = None) -> DatasetProfile:
@@ -222,7 +226,7 @@ class Analysis:
 
     @property
     def inbox(self) -> Path:
-        """The folder for files to ``adopt``; whoever writes there makes it first."""
+        """The folder for files of ba's own, to ``adopt`` or ``register``; whoever writes there makes it first."""
         return self._place.folder / "inbox"
 
     # The helper

@@ -11,8 +11,8 @@ AnalysisError
 
 from __future__ import annotations
 
-from ba_tui.analysis.values import Statement
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.tables import Statement
 
 
 class AnalysisError(BaError):

@@ -118,7 +118,7 @@ class Session:
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, context_files,
+            tools.hook_list, context_files, guarded.datasets,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

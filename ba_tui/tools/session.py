@@ -54,6 +54,7 @@ from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.session_data import ExportRules, SessionData
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
@@ -154,7 +155,8 @@ class GuardedTools:
             present_plan_tool(definitions["present_plan"], self.plan_mode),
         )
         gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
-        self.readers = {tool.name: tool for tool in tools if tool.name in READERS}
+        named = {tool.name: tool for tool in tools}
+        self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
         access = DataAccess(workspace, self.readers["read_file"], policy.judge)
@@ -162,10 +164,13 @@ class GuardedTools:
         self.data = data_tools(definitions[QUERY], access, settings, permissions.sandbox, folder)
         tools = (*tools, self.data.query)
 
-        shell = next(tool for tool in tools if tool.name == "shell")
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
-        self.own_shell = own_shell(shell, permission(gate), permissions.sharing, delivery)
+        self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
         self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
+        self.datasets = SessionData(
+            self.data.engine, ExportRules(workspace, named["write_file"], policy.judge), scope.results
+        )
+        """The same for faces."""
 
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)

@@ -9,7 +9,7 @@ import pytest
 
 from ba_tui.analysis.card import card
 from ba_tui.analysis.engine_process.profiling import personal_kind
-from ba_tui.analysis.values import Column, DatasetProfile
+from ba_tui.core.ports.tables import Column, DatasetProfile
 from tests.analysis.engines import engine_in
 
 PEOPLE = "id,mail,region,price\n" + "".join(

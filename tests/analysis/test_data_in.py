@@ -16,7 +16,7 @@ import pytest
 
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import DataUnreadable
-from ba_tui.analysis.values import Dataset
+from ba_tui.core.ports.tables import Dataset
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError, DataUnreadable, QueryFailed, QueryRefused, UnknownTable
-from ba_tui.analysis.values import Arrangement, Progress, Provenance, RowFilter, RowOrder
+from ba_tui.core.ports.tables import Arrangement, Progress, Provenance, RowFilter, RowOrder
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

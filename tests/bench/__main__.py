@@ -13,6 +13,7 @@ from tests.bench import (
     counting,
     engine,
     flow,
+    grid,
     long,
     names,
     requests,
@@ -43,6 +44,7 @@ FAMILIES: dict[str, Family] = {
     "verdicts": verdicts.verdicts,
     "confined": confined.confined,
     "worker": worker.worker,
+    "grid": grid.grid,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

@@ -19,7 +19,7 @@ from ba_tui.analysis.engine_process.datasets import CONVERTED
 from ba_tui.analysis.engine_process.failures import failed, said
 from ba_tui.analysis.engine_process.store import SCHEMA
 from ba_tui.analysis.engine_process.text_files import LOADING
-from ba_tui.analysis.values import Arrangement, Column, Page, RowFilter
+from ba_tui.core.ports.tables import Arrangement, Column, Page, RowFilter
 from ba_tui.core.text.wording import nearest, one_line
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import WorkerRequest

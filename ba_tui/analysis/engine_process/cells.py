@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.analysis.values import MAX_CELL_CHARS, Cell, Column, Row
+from ba_tui.core.ports.tables import MAX_CELL_CHARS, Cell, Column, Row
 
 
 def columns_of(cursor: duckdb.DuckDBPyConnection, table: str) -> tuple[Column, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted, text
-from ba_tui.analysis.values import Conversion
+from ba_tui.core.ports.tables import Conversion
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen

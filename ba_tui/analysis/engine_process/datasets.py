@@ -18,7 +18,7 @@ from ba_tui.analysis.engine_process.formats import FoundFormat, found_format
 from ba_tui.analysis.engine_process.profiling import approximate, profiles_of
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
 from ba_tui.analysis.engine_process.text_files import LOADING, Loaded, TextSource, load_csv, load_json, view_parquet
-from ba_tui.analysis.values import Conversion, Dataset, DatasetProfile, Fingerprint
+from ba_tui.core.ports.tables import Conversion, Dataset, DatasetProfile, Fingerprint
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest

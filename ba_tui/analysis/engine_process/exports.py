@@ -11,7 +11,7 @@ from ba_tui.analysis.engine_process.arranging import Table, conditions
 from ba_tui.analysis.engine_process.cells import listed, row_of
 from ba_tui.analysis.engine_process.database import Database, quoted, text
 from ba_tui.analysis.engine_process.failures import failed
-from ba_tui.analysis.values import Arrangement
+from ba_tui.core.ports.tables import Arrangement
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 OPTIONS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Literal, TypeAlias, cast
 
 from ba_tui.analysis.engine_process.failures import unreadable
-from ba_tui.analysis.values import DataFormat
+from ba_tui.core.ports.tables import DataFormat
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 

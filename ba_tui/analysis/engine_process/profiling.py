@@ -10,7 +10,7 @@ import duckdb
 
 from ba_tui.analysis.engine_process.cells import cell, columns_of, shown
 from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.analysis.values import Cell, Column, ColumnProfile, Personal, Role, TopValue
+from ba_tui.core.ports.tables import Cell, Column, ColumnProfile, Personal, Role, TopValue
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 

@@ -15,7 +15,7 @@ from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
 from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
-from ba_tui.analysis.values import Column, Provenance, QueryResult, Statement, UsedData
+from ba_tui.core.ports.tables import Column, Provenance, QueryResult, Statement, UsedData
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import duckdb
 
 from ba_tui.analysis.engine_process.failures import failed, refused, said
-from ba_tui.analysis.values import Statement
+from ba_tui.core.ports.tables import Statement
 from ba_tui.core.text.patterns import regex
 
 LONGEST = 200_000

@@ -13,8 +13,8 @@ import duckdb
 
 from ba_tui.analysis.engine_process.cells import listed, row_of
 from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.analysis.values import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
 from ba_tui.analysis.wire import decoded
+from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
 from ba_tui.core.values import frozen
 
 SCHEMA = "ba"

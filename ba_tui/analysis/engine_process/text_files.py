@@ -14,7 +14,7 @@ import duckdb
 from ba_tui.analysis.engine_process.database import quoted, text
 from ba_tui.analysis.engine_process.failures import said, unreadable
 from ba_tui.analysis.engine_process.formats import FoundFormat, legacy_encoding, opened_text, transcoded
-from ba_tui.analysis.values import BadRow, DataFormat
+from ba_tui.core.ports.tables import BadRow, DataFormat
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
 

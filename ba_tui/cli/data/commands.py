@@ -28,7 +28,7 @@ from ba_tui.resources import places
 if TYPE_CHECKING:
     from ba_tui.analysis.engine import Analysis
     from ba_tui.analysis.errors import AnalysisError
-    from ba_tui.analysis.values import Progress, QueryResult
+    from ba_tui.core.ports.tables import Progress, QueryResult
 
 STDIN = "-"
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED = range(5)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from ba_tui.analysis.values import Column
+from ba_tui.core.ports.tables import Column
 from ba_tui.core.text.wording import one_line
 
 LONGEST = 60

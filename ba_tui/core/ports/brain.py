@@ -10,6 +10,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.ports.agents import Agents
 from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import Condenser, ContextPart
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.hooks import HookList
 from ba_tui.core.ports.instructions import ContextFiles
 from ba_tui.core.ports.jobs import Jobs
@@ -46,6 +47,7 @@ class Inventory:
     agents: Agents | None = None
     hooks: HookList | None = None
     context_files: ContextFiles | None = None
+    datasets: Datasets | None = None
 
 
 @frozen

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ba_tui.core.services import Connect
     from ba_tui.core.start import Start
     from ba_tui.faces.tui.clipboard import CopyToClipboard
+    from ba_tui.faces.tui.grid.pane import MentionWanted
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
@@ -224,6 +225,18 @@ class BaApp(ThemedApp[None]):
             self.copy_to_clipboard(text)
         else:
             self.chat.run_worker(partial(self._copied, self.chat, text, note), group="clipboard", exit_on_error=False)
+
+    def _on_mention_wanted(self, event: MentionWanted) -> None:
+        """Put it into the input, and show that."""
+        event.stop()
+        if self.chat is None:
+            return
+        while self.screen is not self.chat:
+            self.pop_screen()
+        prompt = self.chat.composer.prompt
+        prompt.focus()
+        before = prompt.before_cursor
+        prompt.insert(f"{' ' if before and not before[-1].isspace() else ''}{event.text} ")
 
     async def _copied(self, chat: ChatScreen, text: str, note: str) -> None:
         """Copy, and say how it went where the person looks."""

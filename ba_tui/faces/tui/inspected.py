@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ba_tui.core import results
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.results import Reader
 from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.transcript.records import (
@@ -19,11 +22,11 @@ from ba_tui.faces.tui.transcript.records import (
 )
 
 
-def inspected(record: Record, stored: Reader | None = None) -> Inspected:
+def inspected(record: Record, stored: Reader | None = None, datasets: Datasets | None = None) -> Inspected:
     """Everything that is known of ``record``; ``stored`` reads what was too large for the conversation."""
     match record:
         case ToolRow():
-            return _call(record, stored)
+            return replace(_call(record, stored), datasets=datasets)
         case ProseRecord(table=results.Table() as table):
             return Inspected("Table", display=table)
         case ProseRecord(text=text):

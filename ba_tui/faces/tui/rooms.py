@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ba_tui.faces.tui import panes, suggesting
 from ba_tui.faces.tui.acts import (
     compacting,
+    data,
     editor,
     folders,
     guide,
@@ -38,6 +39,7 @@ ROOMS: Sequence[Room] = (
     settings.CONTEXT,
     reports.STATUS,
     compacting.COMPACTION,
+    data.DATA,
     inventory.TOOLS,
     inventory.SKILLS,
     inventory.AGENTS,

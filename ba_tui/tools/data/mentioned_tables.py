@@ -14,9 +14,9 @@ from ba_tui.analysis.card import MOST_CHARS, card
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
-from ba_tui.analysis.values import Catalogue, Column, Page, Share
 from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.ports.mentions import Suggestion
+from ba_tui.core.ports.tables import Catalogue, Column, Page, Share
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line

@@ -13,7 +13,7 @@ from typing import Any
 
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.files import DataFiles
-from ba_tui.analysis.values import Cell, Column, Progress, QueryResult, Row
+from ba_tui.core.ports.tables import Cell, Column, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Call, Concern, Effect, OutputLevel, Tool, ToolFacts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Generator
@@ -25,6 +26,7 @@ from ba_tui.tools.failed import Failed, from_os
 
 MAX_BYTES = 20_000_000
 """Bytes; what is larger is read in parts and not edited."""
+COPIED = 1 << 20
 
 
 @contextmanager
@@ -81,6 +83,37 @@ def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, show
         raise _in_words(error, shown) from error
 
 
+def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
+    """Copy the file ``source`` to the resolved ``path`` in one step, and return its size in bytes.
+
+    Raises:
+        Failed: a file stands there and ``overwrite`` is False, or it can't be written; what was there is untouched.
+    """
+    try:
+        names = temporary_name(path.name), path.name
+        temporary = path.with_name(names[0])
+        with open(source, "rb") as given, parent_folder(path, make=True) as folder, unfinished(temporary):
+            old = _standing(folder, path.name, shown)
+            with _temporary(folder, names, (old, None), shown) as file:
+                shutil.copyfileobj(given, file, COPIED)
+                _finish(file)
+                if overwrite or not _linked(folder, *names):
+                    os.rename(*names, src_dir_fd=folder, dst_dir_fd=folder)
+                return file.tell()
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def _standing(folder: int, name: str, shown: str) -> os.stat_result | None:
+    """The regular file of this name, if there is one."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    _regular(status, shown)
+    return status
+
+
 @contextmanager
 def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
     """Take the file at ``path`` out of sight; the block gets to know where it lies, and must not leave it there.
@@ -127,6 +160,24 @@ def mode_of(path: Path, shown: str) -> int:
 def _replace(folder: int, names: tuple[str, str], content: Content, before: bytes | None, shown: str) -> int:
     temporary, name = names
     old = os.stat(name, dir_fd=folder, follow_symlinks=False) if before is not None else None
+    with _temporary(folder, names, (old, content.mode), shown) as file:
+        file.write(content.data)
+        _finish(file)
+        if _held(folder, name, shown) != before:
+            raise Failed("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
+        if before is not None or not _linked(folder, temporary, name):
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    return old.st_nlink - 1 if old else 0
+
+
+@contextmanager
+def _temporary(
+    folder: int, names: tuple[str, str], rights: tuple[os.stat_result | None, int | None], shown: str
+) -> Generator[BinaryIO]:
+    """A new file under the first of ``names``, with the rights of the file that it will replace (None: there is none,
+    then those of a mode). It is gone afterwards unless it was renamed."""
+    temporary, name = names
+    old, mode = rights
     if old and not (old.st_mode & 0o222 and os.access(name, os.W_OK, dir_fd=folder)):
         hint = "Leave it as it is, or have its rights changed first (chmod u+w)."
         raise Failed("execution_error", f"{shown} is read-only.", hint)
@@ -135,24 +186,22 @@ def _replace(folder: int, names: tuple[str, str], content: Content, before: byte
     )
     try:
         with open(number, "wb") as file:
-            file.write(content.data)
-            file.flush()
             if old:
                 _keep_marks(folder, name, number)
                 _keep_owner(old, number)
-            elif content.mode is not None:
-                os.fchmod(number, content.mode)
-            os.fsync(number)
-        if _held(folder, name, shown) != before:
-            raise Failed("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
-        if before is not None or not _linked(folder, temporary, name):
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            elif mode is not None:
+                os.fchmod(number, mode)
+            yield file
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
     with suppress(OSError):
         _sync_folder(folder)
-    return old.st_nlink - 1 if old else 0
+
+
+def _finish(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _linked(folder: int, temporary: str, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.brain import Inventory
 from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
@@ -147,7 +148,8 @@ async def inspect(chat: Actions, record: Record) -> None:
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
 
     conversation = chat.session.conversation
-    value = inspected(record, conversation.inventory.results if conversation else None)
+    has = conversation.inventory if conversation else Inventory()
+    value = inspected(record, has.results, has.datasets)
     if chat.main_area.has_room:
         await chat.main_area.inspect(value)
     else:

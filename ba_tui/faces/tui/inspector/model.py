@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
+from ba_tui.core.ports.datasets import Datasets, OutputFormat
 from ba_tui.core.ports.results import Reader
 from ba_tui.core.results import Display
 from ba_tui.core.values import frozen
@@ -22,11 +23,20 @@ class Whole:
 
 
 @frozen
+class DataTable:
+    """The table ``name`` of the session's data; without a name, output in ``format`` that becomes one when opened."""
+
+    datasets: Datasets
+    name: str = ""
+    format: OutputFormat = "csv"
+
+
+@frozen
 class Inspected:
     """``text`` is what the model was told; it is shown when there is no ``display``, or beside a failed one.
 
     ``duration`` in seconds, None while unknown. ``note``: a few words of what came of it. ``whole``: where all of it
-    lies when neither ``display`` nor ``text`` is.
+    lies when neither ``display`` nor ``text`` is. ``datasets``: the data of the session.
     """
 
     title: str
@@ -39,3 +49,4 @@ class Inspected:
     whole: Whole | None = None
     unread: str = ""
     """What of the result the model was not given, in words."""
+    datasets: Datasets | None = None

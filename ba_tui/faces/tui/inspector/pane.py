@@ -25,11 +25,11 @@ from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.displays.renderer import Build
 from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
+from ba_tui.faces.tui.inspector.model import CallState, DataTable, Inspected, Whole
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
 from ba_tui.faces.tui.inspector.terminal import output_rows
-from ba_tui.faces.tui.inspector.views import MOST, ResultViews, ViewName, views_of
+from ba_tui.faces.tui.inspector.views import MOST, ResultViews, ViewName, table_name, text_of, views_of
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.paged import Paged
@@ -146,6 +146,8 @@ class Inspector(Widget):
             from ba_tui.faces.tui.inspector.json_view import JsonView  # noqa: PLC0415 - only for JSON
 
             await place.mount(JsonView(self._views.value, id="tree"))
+        elif self._view == "grid" and self._views.table:
+            await self._show_grid(place, self._views.table)
         elif inspected.whole and self._view == "pages":
             from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
 
@@ -157,11 +159,24 @@ class Inspector(Widget):
             await place.mount(view)
             self._fill(view)
 
+    async def _show_grid(self, place: Vertical, table: DataTable) -> None:
+        from ba_tui.faces.tui.grid.pane import GridPane  # noqa: PLC0415 - only for data
+
+        try:
+            name = await table_name(table, self.inspected)
+        except BaError as error:
+            await place.mount(RowView([line((painted(error.with_hint), "warning"))], id="sheet"))
+            return
+        await place.mount(GridPane(table.datasets, name, letters=not self._beside))
+
     def _say_keys(self) -> None:
         keys = _keys(self.inspected, self._view, split=self._split)
         if len(self._views.names) > 1:
             keys.append(f"v {self._views.words(self._views.after(self._view))}")
-        if self._beside:
+        if self._view == "grid":
+            # The grid names its own keys.
+            keys = ["Tab arguments", *map(_alternative, keys[2:])]
+        elif self._beside:
             keys = ["Esc close", "Enter full screen", *map(_alternative, keys[1:])]
         self.query_one(".keys", Static).update(" · ".join(keys))
 
@@ -222,7 +237,7 @@ class Inspector(Widget):
         if self.query_one("#arguments", RowView).has_focus:
             text = json.dumps(dict(self.inspected.args), ensure_ascii=False, indent=2, default=str)
         else:
-            text = source_text(self.inspected)
+            text = text_of(self.inspected)
         self.post_message(CopyToClipboard(paintable(text)))
 
     async def _copy_whole(self, whole: Whole) -> None:
@@ -266,12 +281,6 @@ def has_changes(inspected: Inspected) -> bool:
     return inspected.display is not None and renderer_of(inspected.display).changes is not None
 
 
-def source_text(inspected: Inspected) -> str:
-    """What ``y`` copies: the result without gutters and decoration."""
-    display = inspected.display
-    return renderer_of(display).text(display) if display else inspected.text
-
-
 def _nothing(inspected: Inspected) -> GridRow:
     waiting = inspected.state in {"queued", "waiting", "running"}
     return line(("No result yet." if waiting else "No output.", "muted"))
@@ -303,6 +312,8 @@ def _keys(inspected: Inspected, view: ViewName, *, split: bool) -> list[str]:
         return [*keys, "→ ← open and close"]
     if view == "pages":
         return [*keys, "w wrap", "/ search"]
+    if view == "grid":
+        return keys
     if not (inspected.display and renderer_of(inspected.display).widget):
         keys.append("w wrap")
     if has_changes(inspected):

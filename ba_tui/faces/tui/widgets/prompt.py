@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.document._document import EditResult, Location
 from textual.message import Message
@@ -192,7 +193,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             self.post_message(self.HelpWanted())
         elif bound := self._bindings.key_to_bindings.get(key):
             # At once: as a binding it would come after letters that arrive together with it, and take them away.
-            await self.run_action(bound[0].action)
+            handled = await self.app.run_action(bound[0].action, self)  # pyright: ignore[reportUnknownMemberType] - App is generic
         else:
             handled = False
         if handled:
@@ -308,10 +309,10 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         self.post_message(self.PasteWanted())
 
     def action_unfold(self) -> None:
-        """Show folded pastes in full, as far as that stays workable."""
+        """Show folded pastes in full, as far as that stays workable. Without any, the key is another's."""
         unfolded = self.value
         if unfolded == self.text:
-            return
+            raise SkipAction
         if len(unfolded) > LARGE:
             words = f"{len(unfolded):,} characters are too many to edit here. They are sent in full."
             self.post_message(self.Remarked(words))

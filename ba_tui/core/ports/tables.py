@@ -1,4 +1,4 @@
-"""What the engine returns: datasets, profiles, results and pages, as frozen values. Nothing here does any work."""
+"""What the data engine returns: datasets, profiles, results and pages, as frozen values. Nothing here does any work."""
 
 from __future__ import annotations
 

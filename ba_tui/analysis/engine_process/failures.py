@@ -16,7 +16,7 @@ MOST_NAMES = 12
 _TABLE = regex(r"Table(?: Function)? with name \"?([^\"\s!]+)\"? does not exist")
 _COLUMN = regex(r'(?:Referenced column|Referenced table|column named|Column) "([^"]+)"')
 _FUNCTION = regex(r"Function with name (\S+) does not exist")
-_PREFIX = regex(r"^(?:[A-Z][A-Za-z]+ ?)+Error: (?:(?:[A-Z][A-Za-z]+ ?)+Error: )?")
+_PREFIX = regex(r"^(?:(?:[A-Za-z]+ ){0,4}[A-Za-z]*Error: ){1,2}")
 
 
 def unreadable(message: str, hint: str = "") -> HandlerFailed:

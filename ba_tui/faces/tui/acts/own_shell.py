@@ -34,6 +34,7 @@ async def sql(chat: Actions, words: str) -> None:
 async def _followed(chat: Actions, begin: Callable[[OwnShell], Turn], ways_out: str) -> None:
     turn = chat.session.run(begin)
     chat.turns.running.add(turn)
+    chat.main_area.leave_start()
     chat.transcript.action_scroll_end()
     chat.activity.note(ways_out)
     async for event in turn:

@@ -251,3 +251,13 @@ def test_which_paths_complete_a_word(tmp_path: Path) -> None:
     assert found("!da") == []
     assert found("!./da") == ["./data.csv ", "./Data "]
     assert found("!cat nothing/at") == []
+
+
+async def test_the_first_command_of_a_session_takes_the_place_of_the_start_page(world: World, bash: Bash) -> None:
+    async with running(world) as hand:
+        await hand.until(lambda: hand.chat.main_area.start_page is not None)
+        await hand.type("!ls")
+        await hand.press("enter")
+        await hand.until(lambda: bool(rows(hand)))
+        assert hand.chat.main_area.start_page is None
+        assert hand.chat.transcript.display

@@ -104,8 +104,7 @@ class Session:
             notices.add(Notice(text, "warning"))
 
         # What goes with a prompt.
-        trusted, plugins = (lambda: start.trusts(root)), start.plugins(root)
-        commands = folders(user_home(), start.where.config, root, trusted, plugins)
+        commands = folders(user_home(), start.where.config, root, lambda: start.trusts(root), tools.plugins)
         own = CommandFiles([own_prompts(), *commands], tools.ingress)
         aside, window = main.window.tokens.aside, lambda: model.info().window
         show, missing = main.visible.show, start.access.missing

@@ -92,12 +92,12 @@ class Startup:
         """The person's plugins and those of the project at ``root``. Blocks."""
         return plugins_of(user_home(), self.where.config, root, lambda: self.trusts(root))
 
-    def skills(self, ingress: Ingress) -> tuple[SkillCatalog, SkillChoices]:
+    def skills(self, ingress: Ingress, plugins: Sequence[Plugin]) -> tuple[SkillCatalog, SkillChoices]:
         """One catalog for all conversations of a project: a file is read again only when it has changed."""
         root, config = ingress.root, self.where.config
         if ingress not in self._skills:
             shipped, *roots = skill_roots(bundled("skills"), user_home(), config, root, lambda: self.trusts(root))
-            self._skills[ingress] = SkillCatalog([shipped, *plugin_roots(self.plugins(root)), *roots], ingress)
+            self._skills[ingress] = SkillCatalog([shipped, *plugin_roots(plugins), *roots], ingress)
         own = [config / "skills.yaml", *([root / ".ba" / "skills.yaml"] if self.trusts(root) else [])]
         return self._skills[ingress], read_choices(bundled("config") / "skills.yaml", own, ingress.raw)
 

@@ -28,10 +28,11 @@ class SessionTools:
     def __init__(self, start: Startup, scope: SessionScope, ask: AskModel) -> None:
         settings, where, root = start.settings, start.where, project_root(scope.cwd)
         self.ingress = ingress_for(where, root, settings.secrets)
-        catalog, choices = start.skills(self.ingress)
+        self.plugins = start.plugins(root)
+        catalog, choices = start.skills(self.ingress, self.plugins)
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
-        lent = lent_folders(readable_folders(catalog, choices), start.plugins(root))
+        lent = lent_folders(readable_folders(catalog, choices), self.plugins)
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted = not start.strict and not start.trusts(root)

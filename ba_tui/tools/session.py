@@ -40,7 +40,6 @@ from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
 from ba_tui.tools.data.data_tools import data_tools
-from ba_tui.tools.data.query_data import NAME as QUERY
 from ba_tui.tools.data_engine import DataAccess
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
@@ -161,8 +160,8 @@ class GuardedTools:
 
         access = DataAccess(workspace, self.readers["read_file"], policy.judge)
         folder = scope.file.parent if scope.id else None
-        self.data = data_tools(definitions[QUERY], access, settings, permissions.sandbox, folder)
-        tools = (*tools, self.data.query)
+        self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
+        tools = (*tools, *self.data.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
@@ -199,9 +198,8 @@ class GuardedTools:
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
-        querying = (QUERY,) if self.data.nearby.found() else ()
         planning = (PLANNING,) if self.plan_mode.presents else ()
-        return (*reading, *querying, *planning, *joining(self._notes.skills))
+        return (*reading, *self.data.needed(), *planning, *joining(self._notes.skills))
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""

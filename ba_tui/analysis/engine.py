@@ -118,9 +118,10 @@ class Analysis:
     # Data
 
     async def register(
-        self, source: str, *, part: str = "", on_progress: Listener | None = None
+        self, source: str, *others: str, part: str = "", name: str = "", on_progress: Listener | None = None
     ) -> tuple[Dataset, ...]:
-        """Read a file, a glob, or ``part`` (a sheet or table) of a file into tables, and return them.
+        """Read a file, a glob, or ``part`` (a sheet or table) of a file into tables, and return them. Files of the same
+        table may follow as ``others``; ``name`` is what a new table is called, where the files' own name is not wanted.
 
         A workbook or database without ``part`` gives a dataset for each sheet or table. What is registered already and
         did not change is returned as it is; a file that changed is read again under the same name.
@@ -128,12 +129,9 @@ class Analysis:
         Raises:
             DataRefused, DataUnreadable: one line why.
         """
-        own = Path(source)
-        if own.parent == self.inbox:
-            matched = Matched(source, (own,))
-        else:
-            matched = await asyncio.to_thread(self._place.files.matched, source)
-        return await self._registered(matched, part, on_progress)
+        paths = [path for each in (source, *others) for path in (await self._matched(each)).paths]
+        payload = {"source": source, "paths": [str(path) for path in paths], "part": part, "name": name}
+        return _value(tuple[Dataset, ...], await self._request("register", payload, on_progress))
 
     async def profile(self, name: str, *, on_progress: Listener | None = None) -> DatasetProfile:
         """Return the statistics of a dataset, reading it anew first when its file changed. Cached until then.
@@ -159,24 +157,31 @@ class Analysis:
         return _value(tuple[Statement, ...], await self._request("statements", {"sql": sql}))
 
     async def query(
-        self, sql: str, *, timeout: float | None = None, on_progress: Listener | None = None
+        self,
+        sql: str,
+        *,
+        timeout: float | None = None,
+        named: Mapping[str, str] | None = None,
+        on_progress: Listener | None = None,
     ) -> QueryResult:
         """Run one statement that only reads, and keep its rows as the next result R1, R2, …
 
-        Files that ``sql`` names are registered first. ``timeout`` in seconds; by default the limit of the settings.
+        Files that ``sql`` names are registered first, unless ``named`` says which tables they mean. ``timeout`` in
+        seconds; by default the limit of the settings.
 
         Raises:
             QueryRefused: it does more than read, or names a file that may not be read. QueryFailed: it is wrong, or
             takes too long, too many rows or too much memory.
         """
-        payload = {"sql": sql, "head": HEAD_ROWS, "named": None}
+        known = None if named is None else {file: [table] for file, table in named.items()}
+        payload = {"sql": sql, "head": HEAD_ROWS, "named": known}
         limit = min(timeout or self._place.limits.seconds, self._place.limits.seconds)
         try:
             try:
                 reply = await self._request("query", payload, on_progress, timeout=limit)
             except _FilesNeeded as needed:
-                named = await self._register_named(needed.files, on_progress)
-                reply = await self._request("query", {**payload, "named": named}, on_progress, timeout=limit)
+                found = await self._register_named(needed.files, on_progress)
+                reply = await self._request("query", {**payload, "named": found}, on_progress, timeout=limit)
         except WorkerTimeout as error:
             hint = "Filter or aggregate earlier, or raise analysis.query_seconds."
             raise QueryFailed(f"The query took longer than {limit:g} s and was stopped.", hint, "timeout") from error
@@ -244,9 +249,12 @@ class Analysis:
             if self._place.temporary:
                 await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
 
-    async def _registered(self, matched: Matched, part: str, listener: Listener | None) -> tuple[Dataset, ...]:
-        payload = {"source": matched.source, "paths": [str(path) for path in matched.paths], "part": part}
-        return _value(tuple[Dataset, ...], await self._request("register", payload, listener))
+    async def _matched(self, source: str) -> Matched:
+        """The files of ``source``. What lies in the inbox is ba's own, and asks no rule."""
+        own = Path(source)
+        if own.parent == self.inbox:
+            return Matched(source, (own,))
+        return await asyncio.to_thread(self._place.files.matched, source)
 
     async def _register_named(self, files: Sequence[str], listener: Listener | None) -> dict[str, list[str]]:
         """The tables of each file that a query names."""

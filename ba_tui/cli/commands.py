@@ -32,6 +32,7 @@ COMMANDS = {
     "tokens": CliCommand("tokens", "tokens"),
     "migrate": CliCommand("migrate", "migrate"),
     "verify": CliCommand("verify", "verify"),
+    "report": CliCommand("reports.commands", help="Run exported reports again, with the same or other files."),
     "trust": CliCommand("trust", "trust"),
     "doctor": CliCommand("doctor", "doctor"),
 }

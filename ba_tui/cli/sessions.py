@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ba_tui.cli.launch import current_folder
+from ba_tui.cli.reports.writing import PROGRAMS, write_report
 from ba_tui.cli.session_tables import (
     PROMPT,
     cell,
@@ -98,7 +99,7 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def export(
+def export(  # noqa: PLR0913 - typer reads one parameter a flag
     ctx: typer.Context,
     id: Id,
     format: Annotated[
@@ -106,18 +107,28 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            metavar="md|html|json|jsonl|workflow",
-            help="By default from FILE's name, or Markdown. workflow: the newest turn as a workflow.",
+            metavar="md|html|json|jsonl|ipynb|py|workflow",
+            help="By default from FILE's name, or Markdown. ipynb and py run the queries again; "
+            "workflow: the newest turn as a workflow.",
         ),
     ] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
     with_secrets: Annotated[
         bool, typer.Option("--with-secrets", help="Include keys and passwords. Do not share the file.")
     ] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Questions, answers and results alone (md, html, ipynb, py).")
+    ] = False,
 ) -> None:
     """Write a session for people (Markdown, HTML) or programs. Recognised keys and passwords are left out."""
     suffix = output.suffix.lstrip(".").lower() if output else ""
-    chosen = format or (suffix if suffix in {"html", "json", "jsonl"} else "md")
+    chosen = format or (suffix if suffix in {"html", "json", "jsonl", *PROGRAMS} else "md")
+    if report or chosen in PROGRAMS:
+        if with_secrets:
+            raise UsageError("A report holds no secrets.", "Leave --with-secrets out.")
+        library = _library(ctx)
+        _say(write_report(library, _one(library, id), chosen, output))
+        return
     with _named():
         pieces = _library(ctx).export(id, chosen, with_secrets=with_secrets)
     if output is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.core.events import Event, Notice
+from ba_tui.core.events import Notice
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -34,7 +34,7 @@ from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python
-from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
@@ -61,10 +61,6 @@ if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
 
 READERS = {"read_file", "list_files"}
-
-
-async def nothing_said() -> Sequence[Event]:
-    return ()
 
 
 @frozen
@@ -167,7 +163,7 @@ class GuardedTools:
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
         self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
         self.datasets = SessionData(
-            self.data.engine, ExportRules(workspace, named["write_file"], policy.judge), scope.results
+            self.data.engine, ExportRules(workspace, named["write_file"], policy.judge), scope.results, scope.history
         )
         """The same for faces."""
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -19,6 +20,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.editing.disk import place_file
 
 FORMATS: dict[str, ExportFormat] = {f".{name}": name for name in get_args(ExportFormat)}
@@ -50,12 +52,15 @@ class ExportRules:
 
 
 class SessionData:
-    """core.ports.datasets.Datasets over ``analysis``; ``results`` has what tools printed."""
+    """core.ports.datasets.Datasets over ``analysis``; ``results`` has what tools printed, ``history`` what was said."""
 
-    def __init__(self, analysis: Analysis, rules: ExportRules, results: Artifacts) -> None:
+    def __init__(
+        self, analysis: Analysis, rules: ExportRules, results: Artifacts, history: ReadHistory = nothing_said
+    ) -> None:
         self._analysis = analysis
         self._rules = rules
         self._results = results
+        self._history = history
 
     @property
     def begun(self) -> bool:
@@ -92,6 +97,26 @@ class SessionData:
         async with self._analysis.exported(name, kind, arrangement) as file:
             size = await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown)
         return Exported(shown, size)
+
+    async def report(
+        self, path: str, *, title: str, confirmed: bool = False, on_progress: Listener | None = None
+    ) -> Exported:
+        from ba_tui.tools.data.reports import ReportWriter, check_format, data_folder, reported_session  # noqa: PLC0415
+
+        check_format(Path(path))
+        target = await asyncio.to_thread(self._rules.target, path)
+        shown = self._rules.workspace.shown(target)
+        beside = data_folder(target)
+        for each in (target, *((beside,) if beside.exists() else ())):
+            if not confirmed and (why := await asyncio.to_thread(self._rules.concern, each)):
+                raise NeedsConfirmation(f"{self._rules.workspace.shown(each)} {why}.")
+        said = await asyncio.to_thread(reported_session, title, await self._history())
+        with tempfile.TemporaryDirectory(prefix="ba-report-") as made:
+            files = await ReportWriter(self._analysis).write(said, target, Path(made), on_progress)
+            sizes = [
+                await asyncio.to_thread(place_file, file, place, overwrite=True, shown=shown) for file, place in files
+            ]
+        return Exported(shown, sum(sizes))
 
     def _kept(self, text: str, format: OutputFormat, ref: str | None) -> Path:
         """A file of the engine's own with what a tool printed."""

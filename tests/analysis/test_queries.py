@@ -143,7 +143,10 @@ async def test_files_in_a_query_are_registered_first(engine: Analysis, put: Put)
     assert result.head == (("4.0",),)
     assert [used.source for used in result.provenance.datasets] == [source]
     again = await engine.query(f"SELECT max(n) FROM './{source}'")
-    assert (again.head, again.provenance.datasets) == (((3,),), result.provenance.datasets)
+    assert again.head == ((3,),)
+    (first,), (second,) = result.provenance.datasets, again.provenance.datasets
+    assert (first.name, first.files, first.called) == (second.name, second.files, (source,))
+    assert second.called == (f"./{source}",)
     with pytest.raises(DataUnreadable, match=r"gone\.csv"):
         await engine.query("FROM 'gone.csv'")
 
@@ -207,6 +210,13 @@ async def test_exports_hold_what_is_shown(engine: Analysis, sales: str) -> None:
     adopted = await engine.adopt(engine.inbox / "in.parquet", Provenance("SELECT …", source="warehouse"))
     assert (adopted.rows, adopted.provenance.source) == (2, "warehouse")
     assert (await engine.query(f"SELECT sum(id) FROM {adopted.handle}")).head == ((7,),)
+    wide = await engine.query(
+        "SELECT sum(2::HUGEINT ** 70 + n)::HUGEINT AS total, 1::UHUGEINT AS one FROM range(3) t(n)"
+    )
+    async with engine.exported(wide.handle, "parquet") as path:
+        (engine.inbox / "wide.parquet").write_bytes(path.read_bytes())
+    again = await engine.adopt(engine.inbox / "wide.parquet", Provenance("SELECT …"))
+    assert [str(value) for value in again.head[0]] == [str(value) for value in wide.head[0]]
 
 
 async def test_requests_run_side_by_side_and_tell_how_far_they_are(engine: Analysis, sales: str) -> None:

@@ -17,10 +17,19 @@ from ba_tui.analysis.engine_process.failures import unreadable
 from ba_tui.analysis.engine_process.formats import FoundFormat, found_format
 from ba_tui.analysis.engine_process.profiling import approximate, profiles_of
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
-from ba_tui.analysis.engine_process.text_files import LOADING, Loaded, TextSource, load_csv, load_json, view_parquet
-from ba_tui.core.ports.tables import Conversion, Dataset, DatasetProfile, Fingerprint
+from ba_tui.analysis.engine_process.text_files import (
+    LOADING,
+    Loaded,
+    TextSource,
+    load_csv,
+    load_json,
+    parquet_reader,
+    view_parquet,
+)
+from ba_tui.core.ports.tables import FILES, Conversion, Dataset, DatasetProfile, Fingerprint
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
+from ba_tui.core.values import frozen
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 CONVERTED = '"~converted"'
@@ -32,6 +41,24 @@ _NOT_NAME = regex(r"[^\w]+")
 _RESULT = regex(r"r\d+")
 
 
+@frozen
+class AskedFiles:
+    """``source`` as it was given, and its files. ``name``: what their table is called, if not by them."""
+
+    source: str
+    paths: Sequence[Path]
+    name: str = ""
+
+
+@frozen
+class _Filled:
+    """What filled LOADING: ``reading`` as in ``Dataset``."""
+
+    loaded: Loaded
+    conversions: tuple[Conversion, ...] = ()
+    reading: str = ""
+
+
 class Datasets:
     """``changed`` is called with the name of a table whose rows are others now."""
 
@@ -40,14 +67,15 @@ class Datasets:
         self._store = store
         self._changed = changed
 
-    def register(self, request: WorkerRequest, source: str, paths: Sequence[Path], part: str) -> list[Dataset]:
-        """Return the datasets of ``paths``, which are read where that has not been done or they changed."""
+    def register(self, request: WorkerRequest, asked: AskedFiles, part: str) -> list[Dataset]:
+        """Return the datasets of the files, which are read where that has not been done or they changed."""
+        paths = asked.paths
         found = _one_format(paths)
         known = [each for each in self._store.datasets if _same(each, paths, part)]
         if known and all(_unchanged(each) for each in known):
             return [each.dataset for each in known]
         parts = _parts(found, paths, part)
-        return [self._load(request, source, paths, (found, each)).dataset for each in parts]
+        return [self._load(request, asked, (found, each)).dataset for each in parts]
 
     def refreshed(self, request: WorkerRequest, names: Sequence[str]) -> list[str]:
         """Read those datasets anew whose files changed; return a sentence for each that is not as its file is."""
@@ -64,7 +92,8 @@ class Datasets:
                     )
                 notes.append(f"{gone.name} is gone; {name} is the copy that ba read before.")
                 continue
-            self._load(request, stored.dataset.source, paths, (_one_format(paths), stored.dataset.part))
+            asked = AskedFiles(stored.dataset.source, paths)
+            self._load(request, asked, (_one_format(paths), stored.dataset.part))
             notes.append(f"{name} was read again because its file changed.")
         return notes
 
@@ -75,14 +104,13 @@ class Datasets:
         with self._database.loading(request, self._store.standing()) as cursor:
             return self._profiled(cursor, request, stored)
 
-    def _load(
-        self, request: WorkerRequest, source: str, paths: Sequence[Path], what: tuple[FoundFormat, str]
-    ) -> StoredDataset:
+    def _load(self, request: WorkerRequest, asked: AskedFiles, what: tuple[FoundFormat, str]) -> StoredDataset:
+        source, paths = asked.source, asked.paths
         found, part = what
         known = next(
             (each for each in self._store.datasets if _same(each, paths, part) and each.dataset.part == part), None
         )
-        name = known.dataset.name if known else self._name(source, paths, part)
+        name = known.dataset.name if known else asked.name or self._name(source, paths, part)
         number = known.number if known else self._store.next_number()
         prints = _fingerprints(request, paths)
         reading = self._store.standing() | {str(path) for path in paths}
@@ -90,10 +118,11 @@ class Datasets:
         doing = f"reading {paths[0].name if len(paths) == 1 else source}"
         with self._database.loading(request, reading, doing) as cursor:
             try:
-                loaded, conversions = self._filled(cursor, request, (found, part), paths)
+                filled = self._filled(cursor, request, (found, part), paths)
+                loaded = filled.loaded
                 dataset = Dataset(
                     name, source, part, found.format, 0, (), prints, loaded.encoding, loaded.delimiter,
-                    loaded.rows_skipped, loaded.bad_rows, conversions, loaded.notes, time.time(),
+                    loaded.rows_skipped, loaded.bad_rows, filled.conversions, loaded.notes, time.time(), filled.reading,
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
@@ -108,11 +137,11 @@ class Datasets:
         request: WorkerRequest,
         what: tuple[FoundFormat, str],
         paths: Sequence[Path],
-    ) -> tuple[Loaded, tuple[Conversion, ...]]:
+    ) -> _Filled:
         """Fill LOADING; a Parquet file is not copied."""
         found, part = what
         if found.format == "parquet":
-            return Loaded("parquet"), ()
+            return _Filled(Loaded("parquet"), (), f"FROM {parquet_reader(FILES, len(paths))}")
 
         def scratch(name: str) -> Path:
             return self._database.folder / WORK / name
@@ -129,7 +158,7 @@ class Datasets:
             )
 
             if found.format == "arrow":
-                return load_arrow(cursor, paths[0]), ()
+                return _Filled(load_arrow(cursor, paths[0]))
 
             def tick(rows: int) -> None:
                 _check(request)
@@ -138,7 +167,8 @@ class Datasets:
             rows = RowSource(paths[0], scratch, tick)
             loaded = load_sheet(cursor, rows, part) if found.format == "excel" else load_sqlite(cursor, rows, part)
         _check(request)
-        return loaded, _converted(cursor, plain=loaded.plain)
+        selected, conversions = _converted(cursor, plain=loaded.plain)
+        return _Filled(loaded, conversions, f"SELECT {selected} FROM {loaded.reader}" if loaded.reader else "")
 
     def _keep(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> StoredDataset:
         """Give LOADING its name, and write down what it is, both or neither."""
@@ -305,12 +335,12 @@ def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
         yield data
 
 
-def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[Conversion, ...]:
-    """Turn text columns of LOADING that are numbers or dates into such."""
+def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[str, tuple[Conversion, ...]]:
+    """Turn text columns of LOADING that are numbers or dates into such. Returns the list of columns in SQL, too."""
     columns = columns_of(cursor, LOADING)
     texts = [column for column in columns if column.type == "VARCHAR"][:MOST_TEXT]
     if not texts:
-        return ()
+        return "*", ()
     names = ", ".join(quoted(column.name) for column in texts)
     rows = cursor.execute(f"SELECT {names} FROM {LOADING} LIMIT {SAMPLE_ROWS}").fetchall()
     rows += cursor.execute(
@@ -322,7 +352,7 @@ def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[Conve
         if found := conversion_of(TextColumn(cursor, LOADING, column.name, plain), sample):
             made[column.name] = found
     if not made:
-        return ()
+        return "*", ()
     taken = {column.name.lower() for column in columns}
     parts: list[str] = []
     conversions: list[Conversion] = []
@@ -339,10 +369,11 @@ def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[Conve
             conversions.append(conversion)
         else:
             parts.append(name)
-    cursor.execute(f"CREATE OR REPLACE TABLE {CONVERTED} AS SELECT {', '.join(parts)} FROM {LOADING}")
+    selected = ", ".join(parts)
+    cursor.execute(f"CREATE OR REPLACE TABLE {CONVERTED} AS SELECT {selected} FROM {LOADING}")
     cursor.execute(f"DROP TABLE {LOADING}")
     cursor.execute(f"ALTER TABLE {CONVERTED} RENAME TO {LOADING}")
-    return tuple(conversions)
+    return selected, tuple(conversions)
 
 
 def _raw_names(name: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ OPTIONS = {
 }
 SHEET_ROWS, SHEET_COLUMNS = 1_048_575, 16_384
 BATCH = 2_000
+WIDE = frozenset({"HUGEINT", "UHUGEINT"})
 SAFE_INTEGER = 2**53
 
 
@@ -39,11 +40,26 @@ def exported(database: Database, request: WorkerRequest, table: Table, arrangeme
             if target.suffix == ".xlsx":
                 _workbook(cursor, request, table, (tail, values), target)
             else:
-                query = f"COPY (FROM {quoted(table.name)}{tail}) TO {text(str(target))}"
+                columns = _exact(cursor, table) if target.suffix == ".parquet" else "*"
+                query = f"COPY (SELECT {columns} FROM {quoted(table.name)}{tail}) TO {text(str(target))}"
                 cursor.execute(f"{query} ({OPTIONS[target.suffix[1:]]})", values)
         except BaseException:
             target.unlink(missing_ok=True)
             raise
+
+
+def _exact(cursor: duckdb.DuckDBPyConnection, table: Table) -> str:
+    """The columns for Parquet, which has no integers of 128 bits and would round them, as those of every sum are."""
+    parts: list[str] = []
+    for column in table.columns:
+        name = quoted(column.name)
+        if column.type in WIDE:
+            row = cursor.execute(f"SELECT max(abs({name}::DOUBLE)) < 1e37 FROM {quoted(table.name)}").fetchone()
+            fits = row is None or row[0] in {None, True}
+            parts.append(f"CAST({name} AS {'DECIMAL(38, 0)' if fits else 'VARCHAR'}) AS {name}")
+        else:
+            parts.append(name)
+    return ", ".join(parts)
 
 
 def _workbook(

@@ -12,7 +12,7 @@ import duckdb
 
 from ba_tui.analysis.engine_process.arranging import Arrangements, Table, conditions, drop_left
 from ba_tui.analysis.engine_process.database import Database, Limits, quoted
-from ba_tui.analysis.engine_process.datasets import Datasets
+from ba_tui.analysis.engine_process.datasets import AskedFiles, Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
 from ba_tui.analysis.engine_process.profiling import profiles_of
@@ -73,8 +73,8 @@ class Handlers:
 
     def register(self, request: WorkerRequest) -> object:
         given: Any = request.payload
-        paths = [Path(path) for path in given["paths"]]
-        found = self._engine.datasets.register(request, given["source"], paths, given["part"])
+        asked = AskedFiles(given["source"], [Path(path) for path in given["paths"]], given["name"])
+        found = self._engine.datasets.register(request, asked, given["part"])
         return [asdict(each) for each in found]
 
     def profile(self, request: WorkerRequest) -> object:

@@ -55,7 +55,7 @@ class Queries:
                 every = tuple(self.store.names().values())
                 names = [column.name for table in tables or every for column in self.store.columns(table)]
                 raise of_query(error, every, names) from error
-            data, seconds = self._used(tables), round(time.monotonic() - clock, 6)
+            data, seconds = self._used(tables, named), round(time.monotonic() - clock, 6)
             results = tuple(name for name in tables if self.store.result(name))
             provenance = Provenance(statement.sql, data, results, started, seconds, rows, ENGINE)
             stored = StoredResult(number, columns, rows, provenance, tuple(notes))
@@ -144,6 +144,8 @@ class Queries:
             cursor.execute(f"INSERT INTO {name} VALUES (?, ?)", [str(row[0]), str(row[-1])])
         return columns_of(cursor, name), len(rows)
 
-    def _used(self, tables: Iterable[str]) -> tuple[UsedData, ...]:
-        found = (self.store.dataset(name) for name in tables)
-        return tuple(UsedData(each.dataset.name, each.dataset.source, each.dataset.files) for each in found if each)
+    def _used(self, tables: Iterable[str], named: Mapping[str, str]) -> tuple[UsedData, ...]:
+        """``named``: the tables of files that the query names."""
+        found = [each.dataset for name in tables if (each := self.store.dataset(name))]
+        called = {each.name: tuple(file for file, name in named.items() if name == each.name) for each in found}
+        return tuple(UsedData(each.name, each.source, each.files, called[each.name]) for each in found)

@@ -14,7 +14,7 @@ import duckdb
 from ba_tui.analysis.engine_process.database import quoted, text
 from ba_tui.analysis.engine_process.failures import said, unreadable
 from ba_tui.analysis.engine_process.formats import FoundFormat, legacy_encoding, opened_text, transcoded
-from ba_tui.core.ports.tables import BadRow, DataFormat
+from ba_tui.core.ports.tables import FILES, BadRow, DataFormat
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
 
@@ -29,7 +29,8 @@ ROUNDS = 4
 
 @frozen
 class Loaded:
-    """What a load made of LOADING. ``plain``: its texts came from a file where all values are text."""
+    """What a load made of LOADING. ``plain``: its texts came from a file where all values are text. ``reader``: the
+    call that reads the same from the files as they are, with FILES in place of their list; empty where none does."""
 
     format: DataFormat
     encoding: str = ""
@@ -38,6 +39,7 @@ class Loaded:
     bad_rows: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
     plain: bool = False
+    reader: str = ""
 
 
 @frozen
@@ -63,18 +65,19 @@ class _Csv:
     long: bool = False
     united: bool = False
 
-    def options(self, paths: Sequence[Path]) -> str:
+    def reader(self, files: str) -> str:
+        """The call that reads ``files``, a list in SQL."""
         types = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.kept)
         more = [f"types = {{{types}}}"] if types else []
         if self.long:
             more += [f"maximum_line_size = {MOST_LINE}", f"buffer_size = {2 * MOST_LINE}", "parallel = false"]
-        listed = ", ".join(text(str(path)) for path in paths)
-        return ", ".join([f"[{listed}]", "union_by_name = true" if self.united else "store_rejects = true", *more])
+        options = ["union_by_name = true" if self.united else "store_rejects = true", *more]
+        return f"read_csv({', '.join([files, *options])})"
 
 
 def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
     """Fill LOADING from text with delimiters. Raises HandlerFailed when it is not a table."""
-    way, encoding = _Csv(), source.found.encoding
+    way, encoding, given = _Csv(), source.found.encoding, source.paths
     if encoding:
         source = _in_utf8(source, encoding)
     way = replace(way, united=_differ(source))
@@ -93,13 +96,14 @@ def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
     skipped, bad = (0, ()) if way.united else _bad_rows(cursor)
     delimiter, notes = _dialect(cursor, source, way)
     _check_shape(cursor, source.name)
-    return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, plain=True)
+    reader = way.reader(FILES) if source.paths == given else ""
+    return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, True, reader)
 
 
 def _tried(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, Sequence[str]]:
     """Fill LOADING and return what to do better: a word, and the columns that it is about."""
     _forget_rejects(cursor)
-    statement = f"CREATE OR REPLACE TABLE {LOADING} AS FROM read_csv({way.options(source.paths)})"
+    statement = f"CREATE OR REPLACE TABLE {LOADING} AS FROM {way.reader(_listed(source.paths))}"
     try:
         try:
             cursor.execute(statement)
@@ -226,13 +230,14 @@ def load_json(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
     encoding = source.found.encoding
     if encoding:
         source = _in_utf8(source, encoding)
+    whole = Loaded("json", encoding or "utf-8", reader="" if encoding else _json_reader(FILES))
     try:
         _create_from_json(cursor, source.paths)
-        return Loaded("json", encoding or "utf-8")
+        return whole
     except duckdb.OutOfMemoryException:
         source.widen()
         _create_from_json(cursor, source.paths)
-        return Loaded("json", encoding or "utf-8")
+        return whole
     except duckdb.Error as error:
         target, bad = source.scratch("lines.jsonl"), list[BadRow]()
         good = 0
@@ -250,9 +255,11 @@ def load_json(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
 
 
 def _create_from_json(cursor: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> None:
-    listed = ", ".join(text(str(path)) for path in paths)
-    options = f"[{listed}], union_by_name = true, maximum_object_size = {MOST_LINE}"
-    cursor.execute(f"CREATE OR REPLACE TABLE {LOADING} AS FROM read_json({options})")
+    cursor.execute(f"CREATE OR REPLACE TABLE {LOADING} AS FROM {_json_reader(_listed(paths))}")
+
+
+def _json_reader(files: str) -> str:
+    return f"read_json({files}, union_by_name = true, maximum_object_size = {MOST_LINE})"
 
 
 def _json_lines(source: TextSource) -> Iterator[tuple[int, str, str]]:
@@ -275,8 +282,7 @@ def _not_json(line: str) -> str:
 
 def view_parquet(cursor: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path]) -> None:
     """Make ``name`` a view of Parquet files, which DuckDB reads where they lie."""
-    listed = ", ".join(text(str(path)) for path in paths)
-    query = f"FROM read_parquet([{listed}], union_by_name = {str(len(paths) > 1).lower()})"
+    query = f"FROM {parquet_reader(_listed(paths), len(paths))}"
     try:
         cursor.execute(f"{query} LIMIT 0")
     except duckdb.Error as error:
@@ -284,3 +290,13 @@ def view_parquet(cursor: duckdb.DuckDBPyConnection, name: str, paths: Sequence[P
     with suppress(duckdb.CatalogException):
         cursor.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
     cursor.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
+
+
+def parquet_reader(files: str, count: int) -> str:
+    """Return the call that reads ``files``, a list of ``count`` files in SQL."""
+    return f"read_parquet({files}, union_by_name = {str(count > 1).lower()})"
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    """A list of files in SQL."""
+    return f"[{', '.join(text(str(path)) for path in paths)}]"

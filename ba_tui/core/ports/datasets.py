@@ -63,3 +63,15 @@ class Datasets(Protocol):
             this ending, or the path may not be written.
         """
         ...
+
+    async def report(
+        self,
+        path: str,
+        *,
+        title: str,
+        confirmed: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Exported:
+        """Write questions, answers and results as a report, in the format of the ending of ``path``: to read (.html,
+        .md), or to run again (.ipynb, .py, with a folder of data beside it). Raises as ``export`` does."""
+        ...

@@ -15,6 +15,8 @@ MAX_CELL_CHARS = 10_000
 ColumnKind: TypeAlias = Literal["integer", "decimal", "float", "text", "boolean", "date", "timestamp", "time", "other"]
 DataFormat: TypeAlias = Literal["csv", "json", "parquet", "excel", "sqlite", "arrow"]
 Personal: TypeAlias = Literal["", "mail", "phone", "name", "iban"]
+FILES = "$files"
+"""Stands for a list of files in ``Dataset.reading``."""
 Role: TypeAlias = Literal["", "key", "date"]
 Share: TypeAlias = Literal["schema", "aggregates", "sample"]
 
@@ -91,7 +93,9 @@ class Dataset:
     """A file, some files, or a sheet or table of one (``part``) as the table ``name``.
 
     ``source`` is the path or glob as it was given. ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows
-    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch.
+    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch. ``reading`` is the query
+    with which DuckDB alone reads the files the same way, with ``FILES`` in place of their list; empty where ba had to
+    prepare them first, as an Excel sheet or a text in an old encoding.
     """
 
     name: str
@@ -108,6 +112,7 @@ class Dataset:
     conversions: tuple[Conversion, ...] = ()
     notes: tuple[str, ...] = ()
     loaded: float = 0.0
+    reading: str = ""
 
 
 @frozen
@@ -150,11 +155,13 @@ class DatasetProfile:
 
 @frozen
 class UsedData:
-    """A dataset that a query read: its name, source, and the files as they were."""
+    """A dataset that a query read: its name, source, and the files as they were. ``called``: other names that the
+    query has for it, as a path in quotes."""
 
     name: str
     source: str
     files: tuple[Fingerprint, ...]
+    called: tuple[str, ...] = ()
 
 
 @frozen

@@ -33,6 +33,8 @@ from ba_tui.sessions.foreign import one_line
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _BASE64 = regex(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _SITE = regex(r"https?://", re.IGNORECASE)
+_RESULT = regex(r"#r\d+")
+"""A place within a report."""
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f23; --soft: #5b636d; --paper: #ffffff; --card: #f3f4f6; --line: #d5d9de;
@@ -56,28 +58,36 @@ details { margin: .4rem 0; } summary { cursor: pointer; } .plus { color: var(--p
 """.strip()
 
 
+PAGE_END = "</body>\n</html>\n"
+
+
+def page_head(title: str) -> str:
+    """The beginning of a page, up to its body. ``title`` is escaped already."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n"
+    )
+
+
 class HtmlPage:
     """``hide`` takes secrets out of whatever was said."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         self._hide = hide
-        self._prose = _prose()
+        self._prose = prose()
 
     def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
         whole = Survey(events)
         title = self._safe(one_line(info.title) or "Untitled")
         about = " · ".join(map(self._safe, session_summary(info, whole)))
-        yield (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="referrer" content="no-referrer">\n'
-            f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n"
-            f'<h1>{title}</h1>\n<p class="facts">{about}</p>\n'
-        )
+        yield page_head(title)
+        yield f'<h1>{title}</h1>\n<p class="facts">{about}</p>\n'
         for part in document_parts(events, whole):
             yield self._part(part) + "\n"
-        yield "</body>\n</html>\n"
+        yield PAGE_END
 
     def _part(self, part: DocumentPart) -> str:
         match part:
@@ -141,9 +151,9 @@ class HtmlPage:
         return escape(self._plain(text))
 
 
-def _prose() -> MarkdownIt:
+def prose() -> MarkdownIt:
     """Markdown without HTML of its own; pictures become links, since nothing is loaded from elsewhere."""
-    prose = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
     def picture(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
         address = str(tokens[index].attrGet("src") or "")
@@ -154,10 +164,12 @@ def _prose() -> MarkdownIt:
 
     def link(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
         address = str(tokens[index].attrGet("href") or "")
+        if _RESULT.fullmatch(address):
+            return f'<a href="{address}">'
         if not _SITE.match(address):
             return "<a>"
         return f'<a href="{escape(address)}" rel="noreferrer noopener">'
 
-    prose.add_render_rule("image", picture)
-    prose.add_render_rule("link_open", link)
-    return prose
+    made.add_render_rule("image", picture)
+    made.add_render_rule("link_open", link)
+    return made

@@ -39,6 +39,11 @@ ReadHistory: TypeAlias = Callable[[], Awaitable[Sequence[Event]]]
 """Gives all events of this session so far, oldest first."""
 
 
+async def nothing_said() -> Sequence[Event]:
+    """The history of no session."""
+    return ()
+
+
 def recall_tool(definition: Definition, history: ReadHistory) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         from ba_tui.tools.builtin.history_search import rounds, search, terms_of  # noqa: PLC0415 - not before a search

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.core.ports.tables import Dataset, Progress
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import byte_size
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
+
+ANYWAY = "--yes"
 
 
 async def data(chat: Actions, words: str) -> None:
@@ -40,8 +45,7 @@ async def _known(datasets: Datasets, name: str) -> str:
 
 async def _registered(chat: Actions, datasets: Datasets, file: str) -> Sequence[Dataset]:
     def heard(progress: Progress) -> None:
-        share = f" {progress.share:.0%}" if progress.share is not None else ""
-        chat.activity.note(paintable(f"{progress.doing}{share}", newlines=False))
+        _tell(chat, progress)
 
     chat.activity.note(paintable(f"Reading {file} …", newlines=False))
     try:
@@ -62,4 +66,36 @@ def _show_grid(chat: Actions, datasets: Datasets, name: str) -> None:
     chat.ba.push_screen(GridScreen(datasets, name))
 
 
-DATA = Room({SlashCommand("data", "View datasets, results and their rows", "[table or file]", keys="f4"): data})
+async def report(chat: Actions, words: str) -> None:
+    """``[--yes] [file]``: what stands in the way of a report is said; with ``--yes`` it is written anyway."""
+    _, conversation = chat.session.live
+    datasets = conversation.inventory.datasets
+    if datasets is None or not chat.session.started:
+        raise UsageError("This session is still empty.", "Write a report after the first answer.")
+    confirmed = words.startswith(ANYWAY)
+    path = words.removeprefix(ANYWAY).strip() or f"report-{conversation.id}.html"
+
+    def heard(progress: Progress) -> None:
+        _tell(chat, progress)
+
+    try:
+        done = await datasets.report(path, title=conversation.title, confirmed=confirmed, on_progress=heard)
+    except NeedsConfirmation as error:
+        raise UsageError(str(error), f"Name another file, or: /report {ANYWAY} {path}") from error
+    finally:
+        chat.activity.note("")
+    beside = " with its data beside it" if Path(path).suffix in {".py", ".ipynb"} else ""
+    chat.tell(Notice(f"Wrote the report {done.path} ({byte_size(done.size)}){beside}."))
+
+
+def _tell(chat: Actions, progress: Progress) -> None:
+    share = f" {progress.share:.0%}" if progress.share is not None else ""
+    chat.activity.note(paintable(f"{progress.doing}{share}", newlines=False))
+
+
+DATA = Room(
+    {
+        SlashCommand("data", "View datasets, results and their rows", "[table or file]", keys="f4"): data,
+        SlashCommand("report", "Write answers and results as a report", "[file.html|md|ipynb|py]"): report,
+    }
+)

@@ -1,0 +1,135 @@
+"""``ba report``: reports that sessions exported, worked out again with the same or other files, without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
+from ba_tui.cli.data.commands import INFRASTRUCTURE, OK, ProgressLine, as_interrupts
+from ba_tui.core.errors import UsageError
+from ba_tui.core.text.wording import count, with_hint
+from ba_tui.resources import places
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.reports.running import FigureChange, ReportRun, ResultChange
+    from ba_tui.analysis.reports.values import Report
+
+CHANGED = 6
+"""The exit code when something is not as the report says."""
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def about() -> None:
+    """Run exported reports again."""
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A report: its .py or .ipynb, or the folder of data.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", metavar="[TABLE=]FILE", help="Read a table from this file instead. Can be repeated."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Ask the questions of a report again, with its own files or next month's, and list what changed.
+
+    \b
+    The queries run in ba's data engine; the script itself is not run. Exit codes:
+      0 nothing changed · 1 an option is wrong · 2 a file can't be read
+      6 something changed · 130 interrupted
+    """
+    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.analysis.reports.running import found_report, given_files  # noqa: PLC0415
+
+    folder = folder_of(cwd)
+    report, beside = found_report(folder / file)
+    named = given_files(report, _pairs(data or ()))
+    try:
+        found = _run(folder, report, beside, {name: str(folder / Path(each)) for name, each in named.items()})
+    except AnalysisError as error:
+        say(with_hint(str(error), error.hint))
+        return INFRASTRUCTURE
+    if as_json:
+        print_line(json.dumps(asdict(found), indent=2, ensure_ascii=False))
+    else:
+        _told(found)
+    return CHANGED if found.changed else OK
+
+
+def _pairs(given: list[str] | tuple[()]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for each in given:
+        name, sign, file = each.partition("=")
+        if sign and not name.isidentifier():
+            name, file = "", each
+        key, value = (name, file) if sign and name else ("", each)
+        if key in pairs:
+            what = f"{key} has two files" if key else f"{pairs[key]} and {value} name no table"
+            raise UsageError(f"{what[0].upper()}{what[1:]}.", "Write --data TABLE=FILE for each.")
+        pairs[key] = os.path.expanduser(value)  # noqa: PTH111
+    return pairs
+
+
+def _run(folder: Path, report: Report, beside: Path, data: dict[str, str]) -> ReportRun:
+    from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see run
+    from ba_tui.analysis.reports.running import ReportRunner  # noqa: PLC0415
+    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
+
+    # The files that the report was made of are named by its reader, as those of --data are.
+    files = [(beside.parent / each.path).parent for table in report.tables for each in table.files]
+    outside = [beside, *files, *(Path(each).parent for each in data.values())]
+    engine = Analysis(temporary_place(load(folder).settings, places(), folder, outside))
+    line = ProgressLine()
+    with as_interrupts(), asyncio.Runner() as runner:
+        try:
+            return runner.run(ReportRunner(engine, report, beside, line.show).run(data))
+        finally:
+            line.clear()
+            runner.run(engine.close())
+
+
+def _told(found: ReportRun) -> None:
+    for result in found.results:
+        for line in _result_lines(result):
+            print_line(line)
+    for figure in found.figures:
+        if figure.changed:
+            print_line(_figure_line(figure))
+    results = sum(each.changed for each in found.results)
+    figures = sum(each.changed for each in found.figures)
+    what = f"{results} of {count(len(found.results), 'result')} changed"
+    cited = f", {figures} of {count(len(found.figures), 'figure')} in answers" if found.figures else ""
+    say(f"{what}{cited}." if found.changed else f"Nothing changed: {count(len(found.results), 'result')} compared.")
+
+
+def _result_lines(result: ResultChange) -> list[str]:
+    from ba_tui.analysis.reports.changes import summary  # noqa: PLC0415 - see run
+
+    if result.failed:
+        return [f"{result.handle}: could not be worked out: {result.failed}"]
+    if result.kept:
+        return [f"{result.handle}: taken from the report, since {result.kept}"]
+    if not result.changed:
+        return []
+    was = f", was {result.before:,}" if result.before != result.after else ""
+    lines = summary(result.changes) if result.changes else ["too many rows to compare one by one"]
+    return [f"{result.handle}: {count(result.after, 'row')}{was}", *(f"  {line}" for line in lines)]
+
+
+def _figure_line(change: FigureChange) -> str:
+    from ba_tui.analysis.reports.changes import shown  # noqa: PLC0415 - see run
+
+    figure: Any = change.figure
+    now = "its row is gone" if change.now is None else f"is {shown(change.now)} now"
+    return f"“{figure.text}” of an answer ({figure.handle}.{figure.column}): {now}"

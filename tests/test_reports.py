@@ -1,0 +1,138 @@
+"""A session becomes a report: written from the app and the command line, and run again without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from ba_tui.assembly import connect
+from ba_tui.cli.main import run
+from ba_tui.cli.reports.writing import write_report
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
+from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.providers.scripted import Planned, Step
+from tests.loopback import ModelServer
+from tests.script import collect
+
+SALES = "region,units\nNorth,12\nSouth,30\nNorth,5\n"
+TOTALS = "SELECT region, sum(units) AS units FROM 'sales.csv' GROUP BY ALL ORDER BY region"
+KEY = "sk-ant-api03-" + "a1B2c3D4" * 12
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "sales.csv").write_text(SALES)
+    trust_folder(work)
+    return work
+
+
+async def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
+    """A conversation with one query and an answer."""
+    steps = [Step(calls=(Planned("query_data", {"sql": TOTALS}),)), Step(say="South sold **30** units, <b>most</b>.")]
+    with ModelServer(steps) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        made = connect({"model": "openai/any"}, folder).library.create()
+        await collect(made.say(f"Who sold most? {KEY}"))
+    return made
+
+
+@pytest.fixture
+async def talk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Conversation]:
+    made = await asked(folder, monkeypatch)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of such a conversation, which is closed."""
+
+    async def closed() -> str:
+        made = await asked(folder, monkeypatch)
+        await made.close()
+        return made.id
+
+    return asyncio.run(closed())
+
+
+def datasets(talk: Conversation) -> Datasets:
+    assert talk.inventory.datasets
+    return talk.inventory.datasets
+
+
+async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
+    done = await datasets(talk).report("out/sales.md", title="Sales")
+    text = (folder / "out" / "sales.md").read_text()
+    assert done.path == "out/sales.md"
+    assert KEY not in text
+    assert "South sold **30** units" in text
+    assert "*From [R1](#r1).*" in text
+    assert f"```sql\n{TOTALS}\n```" in text
+    assert "| North | 17 |" in text
+    assert "`sales`: sales.csv; 39 bytes, SHA-256" in text
+
+    await datasets(talk).report("sales.html", title="<i>Sales</i>")
+    page = (folder / "sales.html").read_text()
+    assert '<a href="#r1">R1</a>' in page
+    assert '<h3 id="r1">R1</h3>' in page
+    assert "&lt;b&gt;most&lt;/b&gt;" in page
+    assert "<i>" not in page
+    assert "src=" not in page.replace("img-src", "")
+
+
+async def test_what_a_report_refuses(talk: Conversation, folder: Path) -> None:
+    with pytest.raises(UsageError, match="does not end as a report does"):
+        await datasets(talk).report("sales.pdf", title="Sales")
+    (folder / "sales-data").mkdir()
+    (folder / "sales-data" / "mine.txt").write_text("mine")
+    with pytest.raises(NeedsConfirmation, match="sales-data exists already"):
+        await datasets(talk).report("sales.py", title="Sales")
+    assert not (folder / "sales.py").exists()
+    await datasets(talk).report("sales.py", title="Sales", confirmed=True)
+    with pytest.raises(NeedsConfirmation, match=r"sales\.py exists already"):
+        await datasets(talk).report("sales.py", title="Sales")
+    assert (folder / "sales-data" / "mine.txt").read_text() == "mine"
+    empty = connect({"model": "openai/any"}, folder).library.create()
+    with pytest.raises(UsageError, match="no results that could run again"):
+        await datasets(empty).report("none.py", title="Nothing")
+    await empty.close()
+
+
+def test_a_saved_session_runs_again_on_the_command_line(
+    saved: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    library = connect({}, folder).library
+    info = library.find(saved)
+    assert write_report(library, info, "py", Path("again.py")).startswith("Wrote again.py (")
+    for format, output, said in (
+        ("py", None, "needs a file"),
+        ("py", Path("x.ipynb"), r"does not end in \.py"),
+        ("json", Path("x.json"), "can't be written as json"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            write_report(library, info, format, output)
+
+    done = subprocess.run([sys.executable, "again.py"], capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, "1 results worked out again" in done.stdout) == (0, True), done
+    assert "South   30" in done.stdout
+    assert "# South sold **30** units" in (folder / "again.py").read_text()
+
+    (folder / "next.csv").write_text(SALES.replace("30", "33"))
+    capsys.readouterr()
+    assert run(["report", "run", "again.py", "--data", "next.csv"]) == 6
+    assert capsys.readouterr().out == "R1: 2 rows\n  region=South: units 30 → 33 (+10.0%)\n"
+    assert run(["report", "run", "again-data", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["after"] == 2
+    assert run(["report", "run", "again.py", "--data", "none.csv"]) == 2
+    assert "none.csv" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 Reader: TypeAlias = Callable[[Any], Any]
 
@@ -14,6 +14,20 @@ Reader: TypeAlias = Callable[[Any], Any]
 def decoded(kind: Any, reply: object) -> Any:
     """Return ``reply`` as a value of ``kind``: a frozen class, a tuple of one kind, or what JSON has itself."""
     return _reader(kind)(reply)
+
+
+def encoded(value: Any) -> Any:
+    """Return a frozen value, or a list of them, as what JSON has. Rows are passed on as they are: ``asdict`` would copy
+    each cell."""
+    if isinstance(value, list | tuple):
+        items: tuple[Any, ...] = tuple(cast("Any", value))
+        return [encoded(item) for item in items] if items and is_dataclass(items[0]) else items
+    return {name: encoded(getattr(value, name)) for name in _names(type(value))} if is_dataclass(value) else value
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def _same(value: Any) -> Any:

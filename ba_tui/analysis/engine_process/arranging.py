@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from dataclasses import asdict
 from typing import Any
 
 import duckdb
@@ -129,7 +128,7 @@ class Arrangements:
         ).fetchall()
 
     def _arranged(self, cursor: duckdb.DuckDBPyConnection, table: Table, arrangement: Arrangement) -> tuple[str, int]:
-        key = (table.name, json.dumps(asdict(arrangement), sort_keys=True))
+        key = (table.name, repr(arrangement))
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ba_tui.analysis.engine_process.failures import failed, of_query, said, unkn
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
-from ba_tui.analysis.wire import decoded
+from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
@@ -75,19 +74,19 @@ class Handlers:
         given: Any = request.payload
         paths = [Path(path) for path in given["paths"]]
         found = self._engine.datasets.register(request, given["source"], paths, given["part"])
-        return [asdict(each) for each in found]
+        return encoded(found)
 
     def profile(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
         stored = engine.dataset(given["name"])
         engine.datasets.refreshed(request, [stored.dataset.name])
-        return asdict(engine.datasets.profile(request, engine.dataset(given["name"])))
+        return encoded(engine.datasets.profile(request, engine.dataset(given["name"])))
 
     def catalogue(self, request: WorkerRequest) -> object:
         engine, head = self._engine, _given(request)["head"]
         with engine.database.shared(request) as cursor:
             results = tuple(result_of(cursor, each, head) for each in engine.store.results)
-        return asdict(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
+        return encoded(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
 
     def forget(self, request: WorkerRequest) -> object:
         engine = self._engine
@@ -95,17 +94,17 @@ class Handlers:
         return None
 
     def statements(self, request: WorkerRequest) -> object:
-        return [asdict(each) for each in self._engine.queries.statements(request, _given(request)["sql"])]
+        return encoded(self._engine.queries.statements(_given(request)["sql"]))
 
     def query(self, request: WorkerRequest) -> object:
         given = _given(request)
-        return asdict(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
+        return encoded(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
 
     def page(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
         table = engine.table(request, given["name"])
         window = (max(0, given["offset"]), max(0, given["limit"]))
-        return asdict(engine.arrangements.page(request, table, _arrangement(given), window))
+        return encoded(engine.arrangements.page(request, table, _arrangement(given), window))
 
     def column(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
@@ -120,7 +119,7 @@ class Handlers:
                 source = "filtered"
             row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
             rows = int(row[0]) if row else 0
-            return asdict(profiles_of(cursor, source, rows, lambda _: None)[0])
+            return encoded(profiles_of(cursor, source, rows, lambda _: None)[0])
 
     def export(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
@@ -132,7 +131,7 @@ class Handlers:
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
-        return asdict(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
+        return encoded(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
 
 
 def _opened(folder: Path, limits: Limits) -> Engine:

@@ -1,4 +1,5 @@
-"""What the database knows of itself: datasets with their profiles, and results with their provenance, as JSON."""
+"""The catalogue in the database: datasets with their profiles in a table of their own, results with their provenance as
+comments on their tables; both as JSON."""
 
 from __future__ import annotations
 
@@ -6,14 +7,13 @@ import json
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import duckdb
 
 from ba_tui.analysis.engine_process.cells import listed, row_of
-from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.analysis.wire import decoded
+from ba_tui.analysis.engine_process.database import quoted, text
+from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
 from ba_tui.core.values import frozen
 
@@ -22,7 +22,6 @@ _TABLES = (
     f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
     f"CREATE TABLE IF NOT EXISTS {SCHEMA}.datasets "
     "(number INTEGER, name VARCHAR, paths JSON, value JSON, profile JSON)",
-    f"CREATE TABLE IF NOT EXISTS {SCHEMA}.results (number INTEGER, value JSON)",
 )
 
 
@@ -65,9 +64,9 @@ class Store:
             for number, paths, value, profile in rows
         ]
         self._datasets = {each.dataset.name: each for each in kept}
-        found = cursor.execute(f"SELECT value FROM {SCHEMA}.results ORDER BY number").fetchall()
-        results = [decoded(StoredResult, json.loads(value)) for (value,) in found]
-        self._results: dict[str, StoredResult] = {each.handle: each for each in results}
+        found = cursor.execute("SELECT comment FROM duckdb_tables() WHERE comment IS NOT NULL").fetchall()
+        results: list[StoredResult] = [decoded(StoredResult, json.loads(comment)) for (comment,) in found]
+        self._results = {each.handle: each for each in sorted(results, key=lambda each: each.number)}
 
     @property
     def datasets(self) -> tuple[StoredDataset, ...]:
@@ -118,10 +117,16 @@ class Store:
     def write_dataset(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> None:
         """Within the transaction of ``cursor``; ``noted`` comes after it."""
         cursor.execute(f"DELETE FROM {SCHEMA}.datasets WHERE name = ?", [stored.dataset.name])
-        profile = json.dumps(asdict(stored.profile)) if stored.profile else None
+        profile = json.dumps(encoded(stored.profile)) if stored.profile else None
         cursor.execute(
             f"INSERT INTO {SCHEMA}.datasets VALUES (?, ?, ?, ?, ?)",
-            [stored.number, stored.dataset.name, json.dumps(stored.paths), json.dumps(asdict(stored.dataset)), profile],
+            [
+                stored.number,
+                stored.dataset.name,
+                json.dumps(stored.paths),
+                json.dumps(encoded(stored.dataset)),
+                profile,
+            ],
         )
 
     def noted(self, stored: StoredDataset) -> None:
@@ -132,15 +137,15 @@ class Store:
         self._datasets.pop(stored.dataset.name, None)
 
     def write_result(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult) -> None:
-        """Within the transaction of ``cursor``; ``kept`` comes after it."""
-        cursor.execute(f"INSERT INTO {SCHEMA}.results VALUES (?, ?)", [stored.number, json.dumps(asdict(stored))])
+        """Within the transaction of ``cursor``; ``kept`` comes after it. A comment costs less than a row elsewhere."""
+        cursor.execute(f"COMMENT ON TABLE {quoted(stored.handle)} IS {text(json.dumps(encoded(stored)))}")
 
     def kept(self, stored: StoredResult) -> None:
         self._results[stored.handle] = stored
 
 
-def _profile(text: str | None) -> DatasetProfile | None:
-    return decoded(DatasetProfile, json.loads(text)) if text else None
+def _profile(stored: str | None) -> DatasetProfile | None:
+    return decoded(DatasetProfile, json.loads(stored)) if stored else None
 
 
 def result_of(cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:

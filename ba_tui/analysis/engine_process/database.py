@@ -144,6 +144,10 @@ class Database:
         """Let a load that ran out of memory use what queries may."""
         self._remember(cursor, self.limits.memory)
 
+    def report_no_more(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Leave it to the request to say how far it is from here on."""
+        self._reports.remove(cursor)
+
     def _wait(self, request: WorkerRequest) -> None:
         if request.cancelled.is_set():
             raise RequestCancelled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -14,11 +13,12 @@ from ba_tui.analysis.engine_process.cells import columns_of
 from ba_tui.analysis.engine_process.conversions import Converted, TextColumn, conversion_of
 from ba_tui.analysis.engine_process.database import WORK, Database, quoted
 from ba_tui.analysis.engine_process.failures import unreadable
+from ba_tui.analysis.engine_process.fingerprints import Fingerprinting
 from ba_tui.analysis.engine_process.formats import FoundFormat, found_format
 from ba_tui.analysis.engine_process.profiling import approximate, profiles_of
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
 from ba_tui.analysis.engine_process.text_files import LOADING, Loaded, TextSource, load_csv, load_json, view_parquet
-from ba_tui.core.ports.tables import Conversion, Dataset, DatasetProfile, Fingerprint
+from ba_tui.core.ports.tables import Conversion, Dataset, DatasetProfile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
@@ -69,7 +69,7 @@ class Datasets:
         return notes
 
     def profile(self, request: WorkerRequest, stored: StoredDataset) -> DatasetProfile:
-        """Return the statistics, worked out where nobody has yet."""
+        """Return the statistics, which are worked out at the first request."""
         if stored.profile:
             return stored.profile
         with self._database.loading(request, self._store.standing()) as cursor:
@@ -84,20 +84,23 @@ class Datasets:
         )
         name = known.dataset.name if known else self._name(source, paths, part)
         number = known.number if known else self._store.next_number()
-        prints = _fingerprints(request, paths)
         reading = self._store.standing() | {str(path) for path in paths}
         scratch = self._database.folder / WORK
         doing = f"reading {paths[0].name if len(paths) == 1 else source}"
-        with self._database.loading(request, reading, doing) as cursor:
+        with (
+            self._database.loading(request, reading, doing) as cursor,
+            Fingerprinting(request, paths) as prints,
+        ):
             try:
                 loaded, conversions = self._filled(cursor, request, (found, part), paths)
                 dataset = Dataset(
-                    name, source, part, found.format, 0, (), prints, loaded.encoding, loaded.delimiter,
+                    name, source, part, found.format, 0, (), prints.result(), loaded.encoding, loaded.delimiter,
                     loaded.rows_skipped, loaded.bad_rows, conversions, loaded.notes, time.time(),
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
                 _clear(cursor, scratch)
+            self._database.report_no_more(cursor)
             self._profiled(cursor, request, stored)
         self._changed(name)
         return self._store.dataset(name) or stored
@@ -279,30 +282,6 @@ def _unchanged(stored: StoredDataset) -> bool:
         if (now.st_size, now.st_mtime_ns) != (each.size, each.mtime_ns):
             return False
     return True
-
-
-def _fingerprints(request: WorkerRequest, paths: Sequence[Path]) -> tuple[Fingerprint, ...]:
-    return tuple(_fingerprint(request, path) for path in paths)
-
-
-def _fingerprint(request: WorkerRequest, path: Path) -> Fingerprint:
-    """Read a file once for its hash."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            # Before the content: a write meanwhile is then noticed at the next look.
-            state = path.stat()
-            for data in _pieces(file.read):
-                _check(request)
-                digest.update(data)
-    except OSError as error:
-        raise unreadable(f"{path.name} can't be read: {error.strerror}.") from error
-    return Fingerprint(str(path), state.st_size, state.st_mtime_ns, digest.hexdigest())
-
-
-def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    while data := read(4_000_000):
-        yield data
 
 
 def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[Conversion, ...]:

@@ -90,6 +90,8 @@ class GridPane(Vertical):
         self._keys = KEYS if letters else BESIDE
         self._doing = ""
         self._target = ""
+        self._about = ""
+        self._counted: tuple[int, Arrangement] | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(classes="about", markup=False)
@@ -107,7 +109,7 @@ class GridPane(Vertical):
         event.stop()
         self._show_about()
         self._show_cell()
-        if self.query_one(".statistics").display:
+        if self.query_one(".statistics").display and self._counted != self._column:
             self._count()
 
     @on(GridView.Failed)
@@ -132,7 +134,9 @@ class GridPane(Vertical):
             parts.append(f"{count(hidden, 'column')} hidden")
         if self.view.busy:
             parts.append(f"{self._doing or 'reading'} … Esc cancels")
-        self.query_one(".about", Static).update(cell_text(" · ".join(parts), 1_000), layout=False)
+        if (words := cell_text(" · ".join(parts), 1_000)) != self._about:
+            self._about = words
+            self.query_one(".about", Static).update(words, layout=False)
 
     def _show_cell(self) -> None:
         view, place = self.view, self.query_one(".cell", Static)
@@ -146,7 +150,13 @@ class GridPane(Vertical):
         selected = view.selected.words if view.start is not None else ""
         place.update(Content(f"{name}{text}{f'  · selected: {selected}' if selected else ''}"), layout=False)
 
+    @property
+    def _column(self) -> tuple[int, Arrangement]:
+        """What statistics depend on."""
+        return self.view.cursor[1], self.view.feed.arrangement
+
     def _count(self) -> None:
+        self._counted = self._column
         self.run_worker(self._statistics, group="statistics", exclusive=True, exit_on_error=False)
 
     async def _statistics(self) -> None:

@@ -13,7 +13,7 @@ from rich.style import Style
 from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -113,6 +113,17 @@ class GridView(ScrollView, can_focus=True):
         """Whether rows are being arranged."""
         return self._arranging is not None and not self._arranging.is_finished
 
+    @property
+    def reading(self) -> bool:
+        """Whether pages are being fetched."""
+        return self._reading
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows in sight are here."""
+        first, last = self._seen()
+        return self.feed.ready and all(self.feed.row(at) for at in range(first, min(last, self.feed.total)))
+
     def show(self, wanted: Arrangement) -> None:
         """Show other rows, or the same in another order, once the engine has found them."""
         self._arranging = self._arrange(wanted)
@@ -189,6 +200,13 @@ class GridView(ScrollView, can_focus=True):
         if size != self.virtual_size:
             self.virtual_size = size
         self.refresh()
+
+    def _repaint(self, first: int, last: int, *, every: bool) -> None:
+        """Paint the rows ``first`` and ``last`` again; with ``every``, also those between them."""
+        top, bottom = self._seen()
+        for at in range(max(first, top), min(last + 1, bottom)) if every else {first, last}:
+            if top <= at < bottom:
+                self.refresh(Region(0, at - top + 1, self._width, 1))
 
     def _measured(self, index: int) -> int:
         if not self.feed.ready:
@@ -310,11 +328,15 @@ class GridView(ScrollView, can_focus=True):
         if not self.feed.ready:
             return
         select = select or self.selecting
+        before, selected = self.cursor, self.start
         self.start = (self.start or self.cursor) if select else None
         row = max(0, min(self.feed.total - 1, row))
         self.cursor = (row, self.cursor[1] if column is None else column)
         self._reveal()
-        self.refresh()
+        touched = {before[0], row}
+        if selected or self.start:
+            touched |= {each[0] for each in (selected, self.start) if each}
+        self._repaint(min(touched), max(touched), every=bool(selected or self.start))
         self._read_on()
         self.post_message(self.Changed())
 

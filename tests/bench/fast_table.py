@@ -1,4 +1,4 @@
-"""``python -m tests.bench.fast_table FILE ROUNDS``: the keys of ``grid`` in textual-fastdatatable, as a line of JSON."""
+"""``python -m tests.bench.fast_table FILE ROUNDS``: the keys of ``grid`` in textual-fastdatatable, as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Peer(Shown):
         self._file = file
 
     def compose(self) -> ComposeResult:
-        from textual_fastdatatable import ArrowBackend, DataTable  # pyright: ignore  # noqa: PGH003, PLC0415
+        from textual_fastdatatable import ArrowBackend, DataTable  # pyright: ignore
 
         table: Any = DataTable(backend=ArrowBackend.from_parquet(self._file), cursor_type="range")
         yield table

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from ba_tui.analysis.engine_process.arranging import Arrangements, Table, conditions, drop_left
+from ba_tui.analysis.engine_process.arranging import FILE_NUMBER, Arrangements, Table, conditions, drop_left
 from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.exports import exported
@@ -40,8 +40,12 @@ class Engine:
         """A dataset, as its file is now, or a result."""
         if stored := self.store.dataset(name):
             self.datasets.refreshed(request, [stored.dataset.name])
-            dataset = self.dataset(name).dataset
-            return Table(dataset.name, dataset.columns, dataset.rows, lies=dataset.format == "parquet")
+            stored = self.dataset(name)
+            dataset = stored.dataset
+            view = dataset.format == "parquet"
+            numbered = all(column.name.lower() != FILE_NUMBER for column in dataset.columns)
+            file = stored.paths[0] if view and numbered and len(stored.paths) == 1 else ""
+            return Table(dataset.name, dataset.columns, dataset.rows, view, file)
         if result := self.store.result(name):
             return Table(result.handle, result.columns, result.rows)
         raise unknown_table(name, self.store.names().values())

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from ba_tui.analysis.engine_process.cells import listed, row_of
+from ba_tui.analysis.engine_process.cells import listed, rows_of
 from ba_tui.analysis.engine_process.database import quoted, text
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
@@ -158,4 +158,4 @@ def first_rows(
     cursor: duckdb.DuckDBPyConnection, table: str, columns: tuple[Column, ...], limit: int
 ) -> tuple[Row, ...]:
     rows: list[Any] = cursor.execute(f"SELECT {listed(columns)} FROM {table} LIMIT {limit}").fetchall()
-    return tuple(row_of(row) for row in rows)
+    return rows_of(rows)

@@ -15,7 +15,6 @@ from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import Worker
 
@@ -26,25 +25,16 @@ from ba_tui.faces.tui.grid.cells import NULL, at_right, cell_text, cell_width, f
 from ba_tui.faces.tui.grid.columns import GAP, ColumnPlace, ColumnPlan
 from ba_tui.faces.tui.grid.feed import RowFeed
 from ba_tui.faces.tui.grid.selection import CellSelection
+from ba_tui.faces.tui.widgets.line_view import LineView
 
 STRIPS = 500
 
 
-class GridView(ScrollView, can_focus=True):
+class GridView(LineView, can_focus=True):
     """``cursor`` and ``start`` are a row of the arrangement and a column of the table, both from 0."""
 
     DEFAULT_CSS = """
     GridView {
-        background: transparent;
-        color: $foreground;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        scrollbar-color: $foreground 25%;
-        scrollbar-color-hover: $foreground 40%;
-        scrollbar-color-active: $foreground 40%;
-        scrollbar-background: $foreground 5%;
-        scrollbar-background-hover: $foreground 5%;
-        scrollbar-background-active: $foreground 5%;
         & > .grid--head { text-style: bold underline; }
         & > .grid--number { color: $text-muted; }
         & > .grid--null { color: $text-muted; text-style: italic; }
@@ -112,17 +102,6 @@ class GridView(ScrollView, can_focus=True):
     def busy(self) -> bool:
         """Whether rows are being arranged."""
         return self._arranging is not None and not self._arranging.is_finished
-
-    @property
-    def reading(self) -> bool:
-        """Whether pages are being fetched."""
-        return self._reading
-
-    @property
-    def complete(self) -> bool:
-        """Whether all rows in sight are here."""
-        first, last = self._seen()
-        return self.feed.ready and all(self.feed.row(at) for at in range(first, min(last, self.feed.total)))
 
     def show(self, wanted: Arrangement) -> None:
         """Show other rows, or the same in another order, once the engine has found them."""

@@ -22,7 +22,7 @@ from ba_tui.faces.tui.screens.data import DataList
 from ba_tui.faces.tui.transcript.records import ToolRow
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
-from tests.faces.tui.grid.tables import Tables
+from tests.faces.tui.grid.tables import Tables, sales
 from tests.faces.tui.sheets import keys, lines, shown
 
 
@@ -97,15 +97,16 @@ async def test_a_file_is_read_and_shown(world: World, tables: Tables) -> None:
 
 
 async def test_pages_are_fetched_where_the_cursor_goes(world: World, tables: Tables) -> None:
+    tables.rows = sales(5_000)
     async with running(world) as hand:
         await opened(hand)
         fetched = {offset for _, offset, limit in tables.asked if limit}
-        assert fetched == {0, 200}, "what is seen, and the page below"
+        assert fetched == {0, 1_000}, "what is seen, and the page below"
         await hand.press("G")
         await settled(hand)
-        assert seen(hand)[-1].split() == ["1000", "1000", "north", "NULL"]
-        assert part(hand, "cell").startswith("A1000  id BIGINT: 1000")
-        assert 400 not in {offset for _, offset, _ in tables.asked}, "what is passed by is not fetched"
+        assert seen(hand)[-1].split() == ["5000", "5000", "south", "NULL"]
+        assert part(hand, "cell").startswith("A5000  id BIGINT: 5000")
+        assert 2_000 not in {offset for _, offset, _ in tables.asked}, "what is passed by is not fetched"
         await answer(hand, "colon", "500")
         assert part(hand, "cell").startswith("A500  id")
 

@@ -21,13 +21,15 @@ def encoded(value: Any) -> Any:
     each cell."""
     if isinstance(value, list | tuple):
         items: tuple[Any, ...] = tuple(cast("Any", value))
-        return [encoded(item) for item in items] if items and is_dataclass(items[0]) else items
-    return {name: encoded(getattr(value, name)) for name in _names(type(value))} if is_dataclass(value) else value
+        return [encoded(item) for item in items] if items and _names(type(items[0])) else items
+    names = _names(cast("Any", type(value)))
+    return {name: encoded(getattr(value, name)) for name in names} if names else value
 
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+    """The fields of a frozen class; none of any other."""
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _same(value: Any) -> Any:

@@ -28,7 +28,10 @@ SAMPLE_ROWS, TAIL_ROWS = 5_000, 1_000
 MOST_TEXT = 500
 """Text columns that are looked at for numbers and dates."""
 LONGEST_NAME = 60
+MOST_EMPTY = 5
+"""Empty files of a pattern that are named."""
 _NOT_NAME = regex(r"[^\w]+")
+_MAGIC = regex(r"[*?\[]")
 _RESULT = regex(r"r\d+")
 
 
@@ -93,9 +96,10 @@ class Datasets:
         ):
             try:
                 loaded, conversions = self._filled(cursor, request, (found, part), paths)
+                notes = (*loaded.notes, *_empty_note(paths))
                 dataset = Dataset(
                     name, source, part, found.format, 0, (), prints.result(), loaded.encoding, loaded.delimiter,
-                    loaded.rows_skipped, loaded.bad_rows, conversions, loaded.notes, time.time(),
+                    loaded.rows_skipped, loaded.bad_rows, conversions, notes, time.time(),
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
@@ -121,7 +125,7 @@ class Datasets:
             return self._database.folder / WORK / name
 
         if found.format in {"csv", "json"}:
-            text = TextSource(tuple(paths), found, scratch, lambda: self._database.widen(cursor))
+            text = TextSource(tuple(_with_content(paths)), found, scratch, lambda: self._database.widen(cursor))
             loaded = load_csv(cursor, text) if found.format == "csv" else load_json(cursor, text)
         else:
             from ba_tui.analysis.engine_process.row_files import (  # noqa: PLC0415 - most data is text
@@ -150,7 +154,7 @@ class Datasets:
         cursor.execute("BEGIN")
         try:
             if dataset.format == "parquet":
-                view_parquet(cursor, dataset.name, [Path(path) for path in stored.paths])
+                view_parquet(cursor, dataset.name, _with_content([Path(path) for path in stored.paths]))
             else:
                 _drop(cursor, dataset.name)
                 cursor.execute(f"ALTER TABLE {LOADING} RENAME TO {name}")
@@ -201,7 +205,7 @@ class Datasets:
     def _name(self, source: str, paths: Sequence[Path], part: str) -> str:
         """A name of the file's own that no table has: letters, digits and underscores."""
         path = paths[0]
-        stem = path.name if len(paths) == 1 else Path(source.replace("*", "")).name or path.parent.name
+        stem = path.name if len(paths) == 1 else _MAGIC.split(Path(source).name)[0] or path.parent.name
         while (short := Path(stem).stem) != stem:
             stem = short
         base = _as_name(stem) or _as_name(path.parent.name) or "data"
@@ -239,6 +243,7 @@ def _check(request: WorkerRequest) -> None:
 
 
 def _one_format(paths: Sequence[Path]) -> FoundFormat:
+    paths = _with_content(paths)
     found = [found_format(path) for path in paths]
     other = next((path for path, each in zip(paths, found, strict=True) if each.format != found[0].format), None)
     if other:
@@ -246,6 +251,16 @@ def _one_format(paths: Sequence[Path]) -> FoundFormat:
     if len(paths) > 1 and found[0].format in {"excel", "sqlite", "arrow"}:
         raise unreadable(f"Several {found[0].format} files can't be one table.", "Mention them one by one.")
     return found[0]
+
+
+def _with_content(paths: Sequence[Path]) -> Sequence[Path]:
+    """The files of several that are not empty; all of them where none has content."""
+    return [path for path in paths if path.exists() and path.stat().st_size] or paths
+
+
+def _empty_note(paths: Sequence[Path]) -> tuple[str, ...]:
+    empty = [path.name for path in paths if path not in _with_content(paths)]
+    return (f"{count(len(empty), 'empty file')} left out: {', '.join(empty[:MOST_EMPTY])}",) if empty else ()
 
 
 def _parts(found: FoundFormat, paths: Sequence[Path], part: str) -> list[str]:

@@ -147,7 +147,10 @@ def _opened(folder: Path, limits: Limits) -> Engine:
             store = Store(cursor)
         database.permit(store.standing())
     except duckdb.Error as error:
-        hint = "Another program may have it open; else start a new session."
+        if "Could not set lock" in str(error):
+            hint = "Close the other ba in which this session is open, or start a new session."
+            raise failed("Another process has the data of this session open.", hint, "resource_error") from error
+        hint = "Start a new session; the files of this one stay where they are."
         raise failed(f"The session's data can't be opened: {said(error)}", hint, "resource_error") from error
     arrangements = Arrangements(database)
     datasets = Datasets(database, store, arrangements.forget)

@@ -22,7 +22,8 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 
 HEADER_ROWS = 20
-PATIENCE_SECONDS = 5
+PATIENCE_SECONDS = 1.0
+"""Time to wait for a lock on a database: programs that hold one longer work on it."""
 BATCH = 5_000
 BATCHES = "arrow_batches"
 LONGEST_INTEGER = 2**63

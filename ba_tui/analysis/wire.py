@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 Reader: TypeAlias = Callable[[Any], Any]
 
@@ -19,10 +19,10 @@ def decoded(kind: Any, reply: object) -> Any:
 def encoded(value: Any) -> Any:
     """Return a frozen value, or a list of them, as what JSON has. Rows are passed on as they are: ``asdict`` would copy
     each cell."""
-    if isinstance(value, list | tuple):
-        items: tuple[Any, ...] = tuple(cast("Any", value))
-        return [encoded(item) for item in items] if items and _names(type(items[0])) else items
-    names = _names(cast("Any", type(value)))
+    kind: Any = value.__class__
+    if kind is list or kind is tuple:
+        return [encoded(item) for item in value] if value and _names(value[0].__class__) else value
+    names = _names(kind)
     return {name: encoded(getattr(value, name)) for name in names} if names else value
 
 

@@ -323,9 +323,9 @@ async def test_a_huge_cell_and_many_columns(engine: Analysis, put: Put) -> None:
     dataset, rows = await read(engine, put("cell.csv", b"a,b\n1," + b"x" * 2_100_000 + b"\n2,y\n"))
     assert dataset.rows == 2
     assert len(str(rows[0][1])) == 10_001
-    header = ",".join(f"c{n}" for n in range(700))
-    dataset, rows = await read(engine, put("wide.csv", f"{header}\n{','.join('1' * 700)}\n"))
-    assert (len(dataset.columns), rows[0][699]) == (700, 1)
+    header = ",".join(f"c{n}" for n in range(250))
+    dataset, rows = await read(engine, put("wide.csv", f"{header}\n{','.join('1' * 250)}\n"))
+    assert (len(dataset.columns), rows[0][249]) == (250, 1)
 
 
 async def test_what_is_no_file_is_not_opened(engine: Analysis, files: Path) -> None:

@@ -82,7 +82,7 @@ class EngineLimits:
 
 @frozen
 class EnginePlace:
-    """Where the engine works: ``folder`` keeps its data and may be written by nobody else; ``worker`` starts the
+    """Where the engine works: ``folder`` keeps its data, and no other program writes there; ``worker`` starts the
     helper, confined; ``files`` finds what may be read. ``temporary``: the folder goes when the engine is closed."""
 
     folder: Path

@@ -106,7 +106,7 @@ class Arrangements:
         return Page(table.columns, rows_of(row[1:] for row in rows), numbers, offset, total)
 
     def forget(self, name: str) -> None:
-        """The rows of ``name`` are others now."""
+        """Make the arrangements of ``name`` anew: its rows have changed."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == name]:
                 self._stale.append(self._kept.pop(key)[0])

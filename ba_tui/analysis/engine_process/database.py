@@ -1,4 +1,4 @@
-"""The database of the session: opened with its settings locked, and which files it may read at what time.
+"""The database of the session: opens it with its settings locked, and says which files it may read.
 
 Requests share it; one that loads files has it alone, because the list of readable files is fixed while it is open.
 """
@@ -172,7 +172,7 @@ class Database:
             cursor.close()
 
     def permit(self, paths: frozenset[str]) -> None:
-        """Let the database read ``paths``, while nobody uses it."""
+        """Let the database read ``paths``. No request may be using it."""
         if paths != self._paths:
             self._connection.close()
             self._connection = self._opened(paths)

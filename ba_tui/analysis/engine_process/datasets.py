@@ -36,7 +36,7 @@ _RESULT = regex(r"r\d+")
 
 
 class Datasets:
-    """``changed`` is called with the name of a table whose rows are others now."""
+    """``changed`` is called with the name of a table whose rows have changed."""
 
     def __init__(self, database: Database, store: Store, changed: Callable[[str], None]) -> None:
         self._database = database
@@ -44,7 +44,7 @@ class Datasets:
         self._changed = changed
 
     def register(self, request: WorkerRequest, source: str, paths: Sequence[Path], part: str) -> list[Dataset]:
-        """Return the datasets of ``paths``, which are read where that has not been done or they changed."""
+        """Return the datasets of ``paths``. Files that are registered and did not change are not read again."""
         found = _one_format(paths)
         known = [each for each in self._store.datasets if _same(each, paths, part)]
         if known and all(_unchanged(each) for each in known):
@@ -53,7 +53,7 @@ class Datasets:
         return [self._load(request, source, paths, (found, each)).dataset for each in parts]
 
     def refreshed(self, request: WorkerRequest, names: Sequence[str]) -> list[str]:
-        """Read those datasets anew whose files changed; return a sentence for each that is not as its file is."""
+        """Read datasets again whose files changed. Return a sentence for each that was, or whose file is gone."""
         notes: list[str] = []
         for name in names:
             stored = self._store.dataset(name)
@@ -148,7 +148,7 @@ class Datasets:
         return loaded, _converted(cursor, plain=loaded.plain)
 
     def _keep(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> StoredDataset:
-        """Give LOADING its name, and write down what it is, both or neither."""
+        """Rename LOADING and store its description, in one transaction."""
         dataset = stored.dataset
         name = quoted(dataset.name)
         cursor.execute("BEGIN")

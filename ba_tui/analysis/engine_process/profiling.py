@@ -50,7 +50,7 @@ _MAYBE = regex(
 
 @frozen
 class _Figures:
-    """What the first pass brings of one column."""
+    """Figures of one column from the first pass."""
 
     nulls: int
     distinct: int
@@ -64,7 +64,7 @@ def profiles_of(
 ) -> tuple[ColumnProfile, ...]:
     """Return the statistics of each column of ``table``, a name in quotes or a query in brackets.
 
-    ``tick`` hears which part is done, and raises when the request was cancelled.
+    ``tick`` is called with the share that is done, and raises when the request was cancelled.
     """
     columns = columns_of(cursor, table)
     head, exact = _head(cursor, table, columns), not approximate(rows, len(columns))

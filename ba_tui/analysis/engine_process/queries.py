@@ -36,7 +36,7 @@ class Queries:
             return parsed(cursor, sql, self.store.names())
 
     def run(self, request: WorkerRequest, sql: str, head: int, files: Mapping[str, list[str]] | None) -> QueryResult:
-        """Run one statement. ``files``: the tables of each file that it names; None until somebody was asked.
+        """Run one statement. ``files``: the tables of each file that it names; None before they were registered.
 
         Raises:
             HandlerFailed: it can't run; ``files_needed`` with the files to ask for.

@@ -218,7 +218,7 @@ def _names(titles: Sequence[str], width: int) -> list[str]:
 def _fill(
     cursor: duckdb.DuckDBPyConnection, source: RowSource, names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
-    """Write the rows as text, remember their types, and let DuckDB read them."""
+    """Write the rows to a text file, note their types, and load the file with DuckDB."""
     path, kinds = source.scratch("rows.csv"), [set[str]() for _ in names]
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         for number, row in enumerate(rows):

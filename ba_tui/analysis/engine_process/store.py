@@ -37,7 +37,7 @@ class StoredDataset:
 
 @frozen
 class StoredResult:
-    """``columns`` and ``rows`` do not change; the first rows are read when somebody asks."""
+    """``columns`` and ``rows`` do not change; the first rows are read at each request."""
 
     number: int
     columns: tuple[Column, ...]
@@ -103,7 +103,7 @@ class Store:
 
     @contextmanager
     def handle(self) -> Generator[int]:
-        """The number of the next result, which nobody else gets meanwhile."""
+        """Reserve the number of the next result."""
         with self._lock:
             taken = {*self._reserved, *(each.number for each in self._results.values())}
             number = max(taken, default=0) + 1

@@ -86,7 +86,7 @@ class Datasets:
             (each for each in self._store.datasets if _same(each, paths, part) and each.dataset.part == part), None
         )
         name = known.dataset.name if known else self._name(source, paths, part)
-        number = known.number if known else self._store.next_number()
+        number = known.number if known else max((each.number for each in self._store.datasets), default=0) + 1
         reading = self._store.standing() | {str(path) for path in paths}
         scratch = self._database.folder / WORK
         doing = f"reading {paths[0].name if len(paths) == 1 else source}"

@@ -16,7 +16,7 @@ from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
-from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
+from ba_tui.analysis.engine_process.store import Store, StoredDataset
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
@@ -89,7 +89,7 @@ class Handlers:
     def catalogue(self, request: WorkerRequest) -> object:
         engine, head = self._engine, _given(request)["head"]
         with engine.database.shared(request) as cursor:
-            results = tuple(result_of(cursor, each, head) for each in engine.store.results)
+            results = tuple(engine.store.shown(cursor, each, head) for each in engine.store.results)
         return encoded(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
 
     def forget(self, request: WorkerRequest) -> object:

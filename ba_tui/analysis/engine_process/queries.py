@@ -14,7 +14,7 @@ from ba_tui.analysis.engine_process.database import Database, quoted, text
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
-from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
+from ba_tui.analysis.engine_process.store import Store, StoredResult
 from ba_tui.core.ports.tables import Column, Provenance, QueryResult, Statement, UsedData
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
@@ -80,7 +80,7 @@ class Queries:
         self.store.write_result(cursor, stored)
         cursor.execute("COMMIT")
         self.store.kept(stored)
-        return result_of(cursor, stored, head)
+        return self.store.shown(cursor, stored, head)
 
     def _readable(self, statements: tuple[Statement, ...], files: Mapping[str, list[str]] | None) -> Statement:
         if len(statements) != 1:

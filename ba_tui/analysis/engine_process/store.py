@@ -58,6 +58,7 @@ class Store:
             cursor.execute(statement)
         self._lock = threading.Lock()
         self._reserved: set[int] = set()
+        self._heads: dict[tuple[str, int], tuple[Row, ...]] = {}
         rows = cursor.execute(f"SELECT number, paths, value, profile FROM {SCHEMA}.datasets ORDER BY number").fetchall()
         kept = [
             StoredDataset(number, tuple(json.loads(paths)), decoded(Dataset, json.loads(value)), _profile(profile))
@@ -96,10 +97,6 @@ class Store:
     def standing(self) -> frozenset[str]:
         """The files that queries read where they lie."""
         return frozenset(path for each in self.datasets if each.dataset.format == "parquet" for path in each.paths)
-
-    def next_number(self) -> int:
-        """The place of the next dataset."""
-        return max((each.number for each in self.datasets), default=0) + 1
 
     @contextmanager
     def handle(self) -> Generator[int]:
@@ -143,15 +140,17 @@ class Store:
     def kept(self, stored: StoredResult) -> None:
         self._results[stored.handle] = stored
 
+    def shown(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
+        """Return the result with its first rows, which are read once."""
+        key = (stored.handle, head)
+        if key not in self._heads:
+            self._heads[key] = first_rows(cursor, quoted(stored.handle), stored.columns, head)
+        rows = self._heads[key]
+        return QueryResult(stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes)
+
 
 def _profile(stored: str | None) -> DatasetProfile | None:
     return decoded(DatasetProfile, json.loads(stored)) if stored else None
-
-
-def result_of(cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
-    """The result with its first rows."""
-    rows = first_rows(cursor, quoted(stored.handle), stored.columns, head)
-    return QueryResult(stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes)
 
 
 def first_rows(

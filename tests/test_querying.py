@@ -58,9 +58,10 @@ def results(events: Sequence[Event]) -> list[ToolResult]:
 
 
 async def queried(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *queries: str, reply: Reply | None = None, **flags: Any
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *queries: str, replies: Sequence[Reply] = (), **flags: Any
 ) -> tuple[list[ToolResult], list[Asked]]:
-    """The results of a model's queries, one a request, and what was asked about them."""
+    """The results of a model's queries, one a request, and what was asked about them; ``replies`` in order."""
+    left = iter(replies)
     steps = [*(Step(calls=(planned(sql),)) for sql in queries), Step(say="Done.")]
     with ModelServer(steps) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
@@ -70,7 +71,7 @@ async def queried(
         async for event in turn:
             events.append(event)
             if isinstance(event, Asked):
-                turn.answer(event.ask_id, reply or Reply("deny"))
+                turn.answer(event.ask_id, next(left, Reply("deny")))
         await talk.close()
     return results(events), [event for event in events if isinstance(event, Asked)]
 
@@ -124,17 +125,18 @@ async def test_a_rule_asks_about_a_query_or_about_the_file_that_it_names(
     (folder / "private").mkdir()
     (folder / "private" / "pay.csv").write_text("name,pay\nAda,1\n")
     rules: dict[str, Any] = {"permissions.ask": ["read_file(private/**)", "query_data(*FROM R1*)"]}
-    queries = ("SELECT * FROM 'private/pay.csv'", TOTALS, "SELECT * FROM R1")
-    found, asked = await queried(folder, monkeypatch, *queries, reply=Reply("once"), **rules)
+    queries = ("SELECT name FROM 'private/pay.csv'", "SELECT * FROM 'private/pay.csv'", TOTALS, "SELECT * FROM R1")
+    replies = (Reply("deny"), Reply("once"), Reply("once"))
+    (refused, *found), asked = await queried(folder, monkeypatch, *queries, replies=replies, **rules)
+    assert refused.error
+    assert refused.error.kind == "permission_denied"
     assert not [result for result in found if result.is_error]
     assert [event.question.preview for event in asked] == [
         Source("query.sql", queries[0]),
-        Source("query.sql", queries[2]),
+        Source("query.sql", queries[1]),
+        Source("query.sql", queries[3]),
     ]
     assert "read_file(private/**)" in asked[0].question.reason
-    refused, _ = await queried(folder, monkeypatch, queries[0], **rules)
-    assert refused[0].error
-    assert refused[0].error.kind == "permission_denied"
 
 
 async def test_the_first_request_names_the_tool_only_where_there_is_data(folder: Path, server: ModelServer) -> None:
@@ -232,9 +234,18 @@ def helpers() -> list[int]:
     return found
 
 
-async def test_a_mention_gives_the_model_a_table_some_cells_or_a_column(folder: Path, server: ModelServer) -> None:
+async def test_a_mention_is_offered_and_gives_the_model_a_table_some_cells_or_a_column(
+    folder: Path, server: ModelServer
+) -> None:
     talk = opened(folder)
     await collect(talk.shell.query("SELECT region, units FROM 'sales.csv'"))
+    offered: list[Suggestion] = []
+    while not offered:
+        # What there is was not asked for yet when the first letter was typed.
+        offered = [each for each in await mentions(talk).search("R1") if each.kind == "table"]
+    assert [(each.text, each.detail) for each in offered] == [("R1", "3 rows: region, units")]
+    columns = [each.text for each in await mentions(talk).search("sales.reg") if each.kind == "column"]
+    assert columns == ["sales.region"]
     await collect(talk.say("noted?"))
     said = "see @R1[B2:B3], @sales.region and @R1, but not @R9 or @ada"
     weights = await mentions(talk).weigh(said)
@@ -263,16 +274,3 @@ def mentions(talk: Conversation) -> Mentions:
     found = talk.inventory.mentions
     assert found
     return found
-
-
-async def test_tables_and_columns_are_offered_while_a_mention_is_typed(folder: Path, server: ModelServer) -> None:
-    talk = opened(folder)
-    await collect(talk.shell.query("SELECT region, units FROM 'sales.csv'"))
-    offered: list[Suggestion] = []
-    while not offered:
-        # What there is was not asked for yet when the first letter was typed.
-        offered = [each for each in await mentions(talk).search("R1") if each.kind == "table"]
-    assert [(each.text, each.detail) for each in offered] == [("R1", "3 rows: region, units")]
-    columns = [each.text for each in await mentions(talk).search("sales.reg") if each.kind == "column"]
-    assert columns == ["sales.region"]
-    await talk.close()

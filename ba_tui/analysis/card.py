@@ -29,7 +29,7 @@ def card(
     while kept and len("\n".join([*head, *kept])) > most - 60:
         kept.pop()
     if left := len(columns) - len(kept):
-        kept.append(f"- and {left:,} more columns: DESCRIBE {profile.dataset.name} lists them")
+        kept.append(f"- and {count(left, 'more column')}: DESCRIBE {profile.dataset.name} lists all")
     return "\n".join([*head, *kept])[:most]
 
 
@@ -97,4 +97,6 @@ def _figures(each: ColumnProfile, profile: DatasetProfile, mask: str) -> Iterato
 
 
 def _cell(value: Cell) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), CELL_CHARS)

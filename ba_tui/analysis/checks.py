@@ -1,4 +1,4 @@
-"""What the doctor says of the data engine: it is started once, for a moment."""
+"""The doctor's check of the data engine: starts it, runs one query, and ends it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import json
 import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -25,7 +24,7 @@ from ba_tui.analysis.errors import (
     UnknownTable,
 )
 from ba_tui.analysis.files import DataFiles, Matched
-from ba_tui.analysis.wire import decoded
+from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tables import (
     Arrangement,
@@ -83,7 +82,7 @@ class EngineLimits:
 
 @frozen
 class EnginePlace:
-    """Where the engine works: ``folder`` keeps its data and may be written by nobody else; ``worker`` starts the
+    """Where the engine works: ``folder`` keeps its data, and no other program writes there; ``worker`` starts the
     helper, confined; ``files`` finds what may be read. ``temporary``: the folder goes when the engine is closed."""
 
     folder: Path
@@ -196,7 +195,7 @@ class Analysis:
         """
         payload = {
             "name": name,
-            "arrangement": asdict(arrangement or Arrangement()),
+            "arrangement": encoded(arrangement or Arrangement()),
             "offset": offset,
             "limit": min(limit, PAGE_ROWS),
         }
@@ -204,7 +203,7 @@ class Analysis:
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         """Return the statistics of one column of a result or dataset, of the rows that ``arrangement`` lets through."""
-        payload = {"name": name, "column": column, "arrangement": asdict(arrangement or Arrangement())}
+        payload = {"name": name, "column": column, "arrangement": encoded(arrangement or Arrangement())}
         return _value(ColumnProfile, await self._request("column", payload))
 
     @asynccontextmanager
@@ -217,7 +216,7 @@ class Analysis:
         on_progress: Listener | None = None,
     ) -> AsyncGenerator[Path]:
         """Write a result or dataset to a temporary file of the session and give its path; it is removed afterwards."""
-        payload = {"name": name, "format": format, "arrangement": asdict(arrangement or Arrangement())}
+        payload = {"name": name, "format": format, "arrangement": encoded(arrangement or Arrangement())}
         path = Path(str(await self._request("export", payload, on_progress)))
         try:
             yield path
@@ -226,7 +225,7 @@ class Analysis:
 
     async def adopt(self, file: Path, provenance: Provenance) -> QueryResult:
         """Keep a Parquet ``file``, which another engine filled, as the next result. ``file`` must lie in ``inbox``."""
-        payload = {"file": str(file), "provenance": asdict(provenance), "head": HEAD_ROWS}
+        payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS}
         return _value(QueryResult, await self._request("adopt", payload))
 
     @property

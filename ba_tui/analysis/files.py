@@ -38,6 +38,8 @@ class DataFiles:
         Raises:
             DataRefused: one of them may not be read. DataUnreadable: there is none, or it is not a regular file.
         """
+        if "://" in source:
+            raise DataRefused(f"{source}: data is not read from the network.", "Download the file first.")
         try:
             path = self.resolve(source)
             paths = [path] if path.exists() or not glob.has_magic(source) else list(self._globbed(source))

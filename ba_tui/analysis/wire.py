@@ -16,6 +16,22 @@ def decoded(kind: Any, reply: object) -> Any:
     return _reader(kind)(reply)
 
 
+def encoded(value: Any) -> Any:
+    """Return a frozen value, or a list of them, as what JSON has. Rows are passed on as they are: ``asdict`` would copy
+    each cell."""
+    kind: Any = value.__class__
+    if kind is list or kind is tuple:
+        return [encoded(item) for item in value] if value and _names(value[0].__class__) else value
+    names = _names(kind)
+    return {name: encoded(getattr(value, name)) for name in names} if names else value
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a frozen class; none of any other."""
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+
+
 def _same(value: Any) -> Any:
     return value
 

@@ -34,7 +34,7 @@ def dataset_kind(name: str) -> str:
     return KINDS.get(name.rpartition(".")[2], "") if "." in name else ""
 
 
-class SessionData(Protocol):
+class MentionedData(Protocol):
     """Datasets and results of a session."""
 
     async def names(self, text: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.context.mentions import MentionLines
-from ba_tui.context.session_data import SessionData
+from ba_tui.context.session_data import MentionedData
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.skills import Skills
 from ba_tui.core.results import ToolResult
@@ -56,7 +56,7 @@ class Surroundings:
     show: Callable[[Sequence[str]], None]
     session: Callable[[str], tuple[str, ToolResult]]
     nearest: Callable[[str], Awaitable[str]]
-    data: SessionData
+    data: MentionedData
 
     @property
     def room(self) -> int:

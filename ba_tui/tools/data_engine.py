@@ -7,7 +7,8 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -39,6 +40,8 @@ AWAY = "it lies outside the folders of this session; add its folder with --add-d
 KEPT = "it may contain secrets"
 MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
+SETTLED_NS = 2 * 10**9
+"""Nanoseconds without a change after which a folder need not be read again."""
 
 
 def session_engine(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> Analysis:
@@ -114,31 +117,54 @@ class DataNearby:
     does not count: most of it is settings."""
 
     def __init__(self, root: Path, engine: Analysis) -> None:
-        self._root = root
+        self._root = str(root)
         self._engine = engine
         self._found = False
+        self._without: dict[str, _Folder] = {}
+        """Folders without data, as they were read."""
 
     def found(self) -> bool:
-        """Reads two levels of names, a limited number of them, until there is data. Blocks."""
-        self._found = self._found or self._engine.begun or _has_data(self._root)
+        """Return whether there is data. Reads a limited number of names, again only of folders that changed. Blocks."""
+        self._found = self._found or self._engine.begun or self._look()
         return self._found
 
+    def _look(self) -> bool:
+        left, below = self._read(self._root, MOST_ENTRIES)
+        for folder in below:
+            if left >= 0:
+                left, _ = self._read(folder, left)
+        return left < 0
 
-def _has_data(root: Path) -> bool:
-    folders = [str(root)]
-    entries = 0
-    for folder in folders:
+    def _read(self, folder: str, most: int) -> tuple[int, Sequence[str]]:
+        """Return how many more names may be read, -1 where there is data, and the folders in ``folder``."""
         try:
+            changed = os.stat(folder).st_mtime_ns  # noqa: PTH116 - called for each folder at each step
+            known = self._without.get(folder)
+            if known and known.changed == changed:
+                return most, known.below
+            read, below = 0, list[str]()
             with os.scandir(folder) as found:
-                for entry in islice(found, MOST_ENTRIES - entries):
-                    entries += 1
+                for entry in islice(found, most):
+                    read += 1
                     if dataset_kind(entry.name) not in {"", JSON} and entry.is_file():
-                        return True
-                    if folder == folders[0] and not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
+                        return -1, ()
+                    if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
         except OSError:
-            continue
-    return False
+            return most, ()
+        whole = read < most or most == MOST_ENTRIES
+        if whole and changed < time.time_ns() - SETTLED_NS:
+            # A later change within the clock's tick would leave the time as it is.
+            self._without[folder] = _Folder(changed, tuple(below))
+        return most - read, below
+
+
+@frozen
+class _Folder:
+    """A folder without data: when it ``changed`` last, in nanoseconds, and the folders in it."""
+
+    changed: int
+    below: tuple[str, ...]
 
 
 def _kept(path: Path, workspace: Workspace) -> str:

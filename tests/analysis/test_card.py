@@ -53,7 +53,7 @@ async def test_what_is_shared_is_a_setting(people: DatasetProfile) -> None:
 async def test_the_card_is_bounded(people: DatasetProfile) -> None:
     wide = replace(people, columns=people.columns * 500)
     assert len(card(wide, most=2_000)) <= 2_000
-    assert card(wide, most=2_000).endswith("more columns: DESCRIBE people lists them")
+    assert card(wide, most=2_000).endswith("more columns: DESCRIBE people lists all")
 
 
 @pytest.mark.parametrize(

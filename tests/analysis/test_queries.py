@@ -14,6 +14,7 @@ import pytest_asyncio
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError, DataUnreadable, QueryFailed, QueryRefused, UnknownTable
 from ba_tui.core.ports.tables import Arrangement, Progress, Provenance, RowFilter, RowOrder
+from tests.analysis.engines import engine_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -130,9 +131,11 @@ async def test_a_query_without_end_is_stopped(engine: Analysis) -> None:
     assert (await engine.query("SELECT 1")).head == ((1,),)
 
 
-async def test_too_much_memory_is_one_line(engine: Analysis) -> None:
+async def test_too_much_memory_is_one_line(tmp_path: Path) -> None:
+    small = engine_in(tmp_path, memory=60_000_000)
     with pytest.raises(QueryFailed) as caught:
-        await engine.query("SELECT list(i || 'x' ORDER BY hash(i)) FROM range(25000000) t(i)")
+        await small.query("SELECT list(i || 'x' ORDER BY hash(i)) FROM range(3000000) t(i)")
+    await small.close()
     assert caught.value.kind == "resource_error"
     assert "memory than it may use" in str(caught.value)
 
@@ -256,3 +259,35 @@ async def test_every_error_is_one_of_ours(engine: Analysis) -> None:
         with pytest.raises(AnalysisError) as caught:
             await engine.query(sql)
         assert "\n" not in str(caught.value)
+
+
+async def test_rows_with_much_text_fit_into_a_reply(engine: Analysis) -> None:
+    name = (
+        await engine.query("SELECT i, repeat('x', 12000) AS a, repeat('é', 9000) AS b FROM range(2000) t(i)")
+    ).handle
+    page = await engine.page(name, limit=700)
+    assert [row[0] for row in page.rows] == list(range(700))
+    lengths = {(len(str(row[1])), len(str(row[2]))) for row in page.rows}
+    assert lengths == {(8_572, 8_572)}, "cut, and marked so"
+    assert len(str((await engine.page(name, limit=1)).rows[0][1])) == 10_001
+
+
+async def test_a_sorted_table_is_made_once_and_dropped_when_its_file_changed(engine: Analysis, files: Path) -> None:
+    down = Arrangement(order=(RowOrder("a", descending=True),))
+    (files / "sorted.csv").write_text("a\n1\n2\n")
+    (dataset,) = await engine.register("sorted.csv")
+    pages = await asyncio.gather(*(engine.page(dataset.name, down) for _ in range(4)))
+    assert {page.rows for page in pages} == {((2,), (1,))}
+    (files / "sorted.csv").write_text("a\n1\n2\n3\n")
+    assert (await engine.page(dataset.name, down)).rows == ((3,), (2,), (1,))
+    left = "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE 'arranged%' AND estimated_size = 2"
+    assert (await engine.query(left)).head == ((0,),)
+
+
+async def test_rows_of_a_parquet_file_have_their_numbers(engine: Analysis, files: Path) -> None:
+    made = await engine.query("SELECT 10 * i AS n FROM range(90000) t(i)")
+    async with engine.exported(made.handle, "parquet") as path:
+        (files / "rows.parquet").write_bytes(path.read_bytes())
+    (dataset,) = await engine.register("rows.parquet")
+    page = await engine.page(dataset.name, offset=80_000, limit=2)
+    assert (page.rows, page.numbers) == (((800_000,), (800_010,)), (80_000, 80_001))

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from dataclasses import asdict
 from typing import Any
 
 import duckdb
 
-from ba_tui.analysis.engine_process.cells import listed, row_of
-from ba_tui.analysis.engine_process.database import Database, quoted
+from ba_tui.analysis.engine_process.cells import listed, rows_of
+from ba_tui.analysis.engine_process.database import Database, quoted, text
 from ba_tui.analysis.engine_process.datasets import CONVERTED
 from ba_tui.analysis.engine_process.failures import failed, said
 from ba_tui.analysis.engine_process.store import SCHEMA
@@ -26,17 +25,20 @@ from ba_tui.processes.serving import WorkerRequest
 
 MOST_KEPT = 8
 NUMBER, PLACE = '"~number"', '"~place"'
+FILE_NUMBER = "file_row_number"
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 @frozen
 class Table:
-    """``name`` with its ``rows`` and columns; ``lies``: a view of files, whose rows have no numbers of their own."""
+    """``name`` with its ``rows`` and columns. ``view``: of files, whose rows have no numbers of their own. ``file``:
+    the Parquet file, where there is only one and it can number its rows."""
 
     name: str
     columns: tuple[Column, ...]
     rows: int
-    lies: bool = False
+    view: bool = False
+    file: str = ""
 
     def column(self, name: str) -> Column:
         """The column of this name, in any case. Raises HandlerFailed."""
@@ -88,6 +90,8 @@ class Arrangements:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[str, int]] = OrderedDict()
         self._next = 0
+        self._stale: list[str] = []
+        """Tables to drop before the next one is made: a page may still read one."""
 
     def page(self, request: WorkerRequest, table: Table, arrangement: Arrangement, window: tuple[int, int]) -> Page:
         """Return the rows of ``window`` (offset and limit)."""
@@ -99,20 +103,25 @@ class Arrangements:
                 kept, total = self._arranged(cursor, table, arrangement)
                 rows = self._from_kept(cursor, table, kept, offset, limit)
         numbers = tuple(int(row[0]) for row in rows)
-        return Page(table.columns, tuple(row_of(row[1:]) for row in rows), numbers, offset, total)
+        return Page(table.columns, rows_of(row[1:] for row in rows), numbers, offset, total)
 
     def forget(self, name: str) -> None:
-        """The rows of ``name`` are others now."""
+        """Make the arrangements of ``name`` anew: its rows have changed."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == name]:
-                del self._kept[key]
+                self._stale.append(self._kept.pop(key)[0])
 
     def _plain(self, cursor: duckdb.DuckDBPyConnection, table: Table, offset: int, limit: int) -> list[Any]:
-        columns = listed(table.columns)
-        if table.lies:
+        columns, last = listed(table.columns), offset + limit - 1
+        if table.file:
+            source = f"read_parquet({text(table.file)}, {FILE_NUMBER} = true)"
+            window = f"{FILE_NUMBER} BETWEEN {offset} AND {last}"
+            return cursor.execute(
+                f"SELECT {FILE_NUMBER}, {columns} FROM {source} WHERE {window} ORDER BY {FILE_NUMBER}"
+            ).fetchall()
+        if table.view:
             query = f"SELECT {columns} FROM {quoted(table.name)} LIMIT {limit} OFFSET {offset}"
             return [(offset + place, *row) for place, row in enumerate(cursor.execute(query).fetchall())]
-        last = offset + limit - 1
         return cursor.execute(
             f"SELECT rowid, {columns} FROM {quoted(table.name)} WHERE rowid BETWEEN {offset} AND {last} ORDER BY rowid"
         ).fetchall()
@@ -121,7 +130,7 @@ class Arrangements:
         self, cursor: duckdb.DuckDBPyConnection, table: Table, kept: str, offset: int, limit: int
     ) -> list[Any]:
         columns, window = listed(table.columns), f"rowid BETWEEN {offset} AND {offset + limit - 1}"
-        if table.lies:
+        if table.view:
             return cursor.execute(f"SELECT {NUMBER}, {columns} FROM {kept} WHERE {window} ORDER BY rowid").fetchall()
         return cursor.execute(
             f"SELECT {NUMBER}, {columns} FROM (SELECT {NUMBER}, rowid AS {PLACE} FROM {kept} WHERE {window}) AS w "
@@ -129,38 +138,43 @@ class Arrangements:
         ).fetchall()
 
     def _arranged(self, cursor: duckdb.DuckDBPyConnection, table: Table, arrangement: Arrangement) -> tuple[str, int]:
-        key = (table.name, json.dumps(asdict(arrangement), sort_keys=True))
+        key = (table.name, repr(arrangement))
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
             self._next += 1
             name = f"{SCHEMA}.arranged_{self._next}"
+            stale, self._stale = self._stale, []
+        for old in stale:
+            cursor.execute(f"DROP TABLE IF EXISTS {old}")
         where, values = conditions(table, arrangement)
         order = [(table.column(each.column), each.descending) for each in arrangement.order]
         sorting = "".join(f"{quoted(column.name)} {'DESC' if down else 'ASC'}, " for column, down in order)
         # Rows of files have no numbers that a later query could use, so they are kept whole.
         source, what = quoted(table.name), f"rowid AS {NUMBER}"
-        if table.lies:
+        if table.view:
             source, what = f"(SELECT row_number() OVER () - 1 AS {NUMBER}, * FROM {source})", "*"
         filtered = f" WHERE {where}" if where else ""
-        row_number = NUMBER if table.lies else "rowid"
+        row_number = NUMBER if table.view else "rowid"
         query = f"CREATE TABLE {name} AS SELECT {what} FROM {source}{filtered} ORDER BY {sorting}{row_number}"
         try:
             row = cursor.execute(query, values).fetchone()
         except duckdb.ConversionException as error:
             raise failed(f"The filter does not fit its column: {said(error)}.") from error
-        made = (name, int(row[0]) if row else 0)
         with self._lock:
-            self._kept[key] = made
-            old = self._kept.popitem(last=False)[1][0] if len(self._kept) > MOST_KEPT else ""
-        if old:
-            cursor.execute(f"DROP TABLE IF EXISTS {old}")
-        return made
+            if key in self._kept:
+                # Another request has made the same meanwhile.
+                self._stale.append(name)
+            else:
+                self._kept[key] = (name, int(row[0]) if row else 0)
+            while len(self._kept) > MOST_KEPT:
+                self._stale.append(self._kept.popitem(last=False)[1][0])
+            return self._kept[key]
 
 
 def drop_left(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Remove what an earlier process left: arrangements, which nobody knows any more, and tables half filled."""
+    """Drop the tables that an earlier process left: arrangements, and tables that were being filled."""
     for table in (LOADING, CONVERTED):
         cursor.execute(f"DROP TABLE IF EXISTS {table}")
     query = f"SELECT table_name FROM duckdb_tables() WHERE schema_name = '{SCHEMA}' AND table_name LIKE 'arranged_%'"

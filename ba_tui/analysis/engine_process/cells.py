@@ -10,6 +10,10 @@ import duckdb
 from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.core.ports.tables import MAX_CELL_CHARS, Cell, Column, Row
 
+MOST_CHARS = 12_000_000
+"""Text of all rows of one reply: JSON may take five times as many bytes, and a frame has 64 MB."""
+SHORTEST = 100
+
 
 def columns_of(cursor: duckdb.DuckDBPyConnection, table: str) -> tuple[Column, ...]:
     """The columns of ``table``, a name in quotes or a query in brackets."""
@@ -22,6 +26,16 @@ def shown(expression: str, column: Column, longest: int = MAX_CELL_CHARS) -> str
     if column.kind in {"integer", "float", "boolean"}:
         return expression
     return f"left(CAST({expression} AS VARCHAR), {longest + 1})"
+
+
+def rows_of(found: Iterable[Sequence[Any]]) -> tuple[Row, ...]:
+    """Rows for a reply. Where they hold more text than one may carry, long texts are cut shorter than usual."""
+    rows = tuple(row_of(values) for values in found)
+    texts = [len(value) for row in rows for value in row if isinstance(value, str)]
+    if sum(texts) <= MOST_CHARS:
+        return rows
+    longest = max(SHORTEST, MOST_CHARS // len(texts))
+    return tuple(row_of(row, longest) for row in rows)
 
 
 def row_of(values: Sequence[Any], longest: int = MAX_CELL_CHARS) -> Row:

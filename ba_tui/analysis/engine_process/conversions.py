@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted, text
+from ba_tui.analysis.engine_process.month_names import FORMATS, named_month, numbered
 from ba_tui.core.ports.tables import Conversion
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
@@ -24,6 +25,7 @@ LONGEST_NUMBER = 40
 DIGITS, PLACES = 18, 6
 CURRENCY = r"[$€£¥₹₽₩₺]|(?i:\b(?:USD|EUR|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|AUD|CAD|NZD|INR|BRL|MXN|ZAR)\b)"
 SPACES = r"[\s\x{00a0}\x{202f}\x{2009}'’]"
+GROUPED = rf"\d{{1,3}}(?:{SPACES}\d{{3}})+(?:[.,]\d+)?"
 POINT = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 COMMA = r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 DATES = (
@@ -86,7 +88,9 @@ def conversion_of(column: TextColumn, sample: Sequence[str]) -> Converted | None
     if not values:
         return None
     if sum(bool(_DATE.match(value)) for value in values) >= LIKELY * len(values):
-        return _dates(column)
+        return _dates(column, f"trim({column.name})", DATES)
+    if sum(map(named_month, values)) >= LIKELY * len(values):
+        return _dates(column, numbered(f"trim({column.name})"), FORMATS)
     short = [value for value in values if len(value) <= LONGEST_NUMBER]
     if sum(bool(_SHORT_NUMBER.fullmatch(value.strip())) for value in short) >= LIKELY * len(values):
         return _numbers(column)
@@ -96,6 +100,8 @@ def conversion_of(column: TextColumn, sample: Sequence[str]) -> Converted | None
 def _numbers(column: TextColumn) -> Converted | None:
     present, trimmed = column.present, f"trim({column.name})"
     bare = f"regexp_replace({trimmed}, {text(f'{CURRENCY}|{SPACES}|%')}, '', 'g')"
+    # Digits that spaces keep apart are one number only in groups of three.
+    bare = f"CASE WHEN {_apart(trimmed)} THEN {trimmed} ELSE {bare} END"
     bare = f"regexp_replace({bare}, '^\\((.*)\\)$', '-\\1')"
     bare = f"regexp_replace({bare}, '^([\\d.,]+)-$', '-\\1')"
     given, points, commas, money, percent, spaced, zeros, grouped, signs, longest = column.figures(
@@ -131,6 +137,12 @@ def _numbers(column: TextColumn) -> Converted | None:
     return column.proved(f"CASE WHEN {fits} THEN TRY_CAST({plain} AS {kind}) END", what)
 
 
+def _apart(value: str) -> str:
+    """SQL: whether spaces keep digits apart otherwise than between groups of three."""
+    spaced, grouped = text(rf"\d{SPACES}+\d"), text(rf"\D*{GROUPED}\D*")
+    return f"(regexp_matches({value}, {spaced}) AND NOT regexp_full_match({value}, {grouped}))"
+
+
 def _number_type(column: TextColumn, value: str, fits: str, longest: int) -> str:
     """Whole numbers, exact decimals, or floating point where neither holds all digits."""
     places, scientific = column.figures(
@@ -142,9 +154,8 @@ def _number_type(column: TextColumn, value: str, fits: str, longest: int) -> str
     return f"DECIMAL({DIGITS},{places})" if places else "BIGINT"
 
 
-def _dates(column: TextColumn) -> Converted | None:
-    trimmed = f"trim({column.name})"
-    formats = [*DATES, *(day + time for day in DATES for time in TIMES)]
+def _dates(column: TextColumn, trimmed: str, days: Sequence[str]) -> Converted | None:
+    formats = [*days, *(day + time for day in days for time in TIMES)]
     counts = ", ".join(_fitting(trimmed, each) for each in formats)
     given, *found = column.figures(f"count(*) FILTER ({column.present}), {counts}")
     hits = dict(zip(formats, found, strict=True))
@@ -159,7 +170,8 @@ def _dates(column: TextColumn) -> Converted | None:
     # A year of two digits would pass for the year 24.
     kept.sort(key=lambda each: "%Y" in each)
     kind = "TIMESTAMP" if any("%H" in each for each in kept) else "DATE"
-    what = f"dates written {' and '.join(sorted(kept, key=lambda each: -hits[each])[:3])}"
+    written = sorted(kept, key=lambda each: -hits[each])[:3]
+    what = f"dates written {' and '.join(written)}" if days is DATES else "dates with names of months"
     if both:
         what += "; day and month may be the other way round"
     made = column.proved(f"CAST(try_strptime({trimmed}, [{', '.join(map(text, kept))}]) AS {kind})", what)

@@ -1,4 +1,4 @@
-"""The database of the session: opened with its settings locked, and which files it may read at what time.
+"""The database of the session: opens it with its settings locked, and says which files it may read.
 
 Requests share it; one that loads files has it alone, because the list of readable files is fixed while it is open.
 """
@@ -6,6 +6,7 @@ Requests share it; one that loads files has it alone, because the list of readab
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -22,6 +23,12 @@ SPILL, WORK, EXPORTS, INBOX = "spill", "work", "exports", "inbox"
 LOADING_MEMORY = 220_000_000
 """Bytes for reading files: enough to stream rows of usual width, and little of what a machine has."""
 TICK_SECONDS = 0.2
+PARSING: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "enable_external_access": False,
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+}
 
 
 @frozen
@@ -32,6 +39,38 @@ class Limits:
     threads: int
     disk: int
     rows: int
+
+
+class _Reports:
+    """Tells requests a few times a second how far their queries are. One thread for all: to start one for each query
+    would cost more than most queries."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, WorkerRequest, str]] = {}
+        self._any = threading.Event()
+        self._telling = threading.Lock()
+        threading.Thread(target=self._tell, daemon=True, name="progress").start()
+
+    def add(self, cursor: duckdb.DuckDBPyConnection, request: WorkerRequest, doing: str) -> None:
+        self._running[id(cursor)] = (cursor, request, doing)
+        self._any.set()
+
+    def remove(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Nothing is reported for ``cursor`` after this: the reply of its request is the last word."""
+        with self._telling:
+            self._running.pop(id(cursor), None)
+
+    def _tell(self) -> None:
+        while self._any.wait():
+            seen = set(self._running)
+            time.sleep(TICK_SECONDS)
+            self._any.clear()
+            with self._telling:
+                for key, (cursor, request, doing) in list(self._running.items()):
+                    self._any.set()
+                    if key in seen:
+                        percent = cursor.query_progress()
+                        request.progress({"doing": doing, "share": round(percent / 100, 3) if percent >= 0 else None})
 
 
 class Database:
@@ -49,10 +88,12 @@ class Database:
         for path in (*(folder / WORK).iterdir(), *(folder / EXPORTS).iterdir()):
             path.unlink(missing_ok=True)
         self._connection = self._opened(frozenset())
+        self._reports = _Reports()
+        self._parser = duckdb.connect(":memory:", config=PARSING)
 
     @contextmanager
     def shared(self, request: WorkerRequest, doing: str = "") -> Generator[duckdb.DuckDBPyConnection]:
-        """A cursor of the request's own, which a cancel interrupts; ``doing`` is told with how far the query is."""
+        """Yield a cursor of the request's own, which a cancel interrupts. With ``doing``, progress is reported."""
         with self._gate:
             while self._alone:
                 self._wait(request)
@@ -69,7 +110,7 @@ class Database:
     def loading(
         self, request: WorkerRequest, paths: Iterable[str], doing: str = ""
     ) -> Generator[duckdb.DuckDBPyConnection]:
-        """As ``shared``, while nobody else uses the database, which may read ``paths`` meanwhile and afterwards."""
+        """As ``shared``, but no other request uses the database meanwhile. From now on it may read ``paths``."""
         with self._gate:
             while self._alone or self._users:
                 self._wait(request)
@@ -86,6 +127,10 @@ class Database:
                 self._alone = False
                 self._gate.notify_all()
 
+    def parser(self) -> duckdb.DuckDBPyConnection:
+        """A cursor of an empty database, for parsing: it waits for no load and needs no other thread."""
+        return self._parser.cursor()
+
     @contextmanager
     def opening(self) -> Generator[duckdb.DuckDBPyConnection]:
         """A cursor for before the first request."""
@@ -99,6 +144,10 @@ class Database:
         """Let a load that ran out of memory use what queries may."""
         self._remember(cursor, self.limits.memory)
 
+    def report_no_more(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Leave it to the request to say how far it is from here on."""
+        self._reports.remove(cursor)
+
     def _wait(self, request: WorkerRequest) -> None:
         if request.cancelled.is_set():
             raise RequestCancelled
@@ -108,11 +157,10 @@ class Database:
     def _cursor(self, request: WorkerRequest, doing: str) -> Generator[duckdb.DuckDBPyConnection]:
         cursor = self._connection.cursor()
         request.on_cancel(partial(_interrupt, cursor))
-        done = threading.Event()
         if doing:
             cursor.execute("SET enable_progress_bar = true")
             cursor.execute("SET enable_progress_bar_print = false")
-            threading.Thread(target=_tell, args=(request, cursor, doing, done), daemon=True, name="progress").start()
+            self._reports.add(cursor, request, doing)
         try:
             if request.cancelled.is_set():
                 raise RequestCancelled
@@ -120,11 +168,11 @@ class Database:
         except duckdb.InterruptException as error:
             raise RequestCancelled from error
         finally:
-            done.set()
+            self._reports.remove(cursor)
             cursor.close()
 
     def permit(self, paths: frozenset[str]) -> None:
-        """Let the database read ``paths``, while nobody uses it."""
+        """Let the database read ``paths``. No request may be using it."""
         if paths != self._paths:
             self._connection.close()
             self._connection = self._opened(paths)
@@ -167,16 +215,6 @@ def _interrupt(cursor: duckdb.DuckDBPyConnection) -> None:
     # It may be closed by now: a request uses several, one after the other.
     with suppress(duckdb.Error):
         cursor.interrupt()
-
-
-def _tell(request: WorkerRequest, cursor: duckdb.DuckDBPyConnection, doing: str, done: threading.Event) -> None:
-    """Say a few times a second how far the query is."""
-    while not done.wait(TICK_SECONDS):
-        try:
-            percent = cursor.query_progress()
-        except duckdb.Error:
-            return
-        request.progress({"doing": doing, "share": round(percent / 100, 3) if percent >= 0 else None})
 
 
 def quoted(name: str) -> str:

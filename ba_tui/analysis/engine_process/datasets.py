@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from ba_tui.analysis.engine_process.cells import columns_of
 from ba_tui.analysis.engine_process.conversions import Converted, TextColumn, conversion_of
 from ba_tui.analysis.engine_process.database import WORK, Database, quoted
 from ba_tui.analysis.engine_process.failures import unreadable
+from ba_tui.analysis.engine_process.fingerprints import Fingerprinting
 from ba_tui.analysis.engine_process.formats import FoundFormat, found_format
 from ba_tui.analysis.engine_process.profiling import approximate, profiles_of
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
@@ -26,7 +26,7 @@ from ba_tui.analysis.engine_process.text_files import (
     parquet_reader,
     view_parquet,
 )
-from ba_tui.core.ports.tables import FILES, Conversion, Dataset, DatasetProfile, Fingerprint
+from ba_tui.core.ports.tables import FILES, Conversion, Dataset, DatasetProfile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
@@ -37,7 +37,10 @@ SAMPLE_ROWS, TAIL_ROWS = 5_000, 1_000
 MOST_TEXT = 500
 """Text columns that are looked at for numbers and dates."""
 LONGEST_NAME = 60
+MOST_EMPTY = 5
+"""Empty files of a pattern that are named."""
 _NOT_NAME = regex(r"[^\w]+")
+_MAGIC = regex(r"[*?\[]")
 _RESULT = regex(r"r\d+")
 
 
@@ -60,7 +63,7 @@ class _Filled:
 
 
 class Datasets:
-    """``changed`` is called with the name of a table whose rows are others now."""
+    """``changed`` is called with the name of a table whose rows have changed."""
 
     def __init__(self, database: Database, store: Store, changed: Callable[[str], None]) -> None:
         self._database = database
@@ -68,7 +71,7 @@ class Datasets:
         self._changed = changed
 
     def register(self, request: WorkerRequest, asked: AskedFiles, part: str) -> list[Dataset]:
-        """Return the datasets of the files, which are read where that has not been done or they changed."""
+        """Return the datasets of the files. What is registered and did not change is not read again."""
         paths = asked.paths
         found = _one_format(paths)
         known = [each for each in self._store.datasets if _same(each, paths, part)]
@@ -78,7 +81,7 @@ class Datasets:
         return [self._load(request, asked, (found, each)).dataset for each in parts]
 
     def refreshed(self, request: WorkerRequest, names: Sequence[str]) -> list[str]:
-        """Read those datasets anew whose files changed; return a sentence for each that is not as its file is."""
+        """Read datasets again whose files changed. Return a sentence for each that was, or whose file is gone."""
         notes: list[str] = []
         for name in names:
             stored = self._store.dataset(name)
@@ -98,7 +101,7 @@ class Datasets:
         return notes
 
     def profile(self, request: WorkerRequest, stored: StoredDataset) -> DatasetProfile:
-        """Return the statistics, worked out where nobody has yet."""
+        """Return the statistics, which are worked out at the first request."""
         if stored.profile:
             return stored.profile
         with self._database.loading(request, self._store.standing()) as cursor:
@@ -111,22 +114,26 @@ class Datasets:
             (each for each in self._store.datasets if _same(each, paths, part) and each.dataset.part == part), None
         )
         name = known.dataset.name if known else asked.name or self._name(source, paths, part)
-        number = known.number if known else self._store.next_number()
-        prints = _fingerprints(request, paths)
+        number = known.number if known else max((each.number for each in self._store.datasets), default=0) + 1
         reading = self._store.standing() | {str(path) for path in paths}
         scratch = self._database.folder / WORK
         doing = f"reading {paths[0].name if len(paths) == 1 else source}"
-        with self._database.loading(request, reading, doing) as cursor:
+        with (
+            self._database.loading(request, reading, doing) as cursor,
+            Fingerprinting(request, paths) as prints,
+        ):
             try:
                 filled = self._filled(cursor, request, (found, part), paths)
                 loaded = filled.loaded
+                notes = (*loaded.notes, *_empty_note(paths))
                 dataset = Dataset(
-                    name, source, part, found.format, 0, (), prints, loaded.encoding, loaded.delimiter,
-                    loaded.rows_skipped, loaded.bad_rows, filled.conversions, loaded.notes, time.time(), filled.reading,
+                    name, source, part, found.format, 0, (), prints.result(), loaded.encoding, loaded.delimiter,
+                    loaded.rows_skipped, loaded.bad_rows, filled.conversions, notes, time.time(), filled.reading,
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
                 _clear(cursor, scratch)
+            self._database.report_no_more(cursor)
             self._profiled(cursor, request, stored)
         self._changed(name)
         return self._store.dataset(name) or stored
@@ -147,7 +154,7 @@ class Datasets:
             return self._database.folder / WORK / name
 
         if found.format in {"csv", "json"}:
-            text = TextSource(tuple(paths), found, scratch, lambda: self._database.widen(cursor))
+            text = TextSource(tuple(_with_content(paths)), found, scratch, lambda: self._database.widen(cursor))
             loaded = load_csv(cursor, text) if found.format == "csv" else load_json(cursor, text)
         else:
             from ba_tui.analysis.engine_process.row_files import (  # noqa: PLC0415 - most data is text
@@ -171,13 +178,13 @@ class Datasets:
         return _Filled(loaded, conversions, f"SELECT {selected} FROM {loaded.reader}" if loaded.reader else "")
 
     def _keep(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> StoredDataset:
-        """Give LOADING its name, and write down what it is, both or neither."""
+        """Rename LOADING and store its description, in one transaction."""
         dataset = stored.dataset
         name = quoted(dataset.name)
         cursor.execute("BEGIN")
         try:
             if dataset.format == "parquet":
-                view_parquet(cursor, dataset.name, [Path(path) for path in stored.paths])
+                view_parquet(cursor, dataset.name, _with_content([Path(path) for path in stored.paths]))
             else:
                 _drop(cursor, dataset.name)
                 cursor.execute(f"ALTER TABLE {LOADING} RENAME TO {name}")
@@ -228,7 +235,7 @@ class Datasets:
     def _name(self, source: str, paths: Sequence[Path], part: str) -> str:
         """A name of the file's own that no table has: letters, digits and underscores."""
         path = paths[0]
-        stem = path.name if len(paths) == 1 else Path(source.replace("*", "")).name or path.parent.name
+        stem = path.name if len(paths) == 1 else _MAGIC.split(Path(source).name)[0] or path.parent.name
         while (short := Path(stem).stem) != stem:
             stem = short
         base = _as_name(stem) or _as_name(path.parent.name) or "data"
@@ -266,6 +273,7 @@ def _check(request: WorkerRequest) -> None:
 
 
 def _one_format(paths: Sequence[Path]) -> FoundFormat:
+    paths = _with_content(paths)
     found = [found_format(path) for path in paths]
     other = next((path for path, each in zip(paths, found, strict=True) if each.format != found[0].format), None)
     if other:
@@ -273,6 +281,16 @@ def _one_format(paths: Sequence[Path]) -> FoundFormat:
     if len(paths) > 1 and found[0].format in {"excel", "sqlite", "arrow"}:
         raise unreadable(f"Several {found[0].format} files can't be one table.", "Mention them one by one.")
     return found[0]
+
+
+def _with_content(paths: Sequence[Path]) -> Sequence[Path]:
+    """The files of several that are not empty; all of them where none has content."""
+    return [path for path in paths if path.exists() and path.stat().st_size] or paths
+
+
+def _empty_note(paths: Sequence[Path]) -> tuple[str, ...]:
+    empty = [path.name for path in paths if path not in _with_content(paths)]
+    return (f"{count(len(empty), 'empty file')} left out: {', '.join(empty[:MOST_EMPTY])}",) if empty else ()
 
 
 def _parts(found: FoundFormat, paths: Sequence[Path], part: str) -> list[str]:
@@ -309,30 +327,6 @@ def _unchanged(stored: StoredDataset) -> bool:
         if (now.st_size, now.st_mtime_ns) != (each.size, each.mtime_ns):
             return False
     return True
-
-
-def _fingerprints(request: WorkerRequest, paths: Sequence[Path]) -> tuple[Fingerprint, ...]:
-    return tuple(_fingerprint(request, path) for path in paths)
-
-
-def _fingerprint(request: WorkerRequest, path: Path) -> Fingerprint:
-    """Read a file once for its hash."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            # Before the content: a write meanwhile is then noticed at the next look.
-            state = path.stat()
-            for data in _pieces(file.read):
-                _check(request)
-                digest.update(data)
-    except OSError as error:
-        raise unreadable(f"{path.name} can't be read: {error.strerror}.") from error
-    return Fingerprint(str(path), state.st_size, state.st_mtime_ns, digest.hexdigest())
-
-
-def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    while data := read(4_000_000):
-        yield data
 
 
 def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[str, tuple[Conversion, ...]]:

@@ -16,6 +16,7 @@ MOST_NAMES = 12
 _TABLE = regex(r"Table(?: Function)? with name \"?([^\"\s!]+)\"? does not exist")
 _COLUMN = regex(r'(?:Referenced column|Referenced table|column named|Column) "([^"]+)"')
 _FUNCTION = regex(r"Function with name (\S+) does not exist")
+_FILE = regex(r' in file "[^"]*"')
 _PREFIX = regex(r"^(?:(?:[A-Za-z]+ ){0,4}[A-Za-z]*Error: ){1,2}")
 
 
@@ -42,7 +43,7 @@ def unknown_table(name: str, known: Iterable[str]) -> HandlerFailed:
 def said(error: Exception) -> str:
     """DuckDB's first sentence, without the class of the error and the position."""
     first = str(error).strip().split("\n", 1)[0]
-    return _PREFIX.sub("", first)
+    return _FILE.sub("", _PREFIX.sub("", first))
 
 
 def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str]) -> HandlerFailed:
@@ -52,6 +53,8 @@ def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str])
         what = "disk space for intermediate data" if "max_temp_directory_size" in text else "memory"
         hint = "Aggregate or filter earlier, or raise analysis.memory_gb or analysis.disk_gb."
         return failed(f"The query needs more {what} than it may use.", hint, "resource_error")
+    if disk_full(error):
+        return failed("The disk is full.", "Free some space, then run it again.", "resource_error")
     if isinstance(error, duckdb.PermissionException):
         return refused("The query reads a file that is not registered, or the network.", "Mention the file first.")
     if found := _TABLE.search(text):
@@ -61,6 +64,11 @@ def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str])
     if found := _FUNCTION.search(text):
         return failed(f"DuckDB has no function {found[1]}.", _guess(text))
     return failed(said(error), _position(text))
+
+
+def disk_full(error: duckdb.Error) -> bool:
+    """Whether a file could not be written for lack of space."""
+    return "No space left on device" in str(error)
 
 
 def _nearest(name: str, known: Iterable[str], label: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import zipfile
 import zlib
 from pathlib import Path
 from typing import IO, Literal, TypeAlias, cast
@@ -11,10 +12,12 @@ from typing import IO, Literal, TypeAlias, cast
 from ba_tui.analysis.engine_process.failures import unreadable
 from ba_tui.core.ports.tables import DataFormat
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
 
 LOOK = 65_536
 SAMPLE = 1_000_000
+MOST_NAMES = 5
 Compression: TypeAlias = Literal["none", "gzip", "zstd"]
 
 MAGIC: tuple[tuple[bytes, DataFormat | Literal["gzip", "zstd", "zip", "ole", "pdf"]], ...] = (
@@ -45,7 +48,7 @@ LEGACY = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp932", "gb18030", 
 
 @frozen
 class FoundFormat:
-    """``encoding`` is of text formats, empty until somebody needs to look."""
+    """``encoding``: of text formats, empty where the first bytes do not show it."""
 
     format: DataFormat
     compression: Compression = "none"
@@ -63,6 +66,8 @@ def found_format(path: Path) -> FoundFormat:
     if not head:
         raise unreadable(f"{name} is empty.")
     kind = next((kind for magic, kind in MAGIC if head.startswith(magic)), None)
+    if kind == "zip":
+        _check_workbook(path)
     if kind == "zip" or kind == "ole":
         return FoundFormat("excel")
     if kind == "pdf":
@@ -85,6 +90,22 @@ def found_format(path: Path) -> FoundFormat:
 
 def _article(name: str) -> str:
     return {"parquet": "a Parquet", "arrow": "an Arrow", "sqlite": "an SQLite"}[name]
+
+
+def _check_workbook(path: Path) -> None:
+    """Raises HandlerFailed for archives and documents that are no workbooks."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (OSError, zipfile.BadZipFile, ValueError):
+        # The reader of workbooks says what is wrong.
+        return
+    if not any(name.startswith("xl/") or name == "content.xml" for name in names):
+        files = ", ".join(one_line(name, 40) for name in names[:MOST_NAMES])
+        document = "[Content_Types].xml" in names
+        what = "an Office document without tables" if document else f"a zip archive of {count(len(names), 'file')}"
+        hint = "" if document else f"Unpack it first: it holds {files}{' …' if len(names) > MOST_NAMES else ''}"
+        raise unreadable(f"{path.name} is {what}, not a table.", hint)
 
 
 def _unpacked(path: Path) -> bytes:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from ba_tui.analysis.engine_process.arranging import Arrangements, Table, conditions, drop_left
+from ba_tui.analysis.engine_process.arranging import FILE_NUMBER, Arrangements, Table, conditions, drop_left
 from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import AskedFiles, Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
-from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
-from ba_tui.analysis.wire import decoded
+from ba_tui.analysis.engine_process.store import Store, StoredDataset
+from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
@@ -41,8 +40,12 @@ class Engine:
         """A dataset, as its file is now, or a result."""
         if stored := self.store.dataset(name):
             self.datasets.refreshed(request, [stored.dataset.name])
-            dataset = self.dataset(name).dataset
-            return Table(dataset.name, dataset.columns, dataset.rows, lies=dataset.format == "parquet")
+            stored = self.dataset(name)
+            dataset = stored.dataset
+            view = dataset.format == "parquet"
+            numbered = all(column.name.lower() != FILE_NUMBER for column in dataset.columns)
+            file = stored.paths[0] if view and numbered and len(stored.paths) == 1 else ""
+            return Table(dataset.name, dataset.columns, dataset.rows, view, file)
         if result := self.store.result(name):
             return Table(result.handle, result.columns, result.rows)
         raise unknown_table(name, self.store.names().values())
@@ -74,20 +77,19 @@ class Handlers:
     def register(self, request: WorkerRequest) -> object:
         given: Any = request.payload
         asked = AskedFiles(given["source"], [Path(path) for path in given["paths"]], given["name"])
-        found = self._engine.datasets.register(request, asked, given["part"])
-        return [asdict(each) for each in found]
+        return encoded(self._engine.datasets.register(request, asked, given["part"]))
 
     def profile(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
         stored = engine.dataset(given["name"])
         engine.datasets.refreshed(request, [stored.dataset.name])
-        return asdict(engine.datasets.profile(request, engine.dataset(given["name"])))
+        return encoded(engine.datasets.profile(request, engine.dataset(given["name"])))
 
     def catalogue(self, request: WorkerRequest) -> object:
         engine, head = self._engine, _given(request)["head"]
         with engine.database.shared(request) as cursor:
-            results = tuple(result_of(cursor, each, head) for each in engine.store.results)
-        return asdict(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
+            results = tuple(engine.store.shown(cursor, each, head) for each in engine.store.results)
+        return encoded(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
 
     def forget(self, request: WorkerRequest) -> object:
         engine = self._engine
@@ -95,17 +97,17 @@ class Handlers:
         return None
 
     def statements(self, request: WorkerRequest) -> object:
-        return [asdict(each) for each in self._engine.queries.statements(request, _given(request)["sql"])]
+        return encoded(self._engine.queries.statements(_given(request)["sql"]))
 
     def query(self, request: WorkerRequest) -> object:
         given = _given(request)
-        return asdict(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
+        return encoded(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
 
     def page(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
         table = engine.table(request, given["name"])
         window = (max(0, given["offset"]), max(0, given["limit"]))
-        return asdict(engine.arrangements.page(request, table, _arrangement(given), window))
+        return encoded(engine.arrangements.page(request, table, _arrangement(given), window))
 
     def column(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
@@ -120,7 +122,7 @@ class Handlers:
                 source = "filtered"
             row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
             rows = int(row[0]) if row else 0
-            return asdict(profiles_of(cursor, source, rows, lambda _: None)[0])
+            return encoded(profiles_of(cursor, source, rows, lambda _: None)[0])
 
     def export(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
@@ -132,7 +134,7 @@ class Handlers:
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
-        return asdict(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
+        return encoded(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
 
 
 def _opened(folder: Path, limits: Limits) -> Engine:
@@ -144,7 +146,10 @@ def _opened(folder: Path, limits: Limits) -> Engine:
             store = Store(cursor)
         database.permit(store.standing())
     except duckdb.Error as error:
-        hint = "Another program may have it open; else start a new session."
+        if "Could not set lock" in str(error):
+            hint = "Close the other ba in which this session is open, or start a new session."
+            raise failed("Another process has the data of this session open.", hint, "resource_error") from error
+        hint = "Start a new session; the files of this one stay where they are."
         raise failed(f"The session's data can't be opened: {said(error)}", hint, "resource_error") from error
     arrangements = Arrangements(database)
     datasets = Datasets(database, store, arrangements.forget)

@@ -50,7 +50,7 @@ _MAYBE = regex(
 
 @frozen
 class _Figures:
-    """What the first pass brings of one column."""
+    """Figures of one column from the first pass."""
 
     nulls: int
     distinct: int
@@ -64,7 +64,7 @@ def profiles_of(
 ) -> tuple[ColumnProfile, ...]:
     """Return the statistics of each column of ``table``, a name in quotes or a query in brackets.
 
-    ``tick`` hears which part is done, and raises when the request was cancelled.
+    ``tick`` is called with the share that is done, and raises when the request was cancelled.
     """
     columns = columns_of(cursor, table)
     head, exact = _head(cursor, table, columns), not approximate(rows, len(columns))
@@ -138,13 +138,19 @@ def _quartiles(
     if rows > EXACT_ROWS:
         names = ", ".join(quoted(column.name) for column in ordered)
         source = f"(SELECT {names} FROM {table} USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (1))"
-    expressions = ", ".join(f"quantile_disc({quoted(column.name)}, [0.25, 0.5, 0.75])" for column in ordered)
+    expressions = ", ".join(_three(column) for column in ordered)
     values: Sequence[Any] = cursor.execute(f"SELECT {expressions} FROM {source}").fetchone() or []
     return {
         column.name: tuple(cell(each) for each in three)
         for column, three in zip(ordered, values, strict=True)
         if three is not None
     }
+
+
+def _three(column: Column) -> str:
+    """SQL for the quartiles: numbers, else texts, because Python can't hold every date."""
+    expression = f"quantile_disc({quoted(column.name)}, [0.25, 0.5, 0.75])"
+    return expression if column.kind in {"integer", "float"} else f"CAST({expression} AS VARCHAR[])"
 
 
 def _top(

@@ -14,7 +14,7 @@ from ba_tui.analysis.engine_process.database import Database, quoted, text
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
-from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
+from ba_tui.analysis.engine_process.store import Store, StoredResult
 from ba_tui.core.ports.tables import Column, Provenance, QueryResult, Statement, UsedData
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
@@ -30,18 +30,18 @@ class Queries:
     store: Store
     datasets: Datasets
 
-    def statements(self, request: WorkerRequest, sql: str) -> tuple[Statement, ...]:
+    def statements(self, sql: str) -> tuple[Statement, ...]:
         """Parse a text."""
-        with self.database.shared(request) as cursor:
-            return parsed(cursor, sql, self._names())
+        with self.database.parser() as cursor:
+            return parsed(cursor, sql, self.store.names())
 
     def run(self, request: WorkerRequest, sql: str, head: int, files: Mapping[str, list[str]] | None) -> QueryResult:
-        """Run one statement. ``files``: the tables of each file that it names; None until somebody was asked.
+        """Run one statement. ``files``: the tables of each file that it names; None before they were registered.
 
         Raises:
             HandlerFailed: it can't run; ``files_needed`` with the files to ask for.
         """
-        statement = self._readable(self.statements(request, sql), files)
+        statement = self._readable(self.statements(sql), files)
         named = {file: names[0] for file, names in (files or {}).items()}
         tables = tuple(dict.fromkeys((*statement.tables, *named.values())))
         notes = self.datasets.refreshed(request, tables)
@@ -80,10 +80,7 @@ class Queries:
         self.store.write_result(cursor, stored)
         cursor.execute("COMMIT")
         self.store.kept(stored)
-        return result_of(cursor, stored, head)
-
-    def _names(self) -> dict[str, str]:
-        return dict(self.store.names())
+        return self.store.shown(cursor, stored, head)
 
     def _readable(self, statements: tuple[Statement, ...], files: Mapping[str, list[str]] | None) -> Statement:
         if len(statements) != 1:
@@ -115,12 +112,13 @@ class Queries:
                 # What is in quotes is a table before it is a file.
                 cursor.execute(f"CREATE VIEW {quoted(file)} AS FROM {quoted(table)}")
             query = f"CREATE TABLE {name} AS SELECT * FROM (\n{statement.sql}\n) LIMIT {most + 1}"
-            cursor.execute(query).fetchall()
+            row = cursor.execute(query).fetchone()
+            if row is None:
+                # A PIVOT is several statements, whose last one counts nothing.
+                row = cursor.execute(f"SELECT count(*) FROM {name}").fetchone()
+            rows = int(row[0]) if row else 0
             for file in named:
                 cursor.execute(f"DROP VIEW {quoted(file)}")
-            # A PIVOT is several statements, whose last one counts nothing.
-            row = cursor.execute(f"SELECT count(*) FROM {name}").fetchone()
-            rows = int(row[0]) if row else 0
             if rows > most:
                 hint = "Aggregate, filter or add a LIMIT, or raise analysis.max_rows."
                 raise failed(f"The query returns more than {most:,} rows.", hint, "resource_error")

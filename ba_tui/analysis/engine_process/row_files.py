@@ -22,7 +22,8 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 
 HEADER_ROWS = 20
-PATIENCE_SECONDS = 5
+PATIENCE_SECONDS = 1.0
+"""Time to wait for a lock on a database: programs that hold one longer work on it."""
 BATCH = 5_000
 BATCHES = "arrow_batches"
 LONGEST_INTEGER = 2**63
@@ -217,7 +218,7 @@ def _names(titles: Sequence[str], width: int) -> list[str]:
 def _fill(
     cursor: duckdb.DuckDBPyConnection, source: RowSource, names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
-    """Write the rows as text, remember their types, and let DuckDB read them."""
+    """Write the rows to a text file, note their types, and load the file with DuckDB."""
     path, kinds = source.scratch("rows.csv"), [set[str]() for _ in names]
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         for number, row in enumerate(rows):

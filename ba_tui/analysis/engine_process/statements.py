@@ -72,7 +72,7 @@ def parsed(connection: duckdb.DuckDBPyConnection, sql: str, known: Mapping[str, 
     try:
         found = connection.extract_statements(sql)
     except duckdb.Error as error:
-        raise failed(f"This is not valid SQL: {said(error)}.", _line(error)) from error
+        raise failed(f"This is not valid SQL: {said(error).rstrip('.')}.", _line(error)) from error
     return tuple(
         _statement(connection, each.query.strip().rstrip(";").strip(), each.type.name, known) for each in found
     )
@@ -168,7 +168,7 @@ def _path(node: dict[str, Any]) -> list[str]:
 
 
 def _is_path(name: str) -> bool:
-    return any(sign in name for sign in "./*\\~")
+    return any(sign in name for sign in "./*\\~") and not name.lower().startswith("information_schema.")
 
 
 def _by_tokens(text: str, known: Mapping[str, str]) -> Statement:

@@ -1,4 +1,5 @@
-"""What the database knows of itself: datasets with their profiles, and results with their provenance, as JSON."""
+"""The catalogue in the database: datasets with their profiles in a table of their own, results with their provenance as
+comments on their tables; both as JSON."""
 
 from __future__ import annotations
 
@@ -6,14 +7,13 @@ import json
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import duckdb
 
-from ba_tui.analysis.engine_process.cells import listed, row_of
-from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.analysis.wire import decoded
+from ba_tui.analysis.engine_process.cells import listed, rows_of
+from ba_tui.analysis.engine_process.database import quoted, text
+from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
 from ba_tui.core.values import frozen
 
@@ -22,7 +22,6 @@ _TABLES = (
     f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
     f"CREATE TABLE IF NOT EXISTS {SCHEMA}.datasets "
     "(number INTEGER, name VARCHAR, paths JSON, value JSON, profile JSON)",
-    f"CREATE TABLE IF NOT EXISTS {SCHEMA}.results (number INTEGER, value JSON)",
 )
 
 
@@ -38,7 +37,7 @@ class StoredDataset:
 
 @frozen
 class StoredResult:
-    """``columns`` and ``rows`` do not change; the first rows are read when somebody asks."""
+    """``columns`` and ``rows`` do not change; the first rows are read at each request."""
 
     number: int
     columns: tuple[Column, ...]
@@ -59,15 +58,16 @@ class Store:
             cursor.execute(statement)
         self._lock = threading.Lock()
         self._reserved: set[int] = set()
+        self._heads: dict[tuple[str, int], tuple[Row, ...]] = {}
         rows = cursor.execute(f"SELECT number, paths, value, profile FROM {SCHEMA}.datasets ORDER BY number").fetchall()
         kept = [
             StoredDataset(number, tuple(json.loads(paths)), decoded(Dataset, json.loads(value)), _profile(profile))
             for number, paths, value, profile in rows
         ]
         self._datasets = {each.dataset.name: each for each in kept}
-        found = cursor.execute(f"SELECT value FROM {SCHEMA}.results ORDER BY number").fetchall()
-        results = [decoded(StoredResult, json.loads(value)) for (value,) in found]
-        self._results: dict[str, StoredResult] = {each.handle: each for each in results}
+        found = cursor.execute("SELECT comment FROM duckdb_tables() WHERE comment IS NOT NULL").fetchall()
+        results: list[StoredResult] = [decoded(StoredResult, json.loads(comment)) for (comment,) in found]
+        self._results = {each.handle: each for each in sorted(results, key=lambda each: each.number)}
 
     @property
     def datasets(self) -> tuple[StoredDataset, ...]:
@@ -98,13 +98,9 @@ class Store:
         """The files that queries read where they lie."""
         return frozenset(path for each in self.datasets if each.dataset.format == "parquet" for path in each.paths)
 
-    def next_number(self) -> int:
-        """The place of the next dataset."""
-        return max((each.number for each in self.datasets), default=0) + 1
-
     @contextmanager
     def handle(self) -> Generator[int]:
-        """The number of the next result, which nobody else gets meanwhile."""
+        """Reserve the number of the next result."""
         with self._lock:
             taken = {*self._reserved, *(each.number for each in self._results.values())}
             number = max(taken, default=0) + 1
@@ -118,10 +114,16 @@ class Store:
     def write_dataset(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> None:
         """Within the transaction of ``cursor``; ``noted`` comes after it."""
         cursor.execute(f"DELETE FROM {SCHEMA}.datasets WHERE name = ?", [stored.dataset.name])
-        profile = json.dumps(asdict(stored.profile)) if stored.profile else None
+        profile = json.dumps(encoded(stored.profile)) if stored.profile else None
         cursor.execute(
             f"INSERT INTO {SCHEMA}.datasets VALUES (?, ?, ?, ?, ?)",
-            [stored.number, stored.dataset.name, json.dumps(stored.paths), json.dumps(asdict(stored.dataset)), profile],
+            [
+                stored.number,
+                stored.dataset.name,
+                json.dumps(stored.paths),
+                json.dumps(encoded(stored.dataset)),
+                profile,
+            ],
         )
 
     def noted(self, stored: StoredDataset) -> None:
@@ -132,25 +134,27 @@ class Store:
         self._datasets.pop(stored.dataset.name, None)
 
     def write_result(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult) -> None:
-        """Within the transaction of ``cursor``; ``kept`` comes after it."""
-        cursor.execute(f"INSERT INTO {SCHEMA}.results VALUES (?, ?)", [stored.number, json.dumps(asdict(stored))])
+        """Within the transaction of ``cursor``; ``kept`` comes after it. A comment costs less than a row elsewhere."""
+        cursor.execute(f"COMMENT ON TABLE {quoted(stored.handle)} IS {text(json.dumps(encoded(stored)))}")
 
     def kept(self, stored: StoredResult) -> None:
         self._results[stored.handle] = stored
 
+    def shown(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
+        """Return the result with its first rows, which are read once."""
+        key = (stored.handle, head)
+        if key not in self._heads:
+            self._heads[key] = first_rows(cursor, quoted(stored.handle), stored.columns, head)
+        rows = self._heads[key]
+        return QueryResult(stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes)
 
-def _profile(text: str | None) -> DatasetProfile | None:
-    return decoded(DatasetProfile, json.loads(text)) if text else None
 
-
-def result_of(cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
-    """The result with its first rows."""
-    rows = first_rows(cursor, quoted(stored.handle), stored.columns, head)
-    return QueryResult(stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes)
+def _profile(stored: str | None) -> DatasetProfile | None:
+    return decoded(DatasetProfile, json.loads(stored)) if stored else None
 
 
 def first_rows(
     cursor: duckdb.DuckDBPyConnection, table: str, columns: tuple[Column, ...], limit: int
 ) -> tuple[Row, ...]:
     rows: list[Any] = cursor.execute(f"SELECT {listed(columns)} FROM {table} LIMIT {limit}").fetchall()
-    return tuple(row_of(row) for row in rows)
+    return rows_of(rows)

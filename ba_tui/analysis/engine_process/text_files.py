@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted, text
-from ba_tui.analysis.engine_process.failures import said, unreadable
+from ba_tui.analysis.engine_process.failures import disk_full, said, unreadable
 from ba_tui.analysis.engine_process.formats import FoundFormat, legacy_encoding, opened_text, transcoded
 from ba_tui.core.ports.tables import FILES, BadRow, DataFormat
 from ba_tui.core.text.wording import count, one_line
@@ -25,6 +26,8 @@ LONGEST_HEADER = 1_000_000
 MOST_SHOWN = 20
 MOST_CHARS = 120
 ROUNDS = 4
+LOOK, LOOK_LINES = 65_536, 40
+DELIMITERS = ",;\t|"
 
 
 @frozen
@@ -58,21 +61,29 @@ class TextSource:
 
 @frozen
 class _Csv:
-    """How the next try reads. ``kept``: columns to keep as text. ``united``: the files have different columns, which
-    DuckDB puts together by their names, but then it counts no bad rows."""
+    """How the next try reads. ``kept``: columns to keep as text. ``longest``: bytes of a line, where lines are
+    longer than usual. ``united``: the files have different columns, which
+    DuckDB puts together by their names, but then it counts no bad rows. ``skip``: lines before the header."""
 
     kept: tuple[str, ...] = ()
-    long: bool = False
+    longest: int = 0
     united: bool = False
+    skip: int = 0
 
     def reader(self, files: str) -> str:
         """The call that reads ``files``, a list in SQL."""
         types = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.kept)
         more = [f"types = {{{types}}}"] if types else []
-        if self.long:
-            more += [f"maximum_line_size = {MOST_LINE}", f"buffer_size = {2 * MOST_LINE}", "parallel = false"]
+        more += [f"skip = {self.skip}", "header = true"] if self.skip else []
+        if self.longest:
+            more += [*self.sizes, "parallel = false"]
         options = ["union_by_name = true" if self.united else "store_rejects = true", *more]
         return f"read_csv({', '.join([files, *options])})"
+
+    @property
+    def sizes(self) -> list[str]:
+        """Options for lines that are longer than usual."""
+        return [f"maximum_line_size = {self.longest}", f"buffer_size = {2 * self.longest}"] if self.longest else []
 
 
 def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
@@ -80,15 +91,15 @@ def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
     way, encoding, given = _Csv(), source.found.encoding, source.paths
     if encoding:
         source = _in_utf8(source, encoding)
-    way = replace(way, united=_differ(source))
+    way = replace(way, united=_differ(source), skip=_lines_above(source))
     for _ in range(ROUNDS):
         trouble, columns = _tried(cursor, source, way)
         if trouble == "encoding" and not encoding:
             encoding = legacy_encoding(source.paths[0], source.found.compression)
             source = _in_utf8(source, encoding)
-        elif trouble == "line" and not way.long:
+        elif trouble == "line" and not way.longest:
             source.widen()
-            way = replace(way, long=True)
+            way = replace(way, longest=_longest_line(source))
         elif trouble == "types" and (mixed := [name for name in columns if name not in way.kept]):
             way = replace(way, kept=(*way.kept, *mixed))
         else:
@@ -98,6 +109,13 @@ def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
     _check_shape(cursor, source.name)
     reader = way.reader(FILES) if source.paths == given else ""
     return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, True, reader)
+
+
+def _longest_line(source: TextSource) -> int:
+    """The most bytes that a line can have: a buffer for more takes memory for nothing."""
+    if source.found.compression != "none":
+        return MOST_LINE
+    return min(MOST_LINE, max(path.stat().st_size for path in source.paths))
 
 
 def _tried(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, Sequence[str]]:
@@ -112,10 +130,12 @@ def _tried(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> 
             cursor.execute(statement)
     except duckdb.Error as error:
         words = str(error)
-        if "line size" in words and not way.long:
+        if "line size" in words and not way.longest:
             return "line", ()
         if any(each in words for each in ("Invalid unicode", "not utf-8", "Invalid Byte Sequence")):
             return "encoding", ()
+        if disk_full(error):
+            raise
         raise unreadable(f"{source.name} can't be read as a table: {_broken(error)}") from error
     kinds = {} if way.united else _reject_kinds(cursor)
     if "INVALID ENCODING" in kinds:
@@ -129,6 +149,10 @@ def _broken(error: Exception) -> str:
     words = str(error)
     if "gzip" in words.lower() or "decompress" in words.lower() or "miniz" in words.lower():
         return "its compressed content is broken."
+    if "read enough bytes" in words:
+        return "the file became shorter while it was read."
+    if "sniffing file" in words:
+        return "it has no columns that a delimiter separates."
     return one_line(said(error), 200)
 
 
@@ -188,15 +212,37 @@ def _differ(source: TextSource) -> bool:
     return len(firsts) > 1
 
 
+def _lines_above(source: TextSource) -> int:
+    """Return how many lines of titles and remarks stand above the header: lines with hardly a cell filled."""
+    if source.found.compression == "zstd":
+        return 0
+    with opened_text(source.paths[0], source.found.compression) as file:
+        lines = file.read(LOOK).decode("utf-8", "replace").splitlines()[:LOOK_LINES]
+    best = (0, 0, 0)
+    for delimiter in DELIMITERS:
+        with suppress(csv.Error):
+            rows = list(csv.reader(lines, delimiter=delimiter))
+            filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+            width = max(map(len, rows), default=0)
+            full = sum(len(row) == width for row in rows)
+            head = next((at for at, cells in enumerate(filled) if cells * 10 >= width * 6), 0)
+            clear = all(cells * 3 <= width for cells in filled[:head])
+            if width > 1 and full * 2 > len(rows) - head:
+                best = max(best, (full * width, width, head if clear and len(rows) == len(lines) else 0))
+    return best[2]
+
+
 def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, tuple[str, ...]]:
     """The delimiter, and sentences about how the files were read."""
-    options = f", maximum_line_size = {MOST_LINE}, buffer_size = {2 * MOST_LINE}" if way.long else ""
-    query = f"FROM sniff_csv({text(str(source.paths[0]))}, ignore_errors = true{options})"
+    above = [f"skip = {way.skip}", "header = true"] if way.skip else []
+    options = ", ".join((text(str(source.paths[0])), "ignore_errors = true", *way.sizes, *above))
+    query = f"FROM sniff_csv({options})"
     try:
         found = cursor.execute(f"SELECT Delimiter, SkipRows, DateFormat {query}").fetchone()
     except duckdb.Error:
         found = None
     delimiter, skip, dates = found or ("", 0, None)
+    skip = way.skip or skip
     notes: list[str] = []
     if skip:
         notes.append(f"{count(skip, 'line')} before the header {'was' if skip == 1 else 'were'} skipped.")

@@ -66,7 +66,7 @@ def table_name(text: str) -> TableName | None:
 
 
 class MentionedTables:
-    """context.session_data.SessionData. ``files`` may be read; ``share`` says what of their values a mention gives."""
+    """context.session_data.MentionedData. ``files`` may be read; ``share``: what of their values a mention gives."""
 
     def __init__(self, analysis: Analysis, files: DataFiles, share: Share) -> None:
         self._analysis = analysis

@@ -44,7 +44,7 @@ def query_data_tool(definition: Definition, analysis: Analysis, files: DataFiles
         )
 
     async def preview(args: Mapping[str, Any]) -> Source:
-        """The SQL, for a question. Raises BaError for what cannot run anyway, so that nobody is asked about it."""
+        """The SQL, for a question. Raises BaError for a statement that cannot run: no question is asked about it."""
         sql: str = args["sql"]
         for statement in await analysis.statements(sql):
             if statement.kind == "other":

@@ -8,6 +8,7 @@ from typing import NamedTuple
 GAP = 2
 NARROWEST = 4
 """Columns of the terminal that the last column of the grid needs to be begun."""
+MOST_WIDTH = 300
 
 
 class ColumnPlace(NamedTuple):
@@ -21,12 +22,15 @@ class ColumnPlace(NamedTuple):
 
 
 class ColumnPlan:
-    """``measure`` returns the width that a column needs for what is seen of it. A column never gets narrower."""
+    """``measure`` returns the width that a column needs for what is seen of it. A column gets narrower only where
+    the person says so."""
 
     def __init__(self, count: int, measure: Callable[[int], int]) -> None:
         self._count = count
         self._measure = measure
         self._widths: dict[int, int] = {}
+        self._chosen: dict[int, int] = {}
+        """Widths that the person set."""
         self._hidden: set[int] = set()
         self._frozen = 0
         self._left = 0
@@ -59,6 +63,10 @@ class ColumnPlan:
         """Keep the columns up to ``index`` in sight; the same again lets them go."""
         self._frozen = 0 if self._frozen == index + 1 else index + 1
         self._left = 0
+
+    def widen(self, index: int, by: int) -> None:
+        """Make a column wider or, with less than 0, narrower."""
+        self._chosen[index] = max(NARROWEST, min(MOST_WIDTH, self.width(index) + by))
 
     def step(self, index: int, by: int) -> int:
         """The visible column that many places from ``index``, or the last on that side."""
@@ -108,7 +116,9 @@ class ColumnPlan:
         self._left = max(self._left, first)
 
     def width(self, index: int) -> int:
-        """How wide a column is with what is seen of it now."""
+        """How wide a column is: as the person set it, else as what is seen of it needs."""
+        if index in self._chosen:
+            return self._chosen[index]
         width = self._widths[index] = max(self._widths.get(index, 1), self._measure(index))
         return width
 

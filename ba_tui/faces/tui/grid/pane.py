@@ -27,13 +27,15 @@ from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.grid.arranging import arrangement_words, filter_text, filtered_by, sorted_by, statistics
 from ba_tui.faces.tui.grid.asking import AskLine, Purpose
+from ba_tui.faces.tui.grid.cell_screen import CellScreen
 from ba_tui.faces.tui.grid.cells import CopyFormat, cell_text, letters, plain
 from ba_tui.faces.tui.grid.selection import CellSelection
 from ba_tui.faces.tui.grid.view import GridView
 
 KEYS = (
-    "Esc close · s sort · f filter · / search · x reset · i statistics · e export\n"
-    "v select · y copy · c CSV · m Markdown · @ mention · z freeze · - hide · = all"
+    "Esc close · s sort · f filter · / search · : row · i statistics · e export\n"
+    "v select · y c m copy, CSV, Markdown · @ mention · z freeze · - = hide, show\n"
+    "Enter whole cell · < > width · x all rows as they were"
 )
 BESIDE = "↑ ↓ ← → move · Enter full screen · Esc close"
 CELL = 2_000
@@ -59,7 +61,7 @@ class GridPane(Vertical):
         & .cell { height: 2; color: $text-muted; }
         & .statistics { height: auto; max-height: 6; display: none; border-top: solid $foreground 25%; }
         & .said { height: auto; max-height: 2; color: $text-warning; display: none; }
-        & .keys { height: auto; max-height: 2; color: $text-muted; }
+        & .keys { height: auto; max-height: 3; color: $text-muted; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -71,6 +73,9 @@ class GridPane(Vertical):
         Binding("i", "statistics", "Statistics of this column", show=False),
         Binding("z", "columns('freeze')", "Freeze up to this column", show=False),
         Binding("minus", "columns('hide')", "Hide this column", show=False),
+        Binding("greater_than_sign", "widen(4)", "Widen this column", show=False),
+        Binding("less_than_sign", "widen(-4)", "Narrow this column", show=False),
+        Binding("enter", "cell", "The whole cell", show=False),
         Binding("equals_sign", "columns('all')", "Show all columns", show=False),
         Binding("v", "select", "Select from here", show=False),
         Binding("ctrl+a,a", "select_all", "Select all", show=False),
@@ -90,6 +95,8 @@ class GridPane(Vertical):
         self._keys = KEYS if letters else BESIDE
         self._doing = ""
         self._target = ""
+        self._about = ""
+        self._counted: tuple[int, Arrangement] | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(classes="about", markup=False)
@@ -107,7 +114,7 @@ class GridPane(Vertical):
         event.stop()
         self._show_about()
         self._show_cell()
-        if self.query_one(".statistics").display:
+        if self.query_one(".statistics").display and self._counted != self._column:
             self._count()
 
     @on(GridView.Failed)
@@ -132,7 +139,9 @@ class GridPane(Vertical):
             parts.append(f"{count(hidden, 'column')} hidden")
         if self.view.busy:
             parts.append(f"{self._doing or 'reading'} … Esc cancels")
-        self.query_one(".about", Static).update(cell_text(" · ".join(parts), 1_000), layout=False)
+        if (words := cell_text(" · ".join(parts), 1_000)) != self._about:
+            self._about = words
+            self.query_one(".about", Static).update(words, layout=False)
 
     def _show_cell(self) -> None:
         view, place = self.view, self.query_one(".cell", Static)
@@ -146,7 +155,13 @@ class GridPane(Vertical):
         selected = view.selected.words if view.start is not None else ""
         place.update(Content(f"{name}{text}{f'  · selected: {selected}' if selected else ''}"), layout=False)
 
+    @property
+    def _column(self) -> tuple[int, Arrangement]:
+        """What statistics depend on."""
+        return self.view.cursor[1], self.view.feed.arrangement
+
     def _count(self) -> None:
+        self._counted = self._column
         self.run_worker(self._statistics, group="statistics", exclusive=True, exit_on_error=False)
 
     async def _statistics(self) -> None:
@@ -218,7 +233,22 @@ class GridPane(Vertical):
                 view.plan.show_all()
         view.reshaped(column)
 
+    def action_widen(self, by: int) -> None:
+        """Make the column under the cursor wider or narrower."""
+        self.view.plan.widen(self.view.cursor[1], by)
+        self.view.reshaped(self.view.cursor[1])
+
     # Cells
+
+    def action_cell(self) -> None:
+        """Show all of the cell under the cursor, where the grid has the screen for itself."""
+        view = self.view
+        found = view.feed.row(view.cursor[0])
+        if self._keys is BESIDE:
+            raise SkipAction
+        if found:
+            column, place = view.feed.columns[view.cursor[1]], f"{letters(view.cursor[1])}{found[0] + 1}"
+            self.app.push_screen(CellScreen(f"{place}  {column.name} {column.type}", found[1][view.cursor[1]]))
 
     def action_select(self) -> None:
         """Select while the cursor moves; the same again ends it."""

@@ -13,9 +13,8 @@ from rich.style import Style
 from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.worker import Worker
 
@@ -26,25 +25,16 @@ from ba_tui.faces.tui.grid.cells import NULL, at_right, cell_text, cell_width, f
 from ba_tui.faces.tui.grid.columns import GAP, ColumnPlace, ColumnPlan
 from ba_tui.faces.tui.grid.feed import RowFeed
 from ba_tui.faces.tui.grid.selection import CellSelection
+from ba_tui.faces.tui.widgets.line_view import LineView
 
 STRIPS = 500
 
 
-class GridView(ScrollView, can_focus=True):
+class GridView(LineView, can_focus=True):
     """``cursor`` and ``start`` are a row of the arrangement and a column of the table, both from 0."""
 
     DEFAULT_CSS = """
     GridView {
-        background: transparent;
-        color: $foreground;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        scrollbar-color: $foreground 25%;
-        scrollbar-color-hover: $foreground 40%;
-        scrollbar-color-active: $foreground 40%;
-        scrollbar-background: $foreground 5%;
-        scrollbar-background-hover: $foreground 5%;
-        scrollbar-background-active: $foreground 5%;
         & > .grid--head { text-style: bold underline; }
         & > .grid--number { color: $text-muted; }
         & > .grid--null { color: $text-muted; text-style: italic; }
@@ -190,6 +180,13 @@ class GridView(ScrollView, can_focus=True):
             self.virtual_size = size
         self.refresh()
 
+    def _repaint(self, first: int, last: int, *, every: bool) -> None:
+        """Paint the rows ``first`` and ``last`` again; with ``every``, also those between them."""
+        top, bottom = self._seen()
+        for at in range(max(first, top), min(last + 1, bottom)) if every else {first, last}:
+            if top <= at < bottom:
+                self.refresh(Region(0, at - top + 1, self._width, 1))
+
     def _measured(self, index: int) -> int:
         if not self.feed.ready:
             return 1
@@ -310,11 +307,15 @@ class GridView(ScrollView, can_focus=True):
         if not self.feed.ready:
             return
         select = select or self.selecting
+        before, selected = self.cursor, self.start
         self.start = (self.start or self.cursor) if select else None
         row = max(0, min(self.feed.total - 1, row))
         self.cursor = (row, self.cursor[1] if column is None else column)
         self._reveal()
-        self.refresh()
+        touched = {before[0], row}
+        if selected or self.start:
+            touched |= {each[0] for each in (selected, self.start) if each}
+        self._repaint(min(touched), max(touched), every=bool(selected or self.start))
         self._read_on()
         self.post_message(self.Changed())
 

@@ -8,10 +8,12 @@ from textual.cache import LRUCache
 
 from ba_tui.core.ports.tables import Column, Page, Row
 
-KEPT = 40
+KEPT = 12
 """Pages."""
 CELLS = 20_000
 """Cells of a page, about."""
+MOST_ROWS = 1_000
+"""Rows of a page: some twenty screens, so that paging seldom waits."""
 
 
 class RowWindow:
@@ -49,4 +51,4 @@ class RowWindow:
 
 def page_rows(columns: int) -> int:
     """Rows of a page of a table with so many columns."""
-    return max(20, min(200, CELLS // max(1, columns)))
+    return max(20, min(MOST_ROWS, CELLS // max(1, columns)))

@@ -14,12 +14,12 @@ from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
-from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
 from ba_tui.faces.tui.inspector.rows import GAP, GridCell, GridLayout, GridRow, lay_out, line, painted
+from ba_tui.faces.tui.widgets.line_view import LineView
 
 SMALL = 600
 """Rows that are folded on the loop; more of them go to a thread."""
@@ -32,23 +32,11 @@ ROLES = (
 OWN_GROUND = {"added", "added-word", "removed", "removed-word"}
 
 
-class RowView(ScrollView, can_focus=True):
+class RowView(LineView, can_focus=True):
     """Shows rows. Give it plain rows with ``put``, or a function that makes them in a thread with ``show``."""
 
     DEFAULT_CSS = """
     RowView {
-        background: transparent;
-        color: $foreground;
-        scrollbar-size-vertical: 1;
-        scrollbar-color: $foreground 25%;
-        scrollbar-color-hover: $foreground 40%;
-        scrollbar-color-active: $foreground 40%;
-        scrollbar-background: $foreground 5%;
-        scrollbar-background-hover: $foreground 5%;
-        scrollbar-background-active: $foreground 5%;
-        scrollbar-corner-color: $foreground 5%;
-        overflow-x: hidden;
-        scrollbar-size-horizontal: 1;
         & > .sheet--heading { text-style: bold; }
         & > .sheet--plus, & > .sheet--string { color: $text-success; }
         & > .sheet--minus { color: $text-error; }

@@ -12,6 +12,7 @@ from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.faces.tui.acts.view import inspect
 from ba_tui.faces.tui.grid.asking import AskLine
+from ba_tui.faces.tui.grid.cell_screen import CellScreen
 from ba_tui.faces.tui.grid.outputs import output_format
 from ba_tui.faces.tui.grid.pane import GridPane
 from ba_tui.faces.tui.grid.screen import GridScreen
@@ -22,7 +23,7 @@ from ba_tui.faces.tui.screens.data import DataList
 from ba_tui.faces.tui.transcript.records import ToolRow
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
-from tests.faces.tui.grid.tables import Tables
+from tests.faces.tui.grid.tables import Tables, sales
 from tests.faces.tui.sheets import keys, lines, shown
 
 
@@ -45,6 +46,12 @@ def seen(hand: Hand) -> list[str]:
 
 def part(hand: Hand, name: str) -> str:
     return str(hand.app.screen.query_one(f".{name}", Static).content)
+
+
+def whole(hand: Hand) -> str:
+    """The lines of an opened cell."""
+    view = hand.app.screen.query_one(RowView)
+    return "\n".join(view.render_line(y).text for y in range(view.size.height))
 
 
 async def opened(hand: Hand) -> None:
@@ -97,15 +104,16 @@ async def test_a_file_is_read_and_shown(world: World, tables: Tables) -> None:
 
 
 async def test_pages_are_fetched_where_the_cursor_goes(world: World, tables: Tables) -> None:
+    tables.rows = sales(5_000)
     async with running(world) as hand:
         await opened(hand)
         fetched = {offset for _, offset, limit in tables.asked if limit}
-        assert fetched == {0, 200}, "what is seen, and the page below"
+        assert fetched == {0, 1_000}, "what is seen, and the page below"
         await hand.press("G")
         await settled(hand)
-        assert seen(hand)[-1].split() == ["1000", "1000", "north", "NULL"]
-        assert part(hand, "cell").startswith("A1000  id BIGINT: 1000")
-        assert 400 not in {offset for _, offset, _ in tables.asked}, "what is passed by is not fetched"
+        assert seen(hand)[-1].split() == ["5000", "5000", "south", "NULL"]
+        assert part(hand, "cell").startswith("A5000  id BIGINT: 5000")
+        assert 2_000 not in {offset for _, offset, _ in tables.asked}, "what is passed by is not fetched"
         await answer(hand, "colon", "500")
         assert part(hand, "cell").startswith("A500  id")
 
@@ -172,6 +180,27 @@ async def test_columns_are_frozen_and_hidden(world: World, tables: Tables) -> No
         assert pane(hand).view.cursor == (0, 2)
         await hand.press("equals_sign", "left", "left", "z")
         assert seen(hand)[0].split() == ["id", "region", "amount"]
+
+
+async def test_a_cell_is_opened_in_full_and_its_column_widened(world: World, tables: Tables) -> None:
+    tables.rows = [(1, "first line\nsecond line " + "x" * 300, None), (2, '{"a": [1, 2]}', 1.5)]
+    async with running(world) as hand:
+        await opened(hand)
+        await hand.press("right", "less_than_sign")
+        assert "first lin" in seen(hand)[1]
+        narrow = seen(hand)[0].index("amount")
+        await hand.press("greater_than_sign", "greater_than_sign")
+        assert seen(hand)[0].index("amount") == narrow + 8
+        await hand.press("enter")
+        await shown(hand, CellScreen)
+        await hand.until(lambda: "second line" in whole(hand))
+        assert part(hand, "title") == f"B1  region VARCHAR · {len(str(tables.rows[0][1]))} characters"
+        await hand.press("y")
+        await hand.until(lambda: hand.app.clipboard == tables.rows[0][1])
+        await hand.press("escape", "down", "enter")
+        await hand.until(lambda: '"a": [' in whole(hand))
+        await hand.press("q")
+        await shown(hand, GridScreen)
 
 
 async def test_a_selection_is_copied(world: World, tables: Tables) -> None:

@@ -16,7 +16,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import Places
 from ba_tui.settings.document import printable
-from ba_tui.settings.editing import set_value
+from ba_tui.settings.editing import set_value, unset_value
 from ba_tui.settings.layers import Loaded, as_data, leaves
 from ba_tui.settings.model import Settings
 
@@ -60,6 +60,14 @@ class SettingsOfFolder:
         if source and str(file) not in source:
             return f"{key} is set in {file}, but has no effect here: {source} overrides it."
         return f"{key} is set in {file}, for the next start of ba."
+
+    def reset(self, key: str) -> str:
+        """See core.ports.settings.SettingsForm."""
+        taken = unset_value(self.places, key)
+        source = self.load().sources.get(key, "bundled")
+        if source != "bundled":
+            return f"{key} is {'no longer' if taken else 'not'} set in your file, but {source} sets it."
+        return f"{key} has its default{' again, from the next start of ba' if taken else ' already'}."
 
 
 def discreet(value: Any) -> Any:

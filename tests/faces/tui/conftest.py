@@ -148,11 +148,18 @@ def state(ba_home: Path) -> Path:
 async def running(
     world: World, start: Start | None = None, *, size: tuple[int, int] = (80, 24), ready: bool = True
 ) -> AsyncGenerator[Hand]:
-    """The app over ``world``, cursor at rest."""
+    """The app over ``world``, cursor at rest.
+
+    Its chat comes at once: the screen for the first paint, which it replaces, took a third of the time of each test.
+    ``test_opening`` and ``test_typing`` have that one too.
+    """
     app = BaApp(world.connect, start or Start())
+    app.get_default_screen = Screen[None]
     async with app.run_test(size=size) as pilot:
         hand = Hand(app, pilot)
         await hand.until(lambda: app.chat is not None and app.chat.is_mounted)
+        hand.chat.early = None
+        hand.chat.set_focus(hand.chat.composer.prompt)
         hand.chat.composer.prompt.still = True
         if ready:
             await hand.opened()

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import SettingLine
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -21,6 +22,8 @@ from ba_tui.settings.layers import Loaded, as_data, leaves
 from ba_tui.settings.model import Settings
 
 _PASSWORD = regex(r"(://[^\s/@:]*:)[^\s/@]*@")
+HIDDEN = "…@"
+"""What stands in an address in place of a password."""
 NONE = "—"
 ELSEWHERE = {"permissions": "/permissions", "providers": "/setup"}
 """Where groups that are no form's business are changed."""
@@ -55,6 +58,10 @@ class SettingsOfFolder:
 
     def set(self, key: str, text: str) -> str:
         """See core.ports.settings.SettingsForm."""
+        if HIDDEN in text:
+            raise UsageError(
+                "The password in this address is hidden.", "Type the whole address, or use ba config edit."
+            )
         file = set_value(self.places, key, text, lambda value: self.verify(key, value))
         source = self.load().sources.get(key, "")
         if source and str(file) not in source:
@@ -72,7 +79,7 @@ class SettingsOfFolder:
 
 def discreet(value: Any) -> Any:
     """An address without the password in it."""
-    return _PASSWORD.sub(r"\1…@", value) if isinstance(value, str) else value
+    return _PASSWORD.sub(rf"\1{HIDDEN}", value) if isinstance(value, str) else value
 
 
 def value_text(value: Any) -> str:

@@ -308,5 +308,7 @@ async def test_nothing_is_left_running_when_the_session_is_closed(folder: Path, 
     command = await started(talk, "echo begun; sleep 60")
     await talk.close()
     await command.followed
-    assert finished(command.events).error
+    error = finished(command.events).error
+    assert error
+    assert error.message.startswith("Interrupted: the session was closed.")
     assert not [event for event in command.events if isinstance(event, Notice)]

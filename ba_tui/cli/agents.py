@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, print_facts, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import nearest, one_line
@@ -65,7 +65,6 @@ def list_(
 @app.command()
 def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     """Print all there is to know of one agent: its tools, what of its file is not supported, its prompt."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
 
     folder = folder_of(cwd)
     agents = _agents(folder)
@@ -74,11 +73,7 @@ def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     if json_:
         print_line(json.dumps({**_facts(line), "prompt": prompt}, indent=2))
         return 0
-    for key, value in _facts(line).items():
-        print_line(printable(f"{key:<12}  {_shown(key, value)}"))
-    if prompt:
-        print_line("")
-        print_line("\n".join(printable(each) for each in prompt.splitlines()))
+    print_facts({key: _shown(key, value) for key, value in _facts(line).items()}, prompt)
     return 0
 
 
@@ -158,4 +153,4 @@ def _shown(key: str, value: Any) -> str:
     if key == "model":
         return value or "the session's"
     separator = "; " if key in {"unsupported", "warnings"} else ", "
-    return (separator.join(cast("list[str]", value)) if isinstance(value, list) else str(value)) or "—"
+    return separator.join(cast("list[str]", value)) if isinstance(value, list) else str(value)

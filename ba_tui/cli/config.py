@@ -22,6 +22,8 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.resources import Places, places, project_root, save_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ba_tui.settings import Loaded
 
 app = typer.Typer(no_args_is_help=True)
@@ -155,6 +157,17 @@ def load(cwd: Path | None, where: Places | None = None) -> Loaded:
 def print_line(text: str) -> None:
     """To stdout; a lone surrogate from a file's name must not end the command, nor a control reach the terminal."""
     sys.stdout.write(paintable(text.encode("utf-8", "backslashreplace").decode()) + "\n")
+
+
+def print_facts(facts: Mapping[str, str], text: str = "") -> None:
+    """Print each fact behind its name, a dash for an empty one, then ``text`` after an empty line."""
+    from ba_tui.settings import printable  # noqa: PLC0415 - see show
+
+    for name, fact in facts.items():
+        print_line(printable(f"{name:<12}  {fact or '—'}"))
+    if text:
+        print_line("")
+        print_line("\n".join(printable(line) for line in text.splitlines()))
 
 
 def say(text: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, print_facts, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, nearest, one_line
@@ -63,7 +63,6 @@ def list_(json_: Json = False, cwd: Cwd = None) -> int:
 @app.command()
 def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     """Print all there is to know of one skill, its files and its instructions."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
     from ba_tui.skills.content import body_of, files_of  # noqa: PLC0415
 
     root = project_root(folder_of(cwd))
@@ -74,12 +73,11 @@ def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     if json_:
         print_line(json.dumps({**facts, "instructions": body}, indent=2))
         return 0
-    for key, value in facts.items():
-        text = ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
-        print_line(printable(f"{key:<12}  {text or '—'}"))
-    if body:
-        print_line("")
-        print_line("\n".join(printable(line) for line in body.splitlines()))
+    texts = {
+        key: ", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+        for key, value in facts.items()
+    }
+    print_facts(texts, body)
     return 0
 
 

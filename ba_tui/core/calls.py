@@ -14,6 +14,7 @@ from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
 CIRCLES = 3
@@ -37,11 +38,9 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     try:
         result = await tool.run(use.input, call)
     except asyncio.CancelledError:
-        mine = call.branch.name in {MAIN, PERSON}
-        who = "Interrupted by the person." if mine else "Interrupted: this agent was stopped."
         printed = tool.so_far(call.tail) if call.tail else ""
         so_far = f"\nOutput so far:\n{paintable(printed)}" if printed else ""
-        finish(failure("interrupted", f"{who}{so_far}"))
+        finish(failure("interrupted", f"{_why_stopped(call.branch)}{so_far}"))
         raise
     except StopTurn as stop:
         finish(failure("interrupted", str(stop)))
@@ -50,6 +49,13 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
         result = failure("internal_error", f"{type(error).__name__}: {error}")
     return finish(result)
+
+
+def _why_stopped(branch: Branch) -> str:
+    if branch.closed:
+        return "Interrupted: the session was closed."
+    mine = branch.name in {MAIN, PERSON}
+    return "Interrupted by the person." if mine else "Interrupted: this agent was stopped."
 
 
 def callable_tool(use: ToolUse, tool: Tool | None, known: Sequence[Tool]) -> Tool:

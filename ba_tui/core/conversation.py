@@ -347,7 +347,7 @@ class Conversation:
         await self.shell.close()
         if self._turn:
             self._left = self._open.waiting() is not None
-            self._turn.cancel()
+            self._turn.close()
             await self._turn.wait()
         await self._dismiss()
         await self._brain.close()

@@ -115,7 +115,7 @@ class OwnShell:
         """Stop what runs."""
         running = tuple(self._running)
         for turn in running:
-            turn.cancel()
+            turn.close()
         for turn in running:
             await turn.wait()
 

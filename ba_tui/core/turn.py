@@ -39,6 +39,8 @@ class Turn:
         self.opened = False
         """Whether the prompt was let through; else it goes back to the person."""
         self.ended = False
+        self.closed = False
+        """Whether the session was closed while it ran."""
         self.listens = True
         """Whether words can join it; False for work that asks no model."""
 
@@ -93,6 +95,11 @@ class Turn:
         self.inbox.append(user(text, origin="steer"))
         return True
 
+    def close(self) -> None:
+        """Stop all work as ``cancel`` does, because the session is closed."""
+        self.closed = True
+        self.cancel()
+
     def cancel(self, agent: str = MAIN) -> None:
         """Stop the work of an agent and of all below it. Returns at once; the end arrives as TurnEnded("cancelled")."""
         task = self._tasks.get(agent)
@@ -138,6 +145,11 @@ class Branch:
         if kind not in self._states:
             self._states[kind] = kind()
         return self._states[kind]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed while the turn ran: nobody interrupted it."""
+        return self._turn.closed
 
     @contextlib.contextmanager
     def calling(self) -> Generator[None]:

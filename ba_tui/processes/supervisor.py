@@ -83,7 +83,9 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
         os.chdir(folder)
         if (given := handed(limits, "stdin")) is None:
             os.dup2(1, 2)
-            os.dup2(write_end, CWD_FD)
+            # A worker names no folder; and its channel may have this very number.
+            if handed(limits, "channel") is None:
+                os.dup2(write_end, CWD_FD)
         else:
             os.dup2(given, 0)
             os.close(given)

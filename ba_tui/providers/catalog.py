@@ -10,6 +10,7 @@ import fnmatch
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,10 +52,21 @@ class ModelEntry:
     def names(self) -> tuple[str, ...]:
         return tuple(pattern for pattern in self.patterns if not set(pattern) & set("*?["))
 
+
+@frozen
+class NamePattern:
+    """A pattern of ``entry``, with the letters before its first wildcard. Nearly all fail by those; compiling each
+    would be felt at start-up."""
+
+    start: str
+    text: str
+    entry: ModelEntry
+
     def fit(self, name: str) -> int:
-        """How closely a pattern fits ``name``: the length of the longest, more for the name itself; -1: none does."""
-        fitting = (pattern for pattern in map(_plain, self.patterns) if _fits(name, pattern))
-        return max((len(name) + 1 if pattern == name else len(pattern) - 1 for pattern in fitting), default=-1)
+        """How closely it fits ``name``: its length, more for the name itself; -1: it does not."""
+        if not name.startswith(self.start) or not fnmatch.fnmatchcase(name, self.text):
+            return -1
+        return len(name) + 1 if self.text == name else len(self.text) - 1
 
 
 @frozen
@@ -63,6 +75,21 @@ class CatalogLayer:
 
     entries: tuple[ModelEntry, ...] = ()
     small: Mapping[str, str] = field(default_factory=dict[str, str])
+    patterns: tuple[NamePattern, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        found = ((entry, _plain(text)) for entry in self.entries for text in entry.patterns)
+        patterns = tuple(NamePattern(_WILD.split(text, maxsplit=1)[0], text, entry) for entry, text in found)
+        object.__setattr__(self, "patterns", patterns)
+
+    def fitting(self, name: str) -> list[ModelEntry]:
+        """The entries that fit ``name``, the closest first; of the same closeness, in the order of the file."""
+        closest: dict[int, tuple[int, ModelEntry]] = {}
+        for pattern in self.patterns:
+            closeness = pattern.fit(name)
+            if closeness > closest.get(id(pattern.entry), (-1, pattern.entry))[0]:
+                closest[id(pattern.entry)] = closeness, pattern.entry
+        return [entry for _, entry in sorted(closest.values(), key=itemgetter(0), reverse=True)]
 
 
 @frozen
@@ -87,6 +114,7 @@ class ModelCatalog:
 
     def __init__(self, layers: Sequence[CatalogLayer]) -> None:
         self._layers = layers
+        self._known: dict[str, list[list[ModelEntry]]] = {}
 
     def models(self) -> tuple[ModelInfo, ...]:
         """All models that have a name of their own."""
@@ -157,12 +185,9 @@ class ModelCatalog:
     def _fitting(self, model: str) -> list[list[ModelEntry]]:
         """Those that fit, by layer, the closest first."""
         name = _plain(model.rpartition("/")[2].partition(":")[0])
-        layers: list[list[ModelEntry]] = []
-        for layer in self._layers:
-            fitting = [(closeness, entry) for entry in layer.entries if (closeness := entry.fit(name)) >= 0]
-            fitting.sort(key=itemgetter(0), reverse=True)
-            layers.append([entry for _, entry in fitting])
-        return layers
+        if name not in self._known:
+            self._known[name] = [layer.fitting(name) for layer in self._layers]
+        return self._known[name]
 
     def _unknown(self, given: str) -> UsageError:
         provider, slash, model = given.partition("/")
@@ -200,11 +225,6 @@ def _plain(name: str) -> str:
     return name.lower().replace(".", "-")
 
 
-def _fits(name: str, pattern: str) -> bool:
-    # Nearly all patterns fail by their first letters; compiling each would be felt at start-up.
-    return name.startswith(_WILD.split(pattern, maxsplit=1)[0]) and fnmatch.fnmatchcase(name, pattern)
-
-
 def load_catalog(paths: Iterable[Path]) -> ModelCatalog:
     """From files, the most general first: what a later one says goes.
 
@@ -222,11 +242,11 @@ def chosen_catalog(where: Places, *, strict: bool) -> tuple[ModelCatalog, list[N
     """
     ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
     try:
-        return load_catalog([ours, theirs] if there(theirs) else [ours]), []
+        return ModelCatalog([*([_read(theirs)] if there(theirs) else []), _shipped(ours)]), []
     except UsageError as error:
         if strict:
             raise
-        return load_catalog([ours]), [Notice(str(error), "warning", error.hint)]
+        return ModelCatalog([_shipped(ours)]), [Notice(str(error), "warning", error.hint)]
 
 
 class ModelChoices:
@@ -250,6 +270,12 @@ def _read(path: Path) -> CatalogLayer:
     entries = tuple(_entry(node) for node in found["models"].sequence()) if "models" in found else ()
     small = {name: node.text() for name, node in found["small"].mapping(KINDS).items()} if "small" in found else {}
     return CatalogLayer(entries, small)
+
+
+@lru_cache(maxsize=1)
+def _shipped(path: Path) -> CatalogLayer:
+    """The layer of the file that ships with ba, which does not change while it runs. Raises as ``load_catalog``."""
+    return _read(path)
 
 
 def _entry(node: YamlNode) -> ModelEntry:

@@ -39,6 +39,33 @@ def set_value(places: Places, key: str, text: str, verify: Callable[[Any], None]
     return _write(places, key.split("."), chosen)
 
 
+def unset_value(places: Places, key: str) -> bool:
+    """Take ``key`` out of the person's config.yaml; False when it is not in there. Groups that are empty then go too.
+
+    Raises:
+        UsageError: the file is broken. StorageError: it can't be written.
+    """
+    path, parts = places.settings, key.split(".")
+    with exclusive(path.parent):
+        before = _read(path)
+        document = parse_document(path, before)
+        if document.broken:
+            raise UsageError(f"{document.problems[0]}.", "Correct the file first: ba config edit.")
+        if not _holds(document.data, parts):
+            return False
+        while len(parts) > 1 and len(_at(document.data, parts[:-1])) == 1:
+            parts.pop()
+        left = _without(document.data, parts)
+        after = _taken_out(before, parts, left)
+        read_back = parse_document(path, after)
+        if read_back.broken or read_back.data != left:
+            raise UsageError(
+                f"{key} can't be taken out of {path} without breaking the file.", "Edit the file: ba config edit."
+            )
+        save_whole(path, after)
+    return True
+
+
 def put_value(places: Places, key: str, value: Any) -> Path:
     """Set ``key`` to ``value``, which is no text to be read; everything else as ``set_value``."""
     return _write(places, key.split("."), lambda _: _fitting(key, value))
@@ -145,6 +172,34 @@ def _nested(data: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any
         return {**data, first: value}
     inner = data.get(first)
     return {**data, first: _nested(cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}, rest, value)}
+
+
+def _holds(data: Any, parts: list[str]) -> bool:
+    group = _at(data, parts[:-1])
+    return isinstance(group, dict) and parts[-1] in group
+
+
+def _without(data: dict[str, Any], parts: list[str]) -> dict[str, Any]:
+    """A copy of ``data`` without what stands at ``parts``."""
+    first, *rest = parts
+    if rest:
+        return {**data, first: _without(data[first], rest)}
+    return {name: value for name, value in data.items() if name != first}
+
+
+def _taken_out(text: str, parts: list[str], left: dict[str, Any]) -> str:
+    """``text`` without the entry at ``parts``, which is there: its lines, or its words in a group on one line. ``left``
+    is what the rest means."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    for part in parts[:-1]:
+        node = next(value for name, value in _pairs(cast("yaml.MappingNode", node)) if name.value == part)
+    group = cast("yaml.MappingNode", node)
+    name, value = next(pair for pair in _pairs(group) if pair[0].value == parts[-1])
+    if group.flow_style:
+        return _replaced(text, group, _flow([], _at(left, parts[:-1])))
+    start = text.rfind("\n", 0, name.start_mark.index) + 1
+    end = text.find("\n", _end(text, value))
+    return text[:start] + (text[end + 1 :] if end >= 0 else "")
 
 
 def _with(text: str, parts: list[str], value: Any) -> str:

@@ -11,16 +11,19 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import SettingLine
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import Places
 from ba_tui.settings.document import printable
-from ba_tui.settings.editing import set_value
+from ba_tui.settings.editing import set_value, unset_value
 from ba_tui.settings.layers import Loaded, as_data, leaves
 from ba_tui.settings.model import Settings
 
 _PASSWORD = regex(r"(://[^\s/@:]*:)[^\s/@]*@")
+HIDDEN = "…@"
+"""What stands in an address in place of a password."""
 NONE = "—"
 ELSEWHERE = {"permissions": "/permissions", "providers": "/setup"}
 """Where groups that are no form's business are changed."""
@@ -55,16 +58,28 @@ class SettingsOfFolder:
 
     def set(self, key: str, text: str) -> str:
         """See core.ports.settings.SettingsForm."""
+        if HIDDEN in text:
+            raise UsageError(
+                "The password in this address is hidden.", "Type the whole address, or use ba config edit."
+            )
         file = set_value(self.places, key, text, lambda value: self.verify(key, value))
         source = self.load().sources.get(key, "")
         if source and str(file) not in source:
             return f"{key} is set in {file}, but has no effect here: {source} overrides it."
         return f"{key} is set in {file}, for the next start of ba."
 
+    def reset(self, key: str) -> str:
+        """See core.ports.settings.SettingsForm."""
+        taken = unset_value(self.places, key)
+        source = self.load().sources.get(key, "bundled")
+        if source != "bundled":
+            return f"{key} is {'no longer' if taken else 'not'} set in your file, but {source} sets it."
+        return f"{key} has its default{' again, from the next start of ba' if taken else ' already'}."
+
 
 def discreet(value: Any) -> Any:
     """An address without the password in it."""
-    return _PASSWORD.sub(r"\1…@", value) if isinstance(value, str) else value
+    return _PASSWORD.sub(rf"\1{HIDDEN}", value) if isinstance(value, str) else value
 
 
 def value_text(value: Any) -> str:

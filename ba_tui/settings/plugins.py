@@ -5,13 +5,13 @@ Where they lie and how they are called; nothing of them is loaded here.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from ba_tui.core.text.jsonc import read_jsonc
 from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
 
@@ -102,7 +102,7 @@ def _is_plugin(folder: Path) -> bool:
 
 def _json(file: Path) -> Mapping[str, Any]:
     try:
-        return _mapping(json.loads(read_regular(file, LARGEST)))
+        return _mapping(read_jsonc(read_regular(file, LARGEST).decode("utf-8", "replace")))
     except (OSError, ValueError, RecursionError):
         return {}
 

@@ -6,6 +6,7 @@ What the tools do is in the factories; a definition holds words only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,24 @@ def load_definitions(folder: Path) -> dict[str, Definition]:
     Raises:
         UsageError: a file cannot be read, or lacks ``description`` or ``input_schema``.
     """
-    import yaml  # noqa: PLC0415 - heavy, and only needed once an agent is built
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found: dict[str, Definition] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        try:
-            content: Any = yaml.load(path.read_text("utf-8"), loader)  # noqa: S506 - a safe loader
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UsageError(f"{path} cannot be read: {error}", "Restore the file or reinstall.") from error
-        match content:
-            case {"description": str(description), "input_schema": {"type": "object", **schema}}:
-                found[path.stem] = Definition(description.strip(), {"type": "object", **schema})
-            case _:
-                raise UsageError(f"{path} needs description and input_schema.", "Restore the file or reinstall.")
+    found = {path.stem: _definition(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml"))}
     if not found:
         raise UsageError(f"No tool descriptions in {folder}.", "Restore the files or reinstall.")
     return found
+
+
+@lru_cache(maxsize=256)
+def _definition(path: Path, changed: int) -> Definition:
+    """Read the file as it was last ``changed``, once for all sessions of the process. Raises UsageError."""
+    import yaml  # noqa: PLC0415 - heavy, and only needed once an agent is built
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        content: Any = yaml.load(path.read_text("utf-8"), loader)  # noqa: S506 - a safe loader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "Restore the file or reinstall.") from error
+    match content:
+        case {"description": str(description), "input_schema": {"type": "object", **schema}}:
+            return Definition(description.strip(), {"type": "object", **schema})
+        case _:
+            raise UsageError(f"{path} needs description and input_schema.", "Restore the file or reinstall.")

@@ -71,6 +71,19 @@ async def test_it_starts_once_where_it_should(tmp_path: Path) -> None:
         assert made.alive()
 
 
+async def test_its_channel_may_be_file_descriptor_98(tmp_path: Path) -> None:
+    """That is where commands of the shell name their last folder. A socket pair takes the two lowest free numbers."""
+    async with worker(tmp_path) as made:
+        held = [os.open(os.devnull, os.O_RDONLY)]
+        while held[-1] < 96:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        try:
+            assert await ask(made, "echo", 1) == 1
+        finally:
+            for number in held:
+                os.close(number)
+
+
 async def test_requests_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
     async with worker(tmp_path, arguments=("2",)) as made:
         waiting = asyncio.create_task(ask(made, "wait", "gate"))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.resources import places
 from ba_tui.settings import add_item, load_settings, remove_item, set_value
+from ba_tui.settings.editing import unset_value
 
 FILE = """\
 # Mine, with care.
@@ -152,3 +153,33 @@ def test_any_text_comes_back_as_it_was_set(ba_home: Path, value: str, comment: s
     assert found.settings.theme == value
     assert found.settings.model == "a/b"
     assert (ba_home / "config.yaml").read_text().count(f"# {comment}") >= 2
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "left"),
+    [
+        ("max_loops", "# mine\nmax_loops: 12  # few\ntheme: x\n", "# mine\ntheme: x\n"),
+        ("theme", "max_loops: 12\ntheme: x", "max_loops: 12\n"),
+        ("compression.at", "compression:\n  at: 0.5\n  keep: 2\nmodel: a/b\n", "compression:\n  keep: 2\nmodel: a/b\n"),
+        ("compression.at", "compression:\n  at: 0.5\n\nmodel: a/b\n", "\nmodel: a/b\n"),
+        ("compression.at", "compression: {at: 0.5, keep: 2}\n", "compression: {keep: 2}\n"),
+        ("commands.domains", "commands:\n  domains:\n    - a.org\n    - b.org\n  env: x\n", "commands:\n  env: x\n"),
+        ("theme", "theme: x\r\nmodel: a/b\r\n", "model: a/b\r\n"),
+    ],
+)
+def test_a_key_is_taken_out_and_nothing_else(ba_home: Path, key: str, text: str, left: str) -> None:
+    path = config(ba_home, "")
+    path.write_bytes(text.encode())
+    assert unset_value(places(), key)
+    assert path.read_bytes().decode() == left
+    assert not unset_value(places(), key)
+    assert path.read_bytes().decode() == left
+
+
+def test_a_key_is_not_taken_out_of_a_broken_file(ba_home: Path) -> None:
+    path = config(ba_home, "theme: [a\n")
+    with pytest.raises(UsageError, match=r"config\.yaml:2: is not valid YAML"):
+        unset_value(places(), "theme")
+    assert path.read_text() == "theme: [a\n"
+    path.unlink()
+    assert not unset_value(places(), "theme")

@@ -39,3 +39,7 @@ class SettingsForm(Protocol):
     def set(self, key: str, text: str) -> str:
         """Set ``key`` in the person's own file; says what that means now. Raises UsageError, StorageError."""
         ...
+
+    def reset(self, key: str) -> str:
+        """Take ``key`` out of the person's own file; says what that means now. Raises UsageError, StorageError."""
+        ...

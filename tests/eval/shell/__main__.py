@@ -13,7 +13,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from tests.eval.shell.commands import command
-from tests.eval.shell.execution import SETTINGS, Level, Runner, judge_of
+from tests.eval.shell.execution import Level, Runner, judges_of
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
     counts: Counter[str] = Counter()
     with TemporaryDirectory(prefix="ba-shell-") as place:
         runner = Runner(Path(place) / "world")
-        judges = {setting: judge_of(runner.world, setting) for setting in SETTINGS}
+        judges = judges_of(runner.world)
         for number in range(given.count):
             text = command(Random(f"{given.seed}/{number}"))
             levels: set[Level] = {setting.level for setting, judge in judges.items() if judge(text, runner.world.work)}

@@ -9,22 +9,25 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ba_tui.core.events import Mode
-from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import READING
+from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.bounds import RESTRICTED, Bounds
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.rule import Subject
 from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.git_settings import git_environment
 from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.subjects import Subjects
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from tests.eval.shell.world import World, build, picture
 from tests.permissions.toolset import SHELL
@@ -64,13 +67,33 @@ class Effect:
     what: str
 
 
-def judge_of(world: World, setting: Setting, *rules: RuleLine) -> Callable[[str, Path], bool]:
-    """Says whether a command would run unasked in a folder of the world."""
+@frozen
+class _ReadOnce(Subjects):
+    """Takes a command apart once for all settings, in which it is the same: most of the time of judging goes there."""
+
+    last: dict[tuple[str, Path], Subject] = field(default_factory=dict[tuple[str, Path], Subject])
+
+    def of(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
+        key = (args["command"], cwd)
+        if key not in self.last:
+            self.last.clear()
+            self.last[key] = Subjects.of(self, tool, args, cwd)
+        return self.last[key]
+
+
+def judges_of(world: World) -> dict[Setting, Callable[[str, Path], bool]]:
+    """By setting, what says whether a command would run unasked in a folder of the world."""
+    subjects = _ReadOnce(Workspace(world.work))
+    return {setting: _judge(world, setting, subjects) for setting in SETTINGS}
+
+
+def _judge(world: World, setting: Setting, subjects: Subjects) -> Callable[[str, Path], bool]:
     restricted = "" if setting.trusted else RESTRICTED
     held = setting.level == "held"
     bounds = Bounds(restricted=restricted, confined=lambda: held, unheld=lambda: "" if held else "there is no sandbox")
     kept = Approvals(world.top / "approvals.yaml", world.work)
-    policy = Policy(Workspace(world.work), [*bundled_rules(), *rules], setting.mode, kept, bounds)
+    policy = Policy(subjects.workspace, bundled_rules(), setting.mode, kept, bounds)
+    policy._subjects = subjects
 
     def judged(command: str, folder: Path) -> bool:
         with held_paths():

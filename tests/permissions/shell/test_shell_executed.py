@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.eval.shell.commands import command
-from tests.eval.shell.execution import SETTINGS, Level, Runner, Setting, judge_of
+from tests.eval.shell.execution import Level, Runner, Setting, judges_of
 from tests.permissions.toolset import cases
 
 pytestmark = pytest.mark.skipif(not shutil.which("git") or not shutil.which("bash"), reason="needs bash and git")
@@ -29,7 +29,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 @pytest.fixture(scope="module")
 def judges(runner: Runner) -> dict[Setting, Callable[[str, Path], bool]]:
-    return {setting: judge_of(runner.world, setting) for setting in SETTINGS}
+    return judges_of(runner.world)
 
 
 def effects(runner: Runner, judges: dict[Setting, Callable[[str, Path], bool]], text: str) -> list[str]:

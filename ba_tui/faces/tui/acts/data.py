@@ -11,6 +11,7 @@ from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.core.ports.tables import Dataset, Progress
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size
+from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
@@ -19,10 +20,7 @@ ANYWAY = "--yes"
 
 async def data(chat: Actions, words: str) -> None:
     """The data screen; with a name, that table; with a file, its table."""
-    _, conversation = chat.session.live
-    datasets = conversation.inventory.datasets
-    if datasets is None:
-        raise UsageError("This session has no data engine.")
+    datasets = needed(inventory_of(chat).datasets, "This session has no data engine.")
     name = words.strip().removeprefix("@")
     if not name:
         await _show_list(chat, datasets)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.mentions import Mentions, Weight
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.commands import SlashCommand
@@ -12,41 +14,47 @@ from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.panes import ShellCount
 from ba_tui.faces.tui.transcript.records import ToolRow
 
+T = TypeVar("T")
+
+
+def inventory_of(chat: SessionActions) -> Inventory:
+    """Return what the open session has. Raises UsageError until there is one."""
+    return chat.session.live[1].inventory
+
+
+def needed(part: T | None, why: str, hint: str = "") -> T:
+    """Return ``part`` of a session. Raises UsageError, with ``why`` and ``hint``, when the session has none."""
+    if part is None:
+        raise UsageError(why, hint)
+    return part
+
 
 def tools(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.tools import ToolBrowser  # noqa: PLC0415 - most runs never show it
 
-    _, conversation = chat.session.live
-    if conversation.inventory.tools is None:
-        raise UsageError("This session has no list of tools.", "/context shows which tools the model sees.")
-    chat.ba.push_screen(ToolBrowser(conversation.inventory.tools))
+    found = inventory_of(chat).tools
+    hint = "/context shows which tools the model sees."
+    chat.ba.push_screen(ToolBrowser(needed(found, "This session has no list of tools.", hint)))
 
 
 def skills(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.skills import SkillBrowser  # noqa: PLC0415 - most runs never show it
 
-    _, conversation = chat.session.live
-    if conversation.inventory.skills is None:
-        raise UsageError("This session has no skills.")
-    chat.ba.push_screen(SkillBrowser(conversation.inventory.skills))
+    chat.ba.push_screen(SkillBrowser(needed(inventory_of(chat).skills, "This session has no skills.")))
 
 
 def agents(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.agents import AgentBrowser  # noqa: PLC0415 - most runs never show it
 
-    _, conversation = chat.session.live
-    if conversation.inventory.agents is None:
-        raise UsageError("This session has no agents.")
-    chat.ba.push_screen(AgentBrowser(conversation.inventory.agents))
+    chat.ba.push_screen(AgentBrowser(needed(inventory_of(chat).agents, "This session has no agents.")))
 
 
 def shells(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.shells import ShellList  # noqa: PLC0415 - most runs never show it
 
-    _, conversation = chat.session.live
-    if conversation.inventory.jobs is None:
-        raise UsageError("This session can't run commands in the background.")
-    chat.ba.push_screen(ShellList(conversation.inventory.jobs, conversation.inventory.results))
+    inventory = inventory_of(chat)
+    jobs = needed(inventory.jobs, "This session can't run commands in the background.")
+    chat.ba.push_screen(ShellList(jobs, inventory.results))
 
 
 def background(chat: Actions, _: str) -> None:

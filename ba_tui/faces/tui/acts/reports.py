@@ -7,6 +7,7 @@ from functools import partial
 
 from ba_tui.core.errors import UsageError
 from ba_tui.faces.tui.acts.editor import edit_file, page
+from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
@@ -44,19 +45,17 @@ def config(chat: Actions, words: str) -> None:
 def hooks(chat: Actions, _: str) -> None:
     from ba_tui.faces.tui.screens.overview.hooks import HookBrowser  # noqa: PLC0415 - most runs never show it
 
-    _services, conversation = chat.session.live
-    if conversation.inventory.hooks is None:
-        raise UsageError("This session has no list of hooks.", "Run `ba hooks list` in a shell.")
-    chat.ba.push_screen(HookBrowser(conversation.inventory.hooks))
+    found = inventory_of(chat).hooks
+    hint = "Run `ba hooks list` in a shell."
+    chat.ba.push_screen(HookBrowser(needed(found, "This session has no list of hooks.", hint)))
 
 
 def memory(chat: Actions, _: str) -> None:
     from ba_tui.faces.tui.screens.overview.memory import MemoryScreen  # noqa: PLC0415 - most runs never show it
 
-    _services, conversation = chat.session.live
-    if conversation.inventory.context_files is None:
-        raise UsageError("This session has no list of context files.", "/context shows what the model reads.")
-    chat.ba.push_screen(MemoryScreen(conversation.inventory.context_files, partial(edit_file, chat)))
+    found = inventory_of(chat).context_files
+    files = needed(found, "This session has no list of context files.", "/context shows what the model reads.")
+    chat.ba.push_screen(MemoryScreen(files, partial(edit_file, chat)))
 
 
 async def transcript(chat: Actions, _: str) -> None:

@@ -130,14 +130,6 @@ class PermissionsScreen(Picker):
         words = MEANING[self._permissions.mode] if id == MODE else _told(line) if line else ""
         self.query_one(".detail", Static).update(visible(words))
 
-    def action_step(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        for _ in range(abs(by)):
-            if by > 0:
-                options.action_cursor_down()
-            else:
-                options.action_cursor_up()
-
     # Finding
 
     def on_key(self, event: events.Key) -> None:

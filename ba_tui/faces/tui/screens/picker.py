@@ -148,13 +148,13 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(id)
 
     def action_step(self, by: int) -> None:
+        """Move over headings. A single step goes around the ends of the list; a page stops there."""
         options = self.query_one(OptionList)
-        if options.highlighted is not None and self.highlighted:
-            last = options.option_count - 1
-            target = options.highlighted + by
-            if abs(by) == 1:
-                target %= last + 1
-            options.highlighted = max(0, min(last, target))
+        rows = [index for index, option in enumerate(options.options) if not option.disabled]
+        if options.highlighted in rows:
+            target = rows.index(options.highlighted) + by
+            last = len(rows) - 1
+            options.highlighted = rows[target % (last + 1) if abs(by) == 1 else max(0, min(last, target))]
 
     def action_cancel(self) -> None:
         self.dismiss(None)

@@ -72,6 +72,11 @@ async def test_what_is_not_the_persons_own_says_so(world: World) -> None:
         await shown(hand)
         await hand.press("end", "d", "d")
         assert "read_file can't be removed: it is built in." in keys(hand)
+        await hand.press("pagedown")
+        assert "read_file" in detail(hand), "a page stops at the end"
+        await hand.press("pageup", "pageup", "pageup")
+        assert "Asks" in detail(hand) or "default" in listed(hand)[0]
+        await hand.press("end")
         await hand.press("enter", "tab", "left", "left", "enter")
         await settled(hand)
         assert "The rule of built in stays" in keys(hand)

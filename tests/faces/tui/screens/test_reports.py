@@ -137,6 +137,22 @@ async def test_a_setting_is_found_and_changed_in_place(world: World, ba_home: Pa
 
 
 @pytest.mark.usefixtures("form")
+async def test_the_closest_key_comes_first_and_a_setting_goes_back_to_its_default(world: World, ba_home: Path) -> None:
+    (ba_home / "config.yaml").write_text("# mine\ntheme: nord\n")
+    async with running(world) as hand:
+        await hand.send("/config")
+        await shown(hand, ConfigScreen)
+        await hand.until(lambda: ", 2 set" in title(hand))
+        await hand.press(*"mode")
+        assert hand.app.screen.highlighted == "permission_mode", "a word of the key before model"  # type: ignore[attr-defined]
+        await hand.press(*["backspace"] * 4, *"theme", "ctrl+r")
+        await hand.until(lambda: keys(hand).startswith("theme has its default again"))
+        assert (ba_home / "config.yaml").read_text() == "# mine\n"
+        await hand.press("ctrl+r")
+        await hand.until(lambda: keys(hand) == "theme has its default already.")
+
+
+@pytest.mark.usefixtures("form")
 async def test_choices_are_offered_and_groups_are_left_to_their_screen(world: World, ba_home: Path) -> None:
     async with running(world) as hand:
         await hand.send("/config log_level")

@@ -6,6 +6,8 @@ What may be set is the settings' affair.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -23,7 +25,7 @@ from ba_tui.core.text.wording import clipped, count
 from ba_tui.faces.tui.screens.picker import LOW, SHEETS, FewChoices, Picker, PickerChoice, app_of
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 
-KEYS = "Enter change · type to search · Esc close"
+KEYS = "Enter change · Ctrl+R reset to default · type to search · Esc close"
 CHOICE_KEYS = "Enter choose · Esc cancel"
 VALUE_KEYS = "Enter save · Esc cancel"
 NONE = "—"
@@ -40,6 +42,8 @@ class ConfigScreen(Picker):
     ConfigScreen .detail { height: 2; color: $foreground; margin-top: 1; }
     ConfigScreen.-low .detail { height: 1; margin-top: 0; text-wrap: nowrap; text-overflow: ellipsis; }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+r", "reset", "Reset to default", priority=True)]
 
     def __init__(self, form: SettingsForm, words: str = "") -> None:
         super().__init__("Settings", (), keys=KEYS)
@@ -67,6 +71,16 @@ class ConfigScreen(Picker):
         self.refill()
         self.say(told or (f"! {problems[0]}" if problems else KEYS))
 
+    def matching(self) -> Sequence[PickerChoice]:
+        """Those first whose keys are, then begin with, the words."""
+        words = self.words.casefold().split()
+        return sorted(super().matching(), key=lambda choice: sum(_distance(choice.id, word) for word in words))
+
+    @on(Input.Changed)
+    def _to_the_closest(self) -> None:
+        """The cursor goes to the first row as words are typed."""
+        self.query_one(OptionList).highlighted = None
+
     @on(OptionList.OptionHighlighted)
     def _detail(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
@@ -92,11 +106,20 @@ class ConfigScreen(Picker):
 
     def _given(self, line: SettingLine, value: str | None) -> None:
         if value is not None and value != line.value:
-            self.run_worker(partial(self._set, line.key, value), group="set", exit_on_error=False)
+            self.run_worker(partial(self._save, self._form.set, line.key, value), group="set", exit_on_error=False)
 
-    async def _set(self, key: str, value: str) -> None:
+    def action_reset(self) -> None:
+        line = self._lines.get(self.highlighted or "")
+        if line is None:
+            return
+        if line.editable:
+            self.run_worker(partial(self._save, self._form.reset, line.key), group="set", exit_on_error=False)
+        else:
+            self.say(f"{line.key} is not one value. Change it with {line.elsewhere}.")
+
+    async def _save(self, work: Callable[..., str], *given: str) -> None:
         try:
-            told = await asyncio.to_thread(self._form.set, key, value)
+            told = await asyncio.to_thread(work, *given)
         except BaError as error:
             told = f"Not saved: {error.with_hint}"
         await self._load(told)
@@ -143,6 +166,12 @@ def _choice(line: SettingLine) -> PickerChoice:
     return PickerChoice(
         line.key, (line.key, clipped(line.value, VALUE), source), keywords=f"{line.about} {line.source}"
     )
+
+
+def _distance(key: str, word: str) -> int:
+    """How far ``word`` is from ``key``: 0 for the key or a word of it, 1 for the beginning of one, 2 for the rest."""
+    parts = (key, *re.split(r"[._]", key))
+    return 0 if word in parts else 1 if any(part.startswith(word) for part in parts) else 2
 
 
 def _short(source: str) -> str:

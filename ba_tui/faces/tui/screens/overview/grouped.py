@@ -62,11 +62,3 @@ class GroupedPicker(Picker):
         ids = [option.id for option in found]
         first = next((index for index, option in enumerate(found) if not option.disabled), None)
         options.highlighted = ids.index(before) if before in ids else first
-
-    def action_step(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        for _ in range(abs(by)):
-            if by > 0:
-                options.action_cursor_down()
-            else:
-                options.action_cursor_up()

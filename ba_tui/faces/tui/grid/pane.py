@@ -248,7 +248,8 @@ class GridPane(Vertical):
             raise SkipAction
         if found:
             column, place = view.feed.columns[view.cursor[1]], f"{letters(view.cursor[1])}{found[0] + 1}"
-            self.app.push_screen(CellScreen(f"{place}  {column.name} {column.type}", found[1][view.cursor[1]]))
+            screen = CellScreen(f"{place}  {column.name} {column.type}", found[1][view.cursor[1]])
+            self.app.push_screen(screen)  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     def action_select(self) -> None:
         """Select while the cursor moves; the same again ends it."""

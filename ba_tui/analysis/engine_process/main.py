@@ -11,14 +11,17 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.arranging import Arrangements, Table, conditions, drop_left
+from ba_tui.analysis.engine_process.charting import charted
 from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
+from ba_tui.analysis.engine_process.pictures import pictured
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
 from ba_tui.analysis.wire import decoded
+from ba_tui.core.charts import ChartRequest
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
@@ -129,6 +132,18 @@ class Handlers:
         exported(engine.database, request, table, _arrangement(given), target)
         return str(target)
 
+    def chart(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        wanted: ChartRequest = decoded(ChartRequest, given["chart"])
+        table = engine.table(request, wanted.data)
+        return asdict(charted(engine.database, request, table, _arrangement(given), wanted))
+
+    def picture(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        target = self._folder / "exports" / f"chart-{next(self._exports)}.{given['format']}"
+        pictured(given["specification"], target)
+        return str(target)
+
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
@@ -181,4 +196,5 @@ def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
     """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
     names = ("register", "profile", "catalogue", "forget", "statements", "query", "page", "column", "export", "adopt")
+    names = (*names, "chart", "picture")
     channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

@@ -32,7 +32,7 @@ from ba_tui.faces.tui.grid.selection import CellSelection
 from ba_tui.faces.tui.grid.view import GridView
 
 KEYS = (
-    "Esc close · s sort · f filter · / search · x reset · i statistics · e export\n"
+    "Esc close · s sort · f filter · / search · x reset · i statistics · p chart · e export\n"
     "v select · y copy · c CSV · m Markdown · @ mention · z freeze · - hide · = all"
 )
 BESIDE = "↑ ↓ ← → move · Enter full screen · Esc close"
@@ -69,6 +69,7 @@ class GridPane(Vertical):
         Binding("slash,ctrl+f", "ask('search')", "Search all columns", show=False),
         Binding("x", "reset", "All rows, not sorted", show=False),
         Binding("i", "statistics", "Statistics of this column", show=False),
+        Binding("p", "chart", "Draw a chart", show=False),
         Binding("z", "columns('freeze')", "Freeze up to this column", show=False),
         Binding("minus", "columns('hide')", "Hide this column", show=False),
         Binding("equals_sign", "columns('all')", "Show all columns", show=False),
@@ -205,6 +206,14 @@ class GridPane(Vertical):
         if place.display:
             place.update("Counting …")
             self._count()
+
+    def action_chart(self) -> None:
+        """Draw a chart of the rows that are left."""
+        if self.view.feed.ready:
+            from ba_tui.faces.tui.charts.screen import ChartScreen  # noqa: PLC0415 - loaded for the first chart
+
+            feed = self.view.feed
+            self.app.push_screen(ChartScreen(self._datasets, feed.table, feed.arrangement))  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     def action_columns(self, change: Literal["freeze", "hide", "all"]) -> None:
         """Freeze the columns up to the cursor or let them go, hide the one under it, or show all."""

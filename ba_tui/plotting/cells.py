@@ -6,7 +6,8 @@ from ba_tui.core.charts import Box, Chart
 from ba_tui.core.text.wording import count
 from ba_tui.plotting.bars import LONGEST_NAME
 from ba_tui.plotting.canvas import Canvas, Line, Room, Run, fitted, safe, width_of
-from ba_tui.plotting.scales import number_label, number_scale
+from ba_tui.plotting.frame import placed
+from ba_tui.plotting.scales import nice_step, number_label, number_scale
 
 GAP = 1
 
@@ -29,16 +30,12 @@ def boxes_of(chart: Chart, room: Room, height: int) -> list[Line]:
         lines.append((Run(label), Run(f" {room.signs.upright}", "dim"), *canvas.lines()[0], Run(f" {end}", "dim")))
     if left := len(chart.boxes) - len(boxes):
         lines.append((Run(f"{room.signs.more} {left:,} more", "dim"),))
-    rule, below, used = [room.signs.flat] * wide, "", 0
-    for tick, label in zip(scale.ticks, scale.labels, strict=True):
-        column = round(scale.share(tick) * (wide - 1))
-        start = max(0, min(wide - len(label), column - len(label) // 2))
-        if used and start < used + 1:
-            continue
-        rule[column] = room.signs.mark
-        below += " " * (start - used) + label
-        used = start + len(label)
-    lines.append((Run(f"{' ' * size} {room.signs.corner}{''.join(rule)}", "dim"),))
+    ticks = [
+        (round(scale.share(tick) * (wide - 1)), label) for tick, label in zip(scale.ticks, scale.labels, strict=True)
+    ]
+    below, columns = placed(ticks, wide)
+    rule = "".join(room.signs.mark if at in columns else room.signs.flat for at in range(wide))
+    lines.append((Run(f"{' ' * size} {room.signs.corner}{rule}", "dim"),))
     lines.append((Run(f"{' ' * (size + 2)}{below}", "dim"),))
     return lines
 
@@ -70,7 +67,8 @@ def heatmap_of(chart: Chart, room: Room, height: int) -> list[Line]:
     labels = [safe(each) for each in chart.labels]
     names = [safe(each.name) for each in chart.series]
     size = min(LONGEST_NAME, max(4, room.width // 4), max(map(width_of, names), default=1))
-    figures = max(len(number_label(value)) for value in found)
+    step = nice_step(high - low, 1_000) if high > low else 0.0
+    figures = max(len(number_label(value, step)) for value in found)
     room_each = (room.width - size - 2) // max(1, len(labels)) - GAP
     wide = max(1, min(room_each, max(figures + 3, max(map(width_of, labels), default=1), 4)))
     shown = max(1, (room.width - size - 2) // (wide + GAP))
@@ -80,25 +78,26 @@ def heatmap_of(chart: Chart, room: Room, height: int) -> list[Line]:
         runs = [Run(fitted(name, size, more=room.signs.more)), Run(f" {room.signs.upright}", "dim")]
         known = dict(zip(series.x, series.y, strict=True))
         for at in range(min(shown, len(labels))):
-            runs += _cell(known.get(at), (low, high), wide, room)
+            runs += _cell(known.get(at), (low, high, step), wide, room)
         lines.append(tuple(runs))
     if left := len(chart.series) - len(rows):
         lines.append((Run(f"{room.signs.more} {left:,} more rows", "dim"),))
-    below = "".join(fitted(label, wide, more=room.signs.more) + " " * GAP for label in labels[:shown])
-    lines.append((Run(f"{' ' * (size + 2)}{below.rstrip()}", "dim"),))
-    words = f"{room.signs.shades[0]} {number_label(low)} to {room.signs.shades[-1]} {number_label(high)}"
+    middle = [(at * (wide + GAP) + wide // 2, label) for at, label in enumerate(labels[:shown])]
+    lines.append((Run(f"{' ' * (size + 2)}{placed(middle, room.width - size - 2)[0]}", "dim"),))
+    ends = number_label(low, step), number_label(high, step)
+    words = f"{room.signs.shades[0]} {ends[0]} to {room.signs.shades[-1]} {ends[1]}"
     right = f", {len(labels) - shown:,} more columns at the right" if len(labels) > shown else ""
     lines.append((Run(f"{' ' * (size + 2)}{words}{right}", "dim"),))
     return lines
 
 
-def _cell(value: float | None, extent: tuple[float, float], wide: int, room: Room) -> list[Run]:
+def _cell(value: float | None, extent: tuple[float, float, float], wide: int, room: Room) -> list[Run]:
     if value is None:
         return [Run(" " * (wide + GAP))]
-    low, high = extent
+    low, high, step = extent
     share = (value - low) / (high - low) if high > low else 1.0
     shade = room.signs.shades[min(len(room.signs.shades) - 1, int(share * len(room.signs.shades)))]
-    text = number_label(value)
+    text = number_label(value, step)
     if wide >= len(text) + 2:
         return [Run(shade * (wide - len(text) - 1), "1"), Run(f" {text}" + " " * GAP)]
     return [Run(shade * wide, "1"), Run(" " * GAP)]

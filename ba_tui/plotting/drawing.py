@@ -82,7 +82,10 @@ def _legend(chart: Chart, room: Room) -> list[Line]:
 
 
 def _axis_titles(chart: Chart, room: Room) -> list[Line]:
-    """What is on the axes, unless the title says so."""
+    """What is on the axes, unless the title says all of it."""
+    request = chart.request
+    if not (request.title or request.unit or request.log or chart.kind == "histogram"):
+        return []
     unit = f" ({safe(chart.request.unit)})" if chart.request.unit else ""
     scale = ", logarithmic" if chart.request.log else ""
     across, up = safe(chart.x_title), f"{safe(chart.y_title)}{unit}{scale}"
@@ -92,8 +95,6 @@ def _axis_titles(chart: Chart, room: Room) -> list[Line]:
         words = f"{across}{unit}, number of rows{scale}"
     else:
         words = f"{up} by {across}" if across else up
-    if words == safe(chart.title):
-        return []
     return [(Run(fitted(words, min(room.width, width_of(words)), more=room.signs.more), "dim"),)]
 
 

@@ -36,14 +36,14 @@ def framed(canvas: Canvas, scale: Scale, below: Sequence[tuple[int, str]], signs
     for at, line in enumerate(canvas.lines()):
         label = fitted(rows.get(at, ""), size, right=True, more=signs.more)
         lines.append((Run(f"{label} {signs.tick if at in rows else signs.upright}", "dim"), *line))
-    shown, columns = _placed(below, canvas.width)
+    shown, columns = placed(below, canvas.width)
     rule = "".join(signs.mark if at in columns else signs.flat for at in range(canvas.width))
     lines.append((Run(f"{' ' * size} {signs.corner}{rule}", "dim"),))
     lines.append((Run(f"{' ' * (size + 2)}{shown}", "dim"),))
     return lines
 
 
-def _placed(labels: Sequence[tuple[int, str]], width: int) -> tuple[str, set[int]]:
+def placed(labels: Sequence[tuple[int, str]], width: int) -> tuple[str, set[int]]:
     """Labels centred below their columns, and the columns that have one."""
     text, used, columns = "", 0, set[int]()
     for column, label in labels:

@@ -232,6 +232,7 @@ def _order(table: ChartTable, rows: Sequence[tuple[Any, ...]], key: _Key, *, sin
         return sorted(keys, key=lambda each: known.index(str(each).lower()))
     if order is None:
         result = single and table.source.strip('"')[:1] == "R" and table.source.strip('"')[1:].isdigit()
+        result = result and table.request.kind != "pie"
         order = "table" if result or table.request.kind in {"line", "area", "heatmap"} else "value"
     if order == "label":
         keys.sort(key=str)

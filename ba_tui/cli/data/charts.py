@@ -46,9 +46,7 @@ def chart(  # noqa: PLR0913 - typer reads one parameter a flag
     title: str = "",
     unit: Annotated[str, typer.Option(help="The unit of the values.")] = "",
     sql: Annotated[str, typer.Option(metavar="SQL", help="Draw the result of a query instead of the file.")] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save a picture: .svg or .png.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save it as .svg or .png.")] = None,
     part: Part = "",
     ascii_: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters.")] = False,
     width: Annotated[int, typer.Option(min=0, help="Columns; 0 takes those of the terminal.")] = 0,

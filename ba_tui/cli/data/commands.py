@@ -93,7 +93,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     rows: Annotated[int, typer.Option(min=0, help="Rows of a table or of Markdown; 0 prints all.")] = ROWS,
     chart: Annotated[
         str,
-        typer.Option(metavar="KIND", help="Draw the result: bar, line, area, scatter, histogram, box, heatmap, pie."),
+        typer.Option(metavar="KIND", help="Draw the result: bar, line, pie …; see ba data chart."),
     ] = "",
     cwd: Cwd = None,
 ) -> int:

@@ -12,7 +12,7 @@ from ba_tui.plotting.scales import Scale, number_label, number_scale
 LONGEST_NAME = 30
 WIDEST = 12
 """Columns of one upright bar."""
-LEAST = 6
+LEAST = 8
 """Rows of the smallest upright bars."""
 
 
@@ -24,7 +24,7 @@ def bars_of(chart: Chart, room: Room, height: int) -> list[Line]:
     longest = max((width_of(safe(each)) for each in chart.labels), default=1)
     thick = 1 if chart.request.stacked else len(chart.series)
     if height >= LEAST and slot >= max(longest + 1, thick + 1):
-        return _upright(chart, room, height, slot)
+        return _upright(chart, room, height - 2)
     return _lying(chart, room, height)
 
 
@@ -71,7 +71,7 @@ def _extent(table: Sequence[Sequence[float | None]], *, stacked: bool) -> list[l
     return [[sum(v for v in each if v > 0), sum(v for v in each if v < 0)] for each in columns]
 
 
-def _upright(chart: Chart, room: Room, height: int, slot: int) -> list[Line]:
+def _upright(chart: Chart, room: Room, height: int) -> list[Line]:
     table = _table(chart)
     stacked, several = chart.request.stacked and len(table) > 1, len(table) > 1
     scale = _values(_extent(table, stacked=stacked), chart, max(2, height // 3))

@@ -10,6 +10,7 @@ from ba_tui.plotting.frame import placed
 from ba_tui.plotting.scales import nice_step, number_label, number_scale
 
 GAP = 1
+LEAST_AXIS = 12
 
 
 def boxes_of(chart: Chart, room: Room, height: int) -> list[Line]:
@@ -19,7 +20,9 @@ def boxes_of(chart: Chart, room: Room, height: int) -> list[Line]:
     size = min(LONGEST_NAME, max(4, room.width // 4), max(map(width_of, names), default=1))
     ends = [f"n={each.count:,}" + (f", {count(each.outliers, 'outlier')}" if each.outliers else "") for each in boxes]
     behind = max(map(len, ends), default=0) + 1
-    wide = max(12, room.width - size - 2 - behind)
+    if room.width - size - 2 - behind < LEAST_AXIS:
+        ends, behind = [""] * len(boxes), 1
+    wide = max(LEAST_AXIS, room.width - size - 2 - behind)
     low, high = min(each.low for each in chart.boxes), max(each.high for each in chart.boxes)
     scale = number_scale(low, high, max(2, wide // 14), log=chart.request.log and low > 0)
     lines: list[Line] = []

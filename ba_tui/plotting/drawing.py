@@ -46,7 +46,7 @@ def signs_for(environ: Mapping[str, str], encoding: str = "utf-8") -> Signs:
 def _body(chart: Chart, room: Room, height: int) -> list[Line]:
     match chart.kind:
         case "bar" | "pie":
-            return bars_of(chart, room, height if _lies(chart) else max(1, height - 2))
+            return bars_of(chart, room, height)
         case "histogram":
             return histogram_of(chart, room, max(1, height - 2))
         case "box":
@@ -55,10 +55,6 @@ def _body(chart: Chart, room: Room, height: int) -> list[Line]:
             return heatmap_of(chart, room, height)
         case _:
             return lines_of(chart, room, max(1, height - 2))
-
-
-def _lies(chart: Chart) -> bool:
-    return chart.kind == "pie"
 
 
 def _legend(chart: Chart, room: Room) -> list[Line]:

@@ -161,14 +161,13 @@ def _grouped(request: ChartRequest, table: TableFacts) -> ChartRequest:
 
 
 def _series_of(table: TableFacts, x: ColumnFacts, y: Sequence[str]) -> str:
-    """A column that, together with x, names each row, as in the result of GROUP BY with two columns."""
+    """The only other column of names, where it and x name each row, as in the result of GROUP BY with two columns."""
     if x.distinct >= table.rows:
         return ""
-    for each in table.columns:
-        free = each.name not in {x.name, *y} and not each.column.numeric and not each.time
-        if free and 1 < each.distinct <= MOST_SERIES and table.unique(x.name, each.name):
-            return each.name
-    return ""
+    others = [each for each in table.columns if each.name not in {x.name, *y} and not each.column.numeric]
+    if len(others) != 1 or not 1 < others[0].distinct <= MOST_SERIES:
+        return ""
+    return others[0].name if table.unique(x.name, others[0].name) else ""
 
 
 def _histogram(request: ChartRequest, table: TableFacts) -> ChartRequest:
@@ -189,8 +188,8 @@ def _box(request: ChartRequest, table: TableFacts) -> ChartRequest:
         raise QueryFailed(f"{table.name} has no column of numbers.", "A bar chart counts the values of a text.")
     x = request.x or request.series
     if not x and not request.y:
-        found = _x_of(table, y)
-        x = found.name if found and not found.time and found.distinct <= MANY_BARS else ""
+        texts = [each for each in table.columns if not each.column.numeric and not each.time]
+        x = next((each.name for each in texts if 1 < each.distinct <= MANY_BARS), "")
     return replace(request, x=x, y=y, series="", aggregate=None)
 
 

@@ -11,7 +11,8 @@ from ba_tui.analysis.charts.describing import description
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import UnknownTable
 from ba_tui.context.session_data import dataset_kind
-from ba_tui.core.charts import Chart, ChartRequest
+from ba_tui.core.charts import Chart, ChartRequest, PictureFormat
+from ba_tui.core.errors import UsageError
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import byte_size, one_line
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -52,13 +53,13 @@ def chart_tool(definition: Definition, analysis: Analysis, workspace: Workspace,
         shown = workspace.shown(target)
         if is_secret(target):
             raise Failed("permission_denied", f"{shown} is a file for secrets.", "Choose another name.")
-        async with analysis.charts.picture(chart, picture_format(path)) as file:
+        async with analysis.charts.picture(chart, _format(path)) as file:
             return shown, await asyncio.to_thread(place_file, file, target, overwrite=True, shown=shown)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         """What would be saved. Raises BaError for a path that can't be a picture."""
         if path := args.get(SAVE):
-            picture_format(path)
+            _format(path)
             return Prose(f"Save a chart of {one_line(str(args['data']), 80)} as {one_line(path, 200)}.")
         return None
 
@@ -87,6 +88,13 @@ def chart_tool(definition: Definition, analysis: Analysis, workspace: Workspace,
         preview=preview,
         concern=concern,
     )
+
+
+def _format(path: str) -> PictureFormat:
+    try:
+        return picture_format(path)
+    except UsageError as error:
+        raise Failed("validation_error", str(error), error.hint) from error
 
 
 def chart_request(args: Mapping[str, Any]) -> ChartRequest:

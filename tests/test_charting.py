@@ -1,4 +1,4 @@
-"""Charts of a model in a session: drawn without a question, saved as any file is, told in words, and there on resume."""
+"""Charts of a model in a session: drawn unasked, saved as any file is, told in words, there on resume."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.charts import Chart
 from ba_tui.core.conversation import Conversation
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.events import Asked, Checkpointed, Event, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Prose, ToolResult

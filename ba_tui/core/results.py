@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import ErrorInfo, ErrorKind
 from ba_tui.core.messages import ByType, Document, Image, ToolOutput
 from ba_tui.core.values import frozen

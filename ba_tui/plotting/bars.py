@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.plotting.canvas import SERIES, Canvas, Line, Role, Room, Run, Signs, fitted, safe, width_of
 from ba_tui.plotting.frame import canvas_for, framed
 from ba_tui.plotting.scales import Scale, number_label, number_scale

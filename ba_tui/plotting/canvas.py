@@ -15,6 +15,8 @@ Role: TypeAlias = Literal["text", "dim", "title", "1", "2", "3", "4", "5", "6", 
 SERIES: tuple[Role, ...] = ("1", "2", "3", "4", "5", "6", "7", "8")
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bits of a Braille character, by row and column."""
+_WHOLE = (0x47, 0xB8)
+"""The bits of its left and its right column."""
 
 
 class Run(NamedTuple):
@@ -108,15 +110,36 @@ class Canvas:
             marks = self.signs.marks
             self.put(column, row, marks[series % len(marks)], SERIES[series % len(SERIES)])
 
-    def segment(self, start: tuple[int, int], end: tuple[int, int], series: int) -> None:
-        """Put dots from one place to another."""
-        (x, y), (to_x, to_y) = start, end
-        steps = max(abs(to_x - x), abs(to_y - y))
-        if steps > 4 * (self.width * self.fine[0] + self.height * self.fine[1]):
+    def upright(self, x: int, top: int, bottom: int, series: int) -> None:
+        """Put dots below each other, both ends included."""
+        across, down = self.fine
+        column, top, bottom = x // across, max(0, top), min(bottom, self.height * down - 1)
+        if not self._bits or bottom - top < down:
+            for y in range(top, bottom + 1):
+                self.dot(x, y, series)
             return
-        for step in range(steps + 1):
-            share = step / steps if steps else 0
-            self.dot(round(x + (to_x - x) * share), round(y + (to_y - y) * share), series)
+        if not 0 <= column < self.width:
+            return
+        role, whole = SERIES[series % len(SERIES)], _WHOLE[x % across]
+        first, last = top // down, bottom // down
+        for row in range(first + (top % down > 0), last + (bottom % down == down - 1)):
+            self._bits[row][column] |= whole
+            self._roles[row][column] = role
+        for y in (*range(top, min(bottom, first * down + down - 1) + 1), *range(max(top, last * down), bottom + 1)):
+            self.dot(x, y, series)
+
+    def segment(self, start: tuple[int, int], end: tuple[int, int], series: int) -> None:
+        """Put dots from one place to another, column by column."""
+        (x, y), (to_x, to_y) = sorted((start, end))
+        low, high = min(y, to_y), max(y, to_y)
+        slope = (to_y - y) / (to_x - x) if to_x > x else 0.0
+        if not slope and to_x == x:
+            self.upright(x, low, high, series)
+            return
+        for column in range(x, to_x + 1):
+            ends = (y + slope * (column - x - 0.5), y + slope * (column - x + 0.5))
+            top, bottom = max(low, round(min(ends))), min(high, round(max(ends)))
+            self.upright(column, min(top, bottom), max(top, bottom), series)
 
     def underline(self, y: int, sign: str) -> None:
         """Draw a line in the cells of a row that are free."""

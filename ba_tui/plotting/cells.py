@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ba_tui.core.charts import Box, Chart
+from ba_tui.core.displays.charts import Box, Chart
 from ba_tui.core.text.wording import count
 from ba_tui.plotting.bars import LONGEST_NAME
 from ba_tui.plotting.canvas import Canvas, Line, Room, Run, fitted, safe, width_of

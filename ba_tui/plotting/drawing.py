@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.plotting.bars import bars_of, histogram_of
 from ba_tui.plotting.canvas import ASCII, SERIES, UNICODE, Line, Role, Room, Run, Signs, fitted, safe, width_of
 from ba_tui.plotting.cells import boxes_of, heatmap_of
@@ -21,12 +21,12 @@ def drawn(chart: Chart, room: Room) -> list[Line]:
     room = Room(max(24, min(WIDEST, room.width)), max(LEAST_HEIGHT, room.height), room.signs, room.grow, room.bare)
     head: list[Line] = []
     if not room.bare:
-        head.append((Run(fitted(safe(chart.title), min(room.width, width_of(safe(chart.title)))), "title"),))
-    notes = [] if room.bare else _notes(chart, room)
+        head.append(_words(safe(chart.request.title) or _subject(chart), room, "title"))
+    notes = [] if room.bare else [_words(safe(note), room, "dim") for note in chart.notes]
     if chart.empty:
         return [*head, (Run("No data to draw.", "dim"),), *notes]
     head += _legend(chart, room)
-    titles = [] if room.bare else _axis_titles(chart, room)
+    titles = [_words(_subject(chart), room, "dim")] if chart.request.title and not room.bare else []
     height = max(LEAST_HEIGHT, room.height - len(head) - len(titles) - len(notes))
     return [*head, *_body(chart, room, height), *titles, *notes]
 
@@ -77,26 +77,12 @@ def _legend(chart: Chart, room: Room) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-def _axis_titles(chart: Chart, room: Room) -> list[Line]:
-    """What is on the axes, unless the title says all of it."""
-    request = chart.request
-    if not (request.title or request.unit or request.log or chart.kind == "histogram"):
-        return []
+def _subject(chart: Chart) -> str:
+    """What is on the axes, with its unit."""
     unit = f" ({safe(chart.request.unit)})" if chart.request.unit else ""
-    scale = ", logarithmic" if chart.request.log else ""
-    across, up = safe(chart.x_title), f"{safe(chart.y_title)}{unit}{scale}"
-    if chart.kind == "box":
-        words = f"{up} by {across}" if across else up
-    elif chart.kind == "histogram":
-        words = f"{across}{unit}, number of rows{scale}"
-    else:
-        words = f"{up} by {across}" if across else up
-    return [(Run(fitted(words, min(room.width, width_of(words)), more=room.signs.more), "dim"),)]
+    return f"{safe(chart.subject)}{unit}{', logarithmic' if chart.request.log else ''}"
 
 
-def _notes(chart: Chart, room: Room) -> list[Line]:
-    lines: list[Line] = []
-    for note in chart.notes:
-        words = safe(note)
-        lines.append((Run(fitted(words, min(room.width, width_of(words)), more=room.signs.more), "dim"),))
-    return lines
+def _words(text: str, room: Room, role: Role) -> Line:
+    """A line of words, cut where the room ends."""
+    return (Run(fitted(text, min(room.width, width_of(text)), more=room.signs.more), role),)

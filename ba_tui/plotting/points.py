@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
-from ba_tui.core.charts import Chart, ChartSeries
+from ba_tui.core.displays.charts import Chart, ChartSeries
 from ba_tui.plotting.canvas import SERIES, Canvas, Line, Room, safe
 from ba_tui.plotting.frame import canvas_for, framed
 from ba_tui.plotting.scales import Scale, number_scale, time_scale, value_range_scale
 
 MARKS_EVERY = 10
 """Columns between the marks that tell lines apart."""
+FEW_POINTS = 12
 
 
 def lines_of(chart: Chart, room: Room, height: int) -> list[Line]:
@@ -69,55 +70,54 @@ def plain_numbers(chart: Chart) -> bool:
 
 
 def _series(canvas: Canvas, series: ChartSeries, number: int, axes: tuple[Scale, Scale], chart: Chart) -> None:
-    places, values = axes
-    if chart.kind == "scatter" and not values.log and len(chart.series) == 1 and canvas.signs.dots:
-        _cloud(canvas, series, axes)
-        return
-    across, down = canvas.width * canvas.fine[0] - 1, canvas.height * canvas.fine[1] - 1
-    before: tuple[int, int] | None = None
-    connected = chart.kind == "line"
-    several = len(chart.series) > 1
-    marks = canvas.signs.marks
-    last = -MARKS_EVERY
-    for x, y in zip(series.x, series.y, strict=True):
-        if y is None:
-            before = None
-            continue
-        share = values.share(y)
-        if not 0 <= share <= 1:
-            before = None
-            continue
-        here = (round(places.share(x) * across), down - round(share * down))
-        if connected and before:
-            canvas.segment(before, here, number)
-        else:
-            canvas.dot(*here, number)
-        before = here
-        column, row = here[0] // canvas.fine[0], here[1] // canvas.fine[1]
-        if several and (not connected or column - last >= MARKS_EVERY or len(series.x) <= 12):
-            canvas.put(column, row, marks[number % len(marks)], SERIES[number % len(SERIES)])
-            last = column
-    if before and several and connected:
-        place = before[0] // canvas.fine[0], before[1] // canvas.fine[1]
-        canvas.put(*place, marks[number % len(marks)], SERIES[number % len(SERIES)])
-    if connected and len(series.x) == 1 and before and not several:
-        canvas.put(before[0] // canvas.fine[0], before[1] // canvas.fine[1], marks[0], SERIES[0])
+    stretches = _dots(canvas, series, axes)
+    if chart.kind == "line":
+        for stretch in stretches:
+            _line(canvas, stretch, number)
+    else:
+        for dot in {dot for stretch in stretches for dot in stretch}:
+            canvas.dot(*dot, number)
+    if len(chart.series) > 1 or not any(len(each) > 1 for each in stretches):
+        _marks(canvas, [dot for each in stretches for dot in each], number, every=chart.kind != "line")
 
 
-def _cloud(canvas: Canvas, series: ChartSeries, axes: tuple[Scale, Scale]) -> None:
-    """The points of one series as dots; quick, since there may be many."""
+def _dots(canvas: Canvas, series: ChartSeries, axes: tuple[Scale, Scale]) -> list[list[tuple[int, int]]]:
+    """Where the points lie, in dots; a new list begins behind each gap, and what is out of bounds is one."""
     places, values = axes
     right, bottom = canvas.width * canvas.fine[0] - 1, canvas.height * canvas.fine[1] - 1
-    across = right / ((places.high - places.low) or 1.0)
-    down = bottom / ((values.high - values.low) or 1.0)
-    low, base = places.low, values.low
-    dots = {
-        (round((x - low) * across), bottom - round((y - base) * down))
-        for x, y in zip(series.x, series.y, strict=True)
-        if y is not None
-    }
-    for x, y in dots:
-        canvas.dot(x, y, 0)
+    left, across = places.low, right / ((places.high - places.low) or 1.0)
+    base, down = values.low, bottom / ((values.high - values.low) or 1.0)
+    log = values.log
+    found: list[list[tuple[int, int]]] = [[]]
+    for x, y in zip(series.x, series.y, strict=True):
+        up = -1 if y is None else round(values.share(y) * bottom) if log else round((y - base) * down)
+        if 0 <= up <= bottom:
+            found[-1].append((round((x - left) * across), bottom - up))
+        elif found[-1]:
+            found.append([])
+    return found
+
+
+def _line(canvas: Canvas, dots: Sequence[tuple[int, int]], number: int) -> None:
+    """Connect dots; those of one column, of which there may be many, are one stroke."""
+    before: tuple[int, int] | None = None
+    for column, group in groupby(dots, key=lambda dot: dot[0]):
+        rows = [row for _, row in group]
+        if before:
+            canvas.segment(before, (column, rows[0]), number)
+        canvas.upright(column, min(rows), max(rows), number)
+        before = (column, rows[-1])
+
+
+def _marks(canvas: Canvas, dots: Sequence[tuple[int, int]], number: int, *, every: bool) -> None:
+    """Put the sign of a series on its points, and at its end; on some where points are many."""
+    sign, role = canvas.signs.marks[number % len(canvas.signs.marks)], SERIES[number % len(SERIES)]
+    last = -MARKS_EVERY
+    for at, (x, y) in enumerate(dots):
+        column, row = x // canvas.fine[0], y // canvas.fine[1]
+        if every or column - last >= MARKS_EVERY or len(dots) <= FEW_POINTS or at == len(dots) - 1:
+            canvas.put(column, row, sign, role)
+            last = column
 
 
 def stacked_values(chart: Chart) -> list[list[float]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
-from ba_tui.core.charts import PICTURES, Chart, ChartRequest, PictureFormat
+from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.bench import (
     caching,
+    charts,
     compressing,
     confined,
     counting,
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Family] = {
     "confined": confined.confined,
     "worker": worker.worker,
     "grid": grid.grid,
+    "charts": charts.charts,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ba_tui.analysis.errors import QueryFailed
-from ba_tui.core.charts import ChartKind, ChartRequest
+from ba_tui.core.displays.charts import ChartKind, ChartRequest
 from ba_tui.core.ports.tables import Column
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import nearest, one_line

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.analysis.wire import decoded
-from ba_tui.core.charts import Chart, ChartRequest, PictureFormat
+from ba_tui.core.displays.charts import Chart, ChartRequest, PictureFormat
 from ba_tui.core.ports.tables import Arrangement, Progress
 
 

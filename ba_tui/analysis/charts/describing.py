@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from ba_tui.core.charts import Chart, ChartSeries
+from ba_tui.core.displays.charts import Chart, ChartSeries
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.plotting.scales import TimeUnit, number_label, time_label, unit_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.plotting.canvas import safe
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

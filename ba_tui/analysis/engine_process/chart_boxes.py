@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ba_tui.analysis.engine_process.chart_values import ChartTable
-from ba_tui.core.charts import Box, Chart
+from ba_tui.core.displays.charts import Box, Chart
 
 MOST_BOXES = 20
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from ba_tui.analysis.charts.choosing import MOST_SERIES
 from ba_tui.analysis.engine_process.chart_values import ChartTable
-from ba_tui.core.charts import AxisKind, ChartSeries
+from ba_tui.analysis.engine_process.database import quoted
+from ba_tui.core.displays.charts import AxisKind, ChartSeries
 from ba_tui.core.values import frozen
 from ba_tui.plotting.scales import UNIT_SECONDS, TimeUnit, nice_step, number_label, time_label, unit_of
 
@@ -18,6 +19,7 @@ BARS, TIMES, PLACES = 20, 40, 500
 MOST_BARS = 200
 HEAT_ROWS, HEAT_COLUMNS = 20, 24
 OTHER = "\x01"
+NUMBERED_ROWS = 100_000
 DWARFED = 3
 """Times the largest category, beyond which all others are not drawn beside it."""
 _UNITS: tuple[TimeUnit, ...] = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
@@ -51,6 +53,7 @@ class _Key:
     notes: tuple[str, ...] = ()
     ordered: bool = False
     """Whether the keys have an order of their own, as numbers and times do."""
+    times: bool = False
 
 
 def grouped(table: ChartTable) -> Grouped:
@@ -58,20 +61,24 @@ def grouped(table: ChartTable) -> Grouped:
     request = table.request
     key = _key(table)
     series, series_notes = _series_key(table)
-    values = [table.aggregated(name) for name in request.y] if request.aggregate != "count" else ["count(*)"]
+    counted = request.aggregate == "count"
+    values = ["CAST(count(*) AS DOUBLE)"] if counted else [table.aggregated(name) for name in request.y]
     columns = ", ".join(f"{each} AS v{place}" for place, each in enumerate(values))
+    # To number rows costs more than to aggregate them; nobody sees in which order millions of them came.
+    numbered = not key.ordered and table.rows <= NUMBERED_ROWS
+    first, place = ("min(o)", ", row_number() OVER () AS o") if numbered else ("k", "")
+    needed = "" if counted else ", ".join(dict.fromkeys(map(quoted, request.y)))
+    inner = f"SELECT {key.sql} AS k, {series.sql} AS s{place}{', ' * bool(needed)}{needed} FROM {table.source}"
+    shown = "epoch(k)" if key.times else "k"
     query = (
-        f"SELECT k, s, count(*) AS n, {columns.replace('count(*)', 'CAST(count(*) AS DOUBLE)')} "
-        f"FROM (SELECT *, {key.sql} AS k, {series.sql} AS s, row_number() OVER () AS o FROM {table.source}) "
-        f"WHERE k IS NOT NULL GROUP BY k, s ORDER BY {'k' if key.ordered else 'min(o)'}, min(o)"
+        f"SELECT {shown}, s, count(*) AS n, {columns} "
+        f"FROM ({inner}) WHERE k IS NOT NULL GROUP BY k, s ORDER BY {'k' if key.ordered else first}, {first}, s"
     )
     rows = table.all(query, (*key.values, *series.values))
-    if request.aggregate != "count" and not key.ordered:
+    if not counted and not key.ordered:
         rows = [row for row in rows if any(value is not None for value in row[3:])]
-    single = request.aggregate != "count" and all(row[2] == 1 for row in rows)
-    lacking = table.lacking(
-        [*(request.y if request.aggregate != "count" else ()), *([request.x] if key.axis != "category" else [])]
-    )
+    single = not counted and all(row[2] == 1 for row in rows)
+    lacking = table.lacking([*(() if counted else request.y), *([request.x] if key.axis != "category" else [])])
     rows, hidden = _without_rest(table, rows)
     notes = (*key.notes, *hidden, *series_notes, *lacking)
     unit = key.unit if key.unit and any("joined" in each for each in key.notes) else ""
@@ -102,16 +109,17 @@ def _time_key(table: ChartTable, limit: int) -> _Key:
     """Times as they are where there are few, else joined by the finest unit that leaves few."""
     moment = table.time(table.request.x)
     low, high, different = table.one(
-        f"SELECT epoch(min({moment})), epoch(max({moment})), count(DISTINCT {moment}) FROM {table.source}"
+        f"SELECT epoch(min(t)), epoch(max(t)), count(t) FROM (SELECT DISTINCT {moment} AS t FROM {table.source})"
     )
     axis: AxisKind = "time" if table.request.kind in {"line", "area"} else "category"
     if low is None:
-        return _Key(f"epoch({moment})", axis=axis, ordered=True, unit="day")
+        return _Key(moment, axis=axis, ordered=True, unit="day", times=True)
     if different <= limit:
-        return _Key(f"epoch({moment})", axis=axis, ordered=True)
-    unit = next((each for each in _UNITS if (high - low) / UNIT_SECONDS[each] < limit), _UNITS[-1])
+        return _Key(moment, axis=axis, ordered=True, times=True)
+    units = [each for each in _UNITS if (high - low) / UNIT_SECONDS[each] < limit]
+    unit: TimeUnit = units[0] if units else "year"
     note = f"{different:,} different times are joined by {unit}."
-    return _Key(f"epoch(date_trunc('{unit}', {moment}))", (), axis, unit, 0.0, (note,), ordered=True)
+    return _Key(f"date_trunc('{unit}', {moment})", (), axis, unit, 0.0, (note,), ordered=True, times=True)
 
 
 def _number_key(table: ChartTable, limit: int) -> _Key:
@@ -137,7 +145,7 @@ def _label_key(table: ChartTable, name: str, limit: int) -> _Key:
         table.request,
         max(2, min(limit, MOST_BARS if table.request.kind not in {"line", "area"} else PLACES)),
     )
-    total = table.one(f"SELECT count(DISTINCT {label}) FROM {table.source}")[0]
+    total = table.one(f"SELECT count(*) FROM (SELECT DISTINCT {label} FROM {table.source})")[0]
     if total <= limit:
         return _Key(label)
     rank = table.aggregated(request.y[0]) if request.y and request.aggregate != "count" else "count(*)"

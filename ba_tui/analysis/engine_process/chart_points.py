@@ -7,7 +7,7 @@ import math
 from ba_tui.analysis.charts.choosing import MOST_SERIES
 from ba_tui.analysis.engine_process.chart_values import ChartTable, note_of
 from ba_tui.analysis.errors import QueryFailed
-from ba_tui.core.charts import Chart, ChartSeries
+from ba_tui.core.displays.charts import Chart, ChartSeries
 from ba_tui.plotting.scales import nice_step, number_label
 
 MOST_BINS = 40

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.core.charts import ChartRequest
+from ba_tui.core.displays.charts import ChartRequest
 from ba_tui.core.ports.tables import Column
 from ba_tui.core.values import frozen
 
@@ -45,13 +45,14 @@ class ChartTable:
 
     def time(self, name: str) -> str:
         """SQL for a time, which has neither a zone nor an end of days."""
-        moment = f"CAST({quoted(name)} AS TIMESTAMP)"
+        moment = quoted(name) if self.column(name).kind == "date" else f"CAST({quoted(name)} AS TIMESTAMP)"
         return f"(CASE WHEN isfinite({quoted(name)}) THEN {moment} END)"
 
     def label(self, name: str) -> str:
         """SQL for a value as a label; NULL is one, too."""
-        text = f"left(CAST({quoted(name)} AS VARCHAR), {LABEL_CHARS})"
-        return f"coalesce(CASE WHEN {text} = '' THEN '(empty)' ELSE {text} END, '{NULL}')"
+        written = quoted(name) if self.column(name).type == "VARCHAR" else f"CAST({quoted(name)} AS VARCHAR)"
+        empty = f"WHEN {written} = '' THEN '(empty)'"
+        return f"(CASE WHEN {written} IS NULL THEN '{NULL}' {empty} ELSE left({written}, {LABEL_CHARS}) END)"
 
     def position(self, name: str) -> str:
         """SQL for where a value lies on an axis of numbers or times."""

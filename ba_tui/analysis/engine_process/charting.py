@@ -17,15 +17,15 @@ from ba_tui.analysis.engine_process.chart_values import ChartTable, note_of
 from ba_tui.analysis.engine_process.database import Database, quoted
 from ba_tui.analysis.engine_process.failures import failed
 from ba_tui.analysis.errors import QueryFailed
-from ba_tui.core.charts import Chart, ChartRequest
+from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.ports.tables import Arrangement
 from ba_tui.core.text.wording import count
 from ba_tui.processes.serving import WorkerRequest
 
 MOST_COLUMNS = 200
 """Columns among which a chart's are chosen."""
-COUNTED_ROWS = 1_000_000
-"""Rows in which different values are counted."""
+COUNTED_ROWS = 100_000
+"""Rows from the beginning in which different values are counted, to choose columns by."""
 
 
 def charted(

@@ -21,7 +21,7 @@ from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
 from ba_tui.analysis.wire import decoded
-from ba_tui.core.charts import ChartRequest
+from ba_tui.core.displays.charts import ChartRequest
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest

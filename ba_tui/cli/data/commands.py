@@ -124,8 +124,8 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
 def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None, place: tuple[Path, str]) -> int:
     """Draw the result of a query, or save it as a picture."""
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - see query
-    from ba_tui.cli.data.charts import check_kind, check_picture, deliver_chart  # noqa: PLC0415
-    from ba_tui.core.charts import ChartRequest  # noqa: PLC0415
+    from ba_tui.cli.data.drawing import check_kind, check_picture, deliver_chart  # noqa: PLC0415
+    from ba_tui.core.displays.charts import ChartRequest  # noqa: PLC0415
 
     folder, part = place
     wanted = check_kind(kind)
@@ -136,7 +136,7 @@ def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None,
             for file in data.files:
                 data.run(data.engine.register(file, part=part, on_progress=data.line.show))
             result = data.run(data.engine.query(sql, on_progress=data.line.show))
-            deliver_chart(data, ChartRequest(result.handle, wanted), output, (0, False))
+            deliver_chart(data, ChartRequest(result.handle, wanted), data.line.show, output)
         except AnalysisError as error:
             return _told(error)
     return OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
-from ba_tui.core.charts import Chart, ChartRequest
+from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
 from ba_tui.core.values import frozen

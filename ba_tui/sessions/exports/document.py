@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import TypeAlias
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.events import (
     Compressed,
     Event,

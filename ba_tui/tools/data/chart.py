@@ -11,7 +11,7 @@ from ba_tui.analysis.charts.describing import description
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import UnknownTable
 from ba_tui.context.session_data import dataset_kind
-from ba_tui.core.charts import Chart, ChartRequest, PictureFormat
+from ba_tui.core.displays.charts import Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import byte_size, one_line

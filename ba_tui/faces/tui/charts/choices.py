@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias, TypeVar
 
-from ba_tui.core.charts import AGGREGATES, KINDS, Chart, ChartKind, ChartRequest
+from ba_tui.core.displays.charts import AGGREGATES, KINDS, Chart, ChartKind, ChartRequest
 from ba_tui.core.ports.tables import Column
 from ba_tui.core.values import frozen
 

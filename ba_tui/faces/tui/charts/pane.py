@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from ba_tui.core.charts import Chart, ChartRequest
+from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.core.ports.tables import Arrangement, Column

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from ba_tui.core.charts import ChartRequest
+from ba_tui.core.displays.charts import ChartRequest
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement
 from ba_tui.faces.tui.charts.pane import ChartPane

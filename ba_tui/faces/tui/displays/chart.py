@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.widget import Widget
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.rows import GridRow, line
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
 from ba_tui.faces.tui.displays.chart import CHART
 from ba_tui.faces.tui.displays.command import COMMAND

@@ -18,7 +18,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static, Tree
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal, TypeAlias
 
-from ba_tui.core.charts import Chart
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Table
 from ba_tui.core.values import frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input, Static
 
-from ba_tui.core.charts import Chart, ChartRequest, ChartSeries
+from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.tables import Column, RowFilter
 from ba_tui.core.results import ToolResult

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ba_tui.core.charts import Chart, ChartRequest, ChartSeries
+from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 from ba_tui.core.ports.tables import (

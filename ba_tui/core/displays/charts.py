@@ -93,14 +93,17 @@ class Chart:
         return self.request.kind or "bar"
 
     @property
-    def title(self) -> str:
-        """The title that was asked for, else what is drawn: "sum of amount by region"."""
-        if self.request.title:
-            return self.request.title
+    def subject(self) -> str:
+        """What is drawn: "sum of amount by region"."""
         if self.kind == "histogram":
             return f"Distribution of {self.x_title}"
         by = " and ".join(filter(None, (self.x_title, self.request.series)))
         return f"{self.y_title} by {by}" if by else self.y_title
+
+    @property
+    def title(self) -> str:
+        """The title that was asked for, else the subject."""
+        return self.request.title or self.subject
 
     @property
     def empty(self) -> bool:

@@ -116,7 +116,7 @@ def _time_key(table: ChartTable, limit: int) -> _Key:
         return _Key(moment, axis=axis, ordered=True, unit="day", times=True)
     if different <= limit:
         return _Key(moment, axis=axis, ordered=True, times=True)
-    units = [each for each in _UNITS if (high - low) / UNIT_SECONDS[each] < limit]
+    units: list[TimeUnit] = [each for each in _UNITS if (high - low) / UNIT_SECONDS[each] < limit]
     unit: TimeUnit = units[0] if units else "year"
     note = f"{different:,} different times are joined by {unit}."
     return _Key(f"date_trunc('{unit}', {moment})", (), axis, unit, 0.0, (note,), ordered=True, times=True)

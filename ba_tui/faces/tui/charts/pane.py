@@ -26,7 +26,10 @@ from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.grid.asking import AskLine
 from ba_tui.plotting.drawing import text_of
 
-KEYS = "Esc close · k kind · x y columns · g group · a aggregate · s stack · l log · r reset · c copy · e save"
+KEYS = (
+    "Esc close · k kind · x y columns · g group · a aggregate\n"
+    "s stack · l log · r reset · c copy · e save as a picture"
+)
 BESIDE = "↑ ↓ scroll · Enter full screen · Esc close"
 
 

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
+from ba_tui.analysis.charts.client import Charts
 from ba_tui.analysis.errors import (
     AnalysisError,
     DataRefused,
@@ -108,6 +109,7 @@ class Analysis:
         self._place = place
         self._worker: Worker | None = None
         self._starting = asyncio.Lock()
+        self.charts = Charts(self._request)
 
     @property
     def begun(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import ErrorInfo, ErrorKind
 from ba_tui.core.messages import ByType, Document, Image, ToolOutput
 from ba_tui.core.values import frozen
@@ -103,7 +104,9 @@ OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 
-Display: TypeAlias = Annotated[Diff | Diffs | CommandText | Source | ScriptCall | Table | Prose | Todos, ByType()]
+Display: TypeAlias = Annotated[
+    Diff | Diffs | CommandText | Source | ScriptCall | Table | Chart | Prose | Todos, ByType()
+]
 
 
 @frozen

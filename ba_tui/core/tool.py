@@ -119,6 +119,8 @@ class ToolFacts:
     """Says what a call is about where no single argument does. Takes anything and never raises."""
     confined: bool = False
     """True for a tool that names no command, but runs its programs in the sandbox wherever there is one."""
+    writes: str = ""
+    """The argument that names a file to write, for a tool that only reads without it."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
 
@@ -152,9 +154,16 @@ class Tool:
             value = args.get(self.facts.target, "") if self.facts.target else ", ".join(self.paths(args))
         return " ".join(str(value).split())
 
+    def effect_of(self, args: Mapping[str, Any]) -> Effect:
+        """The worst that a call with ``args`` can do."""
+        saves = self.facts.writes and args.get(self.facts.writes) and self.effect is Effect.READ
+        return Effect.WRITE if saves else self.effect
+
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
         """Every path that a call with ``args`` names, as written there."""
         named = [text for name in self.facts.paths for text in _texts(args.get(name))]
+        if self.facts.writes:
+            named = [*named, *_texts(args.get(self.facts.writes) or ())]
         return (*named, *(self.facts.paths_of(args) if self.facts.paths_of else ()))
 
 

@@ -33,10 +33,10 @@ class Subjects:
 
     def of(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
         """The call as rules see it; ``cwd`` is where a command would run. Raises PathRefused."""
-        texts = tool.paths(args)
+        texts, effect = tool.paths(args), tool.effect_of(args)
         if (tool.facts.paths or tool.facts.paths_of) and not texts:
             texts = (".",)
-        paths = tuple(self._lent(seen, tool) for text in texts for seen in self.both(text))
+        paths = tuple(self._lent(seen, effect) for text in texts for seen in self.both(text))
         command: str | None = None
         named: tuple[TouchedPath, ...] = ()
         commands: tuple[ResolvedCommand, ...] = ()
@@ -53,10 +53,12 @@ class Subjects:
             if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self.seen(path) for path in found)
-        call = (tool.name, tool.effect, tool.target(args), command, paths, named)
+        call = (tool.name, effect, tool.target(args), command, paths, named)
         subject = Subject(
             *call, args=_whole(tool, args), confined=tool.facts.confined, commands=commands, trouble=trouble
         )
+        if effect is not tool.effect:
+            subject = replace(subject, saves=True)
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
@@ -78,11 +80,11 @@ class Subjects:
         strict = written.secret or written.guarded
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
 
-    def _lent(self, seen: TouchedPath, tool: Tool) -> TouchedPath:
+    def _lent(self, seen: TouchedPath, effect: Effect) -> TouchedPath:
         """What is lent counts as inside for who reads, and for nobody else."""
         if seen.inside or not self.workspace.lends(seen.path):
             return seen
-        if tool.effect is not Effect.READ:
+        if effect is not Effect.READ:
             raise PathRefused(
                 f"{self.workspace.shown(seen.path)} can only be read.",
                 "Write the file to the workspace.",

@@ -105,8 +105,12 @@ class DataAccess:
     def _asks(self, sql: str) -> str:
         from ba_tui.permissions.sql import classify  # noqa: PLC0415 - its parser is large
 
-        judged = (self._judged(file) for file in classify(sql).files)
-        return next((each.reason for each in judged if isinstance(each, Ask)), "")
+        return next((why for file in classify(sql).files if (why := self.asks(file))), "")
+
+    def asks(self, path: str) -> str:
+        """Why to ask before a model reads a file as data; empty when nothing asks. Blocks."""
+        judged = self._judged(path)
+        return judged.reason if isinstance(judged, Ask) else ""
 
     def _judged(self, path: str) -> Judgement:
         return self.judge(JudgedCall(self.reader, {"path": path}, self.workspace.root))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
+from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
@@ -23,7 +24,16 @@ from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.editing.disk import place_file
 
+ENDINGS: dict[str, PictureFormat] = {f".{name}": name for name in PICTURES}
 FORMATS: dict[str, ExportFormat] = {f".{name}": name for name in get_args(ExportFormat)}
+
+
+def picture_format(path: str) -> PictureFormat:
+    """The format of a picture by its ending. Raises UsageError for any other."""
+    format = ENDINGS.get(Path(path).suffix.lower())
+    if format is None:
+        raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(ENDINGS)}.")
+    return format
 
 
 @frozen
@@ -90,13 +100,29 @@ class SessionData:
         kind = FORMATS.get(Path(path).suffix.lower())
         if kind is None:
             raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(FORMATS)}.")
-        target = await asyncio.to_thread(self._rules.target, path)
-        shown = self._rules.workspace.shown(target)
-        if not confirmed and (why := await asyncio.to_thread(self._rules.concern, target)):
-            raise NeedsConfirmation(f"{shown} {why}.")
+        target = await self._target(path, confirmed=confirmed)
         async with self._analysis.exported(name, kind, arrangement) as file:
-            size = await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown)
-        return Exported(shown, size)
+            return await self._placed(file, target, confirmed=confirmed)
+
+    async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
+        return await self._analysis.charts.compute(wanted, arrangement)
+
+    async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+        format = picture_format(path)
+        target = await self._target(path, confirmed=confirmed)
+        async with self._analysis.charts.picture(chart, format) as file:
+            return await self._placed(file, target, confirmed=confirmed)
+
+    async def _target(self, path: str, *, confirmed: bool) -> Path:
+        """Where a file may be written. Raises BaError where it may not, or the person should say so first."""
+        target = await asyncio.to_thread(self._rules.target, path)
+        if not confirmed and (why := await asyncio.to_thread(self._rules.concern, target)):
+            raise NeedsConfirmation(f"{self._rules.workspace.shown(target)} {why}.")
+        return target
+
+    async def _placed(self, file: Path, target: Path, *, confirmed: bool) -> Exported:
+        shown = self._rules.workspace.shown(target)
+        return Exported(shown, await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown))
 
     async def report(
         self, path: str, *, title: str, confirmed: bool = False, on_progress: Listener | None = None

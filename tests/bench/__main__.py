@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.bench import (
     caching,
+    charts,
     compressing,
     confined,
     counting,
@@ -47,6 +48,7 @@ FAMILIES: dict[str, Family] = {
     "worker": worker.worker,
     "data": data.data,
     "grid": grid.grid,
+    "charts": charts.charts,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

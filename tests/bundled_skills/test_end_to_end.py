@@ -28,14 +28,15 @@ def script(skill: str, name: str, **args: Any) -> tuple[str, dict[str, Any]]:
 
 
 def rule(tool: str, args: dict[str, Any]) -> str:
-    return f"{tool}({args.get('command') or args['skill_id'] + '/' + args['script_name']})"
+    about = args.get("command") or args.get("save") or args["skill_id"] + "/" + args["script_name"]
+    return f"{tool}({about})"
 
 
 # What a model that has read the skill does with it; the report puts in the chart that was drawn before.
 WORK: dict[str, tuple[str, dict[str, Any]]] = {
     "data-analysis": script("data-analysis", "profile.py", path="sales.csv", key=["order"]),
     "sql": script("sql", "query.py", path="shop.db", sql="SELECT SUM(amount) AS total FROM orders"),
-    "charts": script("charts", "chart.py", kind="bar", path="sales.csv", x="region", y="amount", output="chart.svg"),
+    "charts": ("chart", {"data": "sales.csv", "kind": "bar", "x": "region", "y": "amount", "save": "chart.svg"}),
     "xlsx": script("xlsx", "read.py", path="plan.xlsx", sheet="Plan"),
     "pdf": script("pdf", "text.py", path="paper.pdf"),
     "docx": script("docx", "to_markdown.py", path="letter.docx"),
@@ -48,7 +49,7 @@ WORK: dict[str, tuple[str, dict[str, Any]]] = {
 SEEN = {
     "data-analysis": '"key": {"columns": ["order"], "unique": true',
     "sql": "[42.5]",
-    "charts": "lowest South: 12.5, highest North: 30",
+    "charts": "highest 30 at North, lowest 12.5 at South",
     "xlsx": '["rent", 900]',
     "pdf": '"text": "Quarterly figures"',
     "docx": "# Dear Ann",

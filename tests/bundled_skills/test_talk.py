@@ -10,7 +10,6 @@ from tests.bundled_skills.bench import SKILLS, Bench
 READERS = {
     "data-analysis/profile.py": {},
     "sql/schema.py": {},
-    "charts/chart.py": {"kind": "bar", "output": "c.svg"},
     "report/build.py": {"output": "r.html"},
 }
 
@@ -44,14 +43,14 @@ def test_wrong_input_is_told(bench: Bench, given: str, said: str) -> None:
 
 
 def test_what_exists_is_replaced_only_when_that_was_said(bench: Bench) -> None:
-    bench.write("a.csv", "x,y\na,1\n")
-    bench.write("c.svg", "mine")
-    args = {"kind": "bar", "path": "a.csv", "x": "x", "y": "y", "output": "c.svg"}
-    assert '"overwrite" to true' in bench.refused("charts/chart.py", args)
-    assert (bench.folder / "c.svg").read_text() == "mine"
-    assert "is not a path inside" in bench.refused("charts/chart.py", {**args, "output": "../c.svg"})
-    assert bench.run("charts/chart.py", {**args, "overwrite": True})["written"] == "c.svg"
-    assert not (bench.folder.parent / "c.svg").exists()
+    bench.write("a.md", "# Title\n\nWords.\n")
+    bench.write("r.html", "mine")
+    args = {"path": "a.md", "output": "r.html"}
+    assert '"overwrite" to true' in bench.refused("report/build.py", args)
+    assert (bench.folder / "r.html").read_text() == "mine"
+    assert "is not a path inside" in bench.refused("report/build.py", {**args, "output": "../r.html"})
+    assert bench.run("report/build.py", {**args, "overwrite": True})["written"] == "r.html"
+    assert not (bench.folder.parent / "r.html").exists()
 
 
 def test_running_leaves_nothing_in_the_skills(bench: Bench) -> None:

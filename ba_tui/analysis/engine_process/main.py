@@ -10,14 +10,17 @@ from typing import Any
 import duckdb
 
 from ba_tui.analysis.engine_process.arranging import FILE_NUMBER, Arrangements, Table, conditions, drop_left
+from ba_tui.analysis.engine_process.charting import charted
 from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import AskedFiles, Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
+from ba_tui.analysis.engine_process.pictures import pictured
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
 from ba_tui.analysis.wire import decoded, encoded
+from ba_tui.core.displays.charts import ChartRequest
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
@@ -131,6 +134,18 @@ class Handlers:
         exported(engine.database, request, table, _arrangement(given), target)
         return str(target)
 
+    def chart(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        wanted: ChartRequest = decoded(ChartRequest, given["chart"])
+        table = engine.table(request, wanted.data)
+        return encoded(charted(engine.database, request, table, _arrangement(given), wanted))
+
+    def picture(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        target = self._folder / "exports" / f"chart-{next(self._exports)}.{given['format']}"
+        pictured(given["specification"], target)
+        return str(target)
+
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
@@ -186,4 +201,5 @@ def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
     """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
     names = ("register", "profile", "catalogue", "forget", "statements", "query", "page", "column", "export", "adopt")
+    names = (*names, "chart", "picture")
     channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

@@ -91,6 +91,10 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows of a table or of Markdown; 0 prints all.")] = ROWS,
+    chart: Annotated[
+        str,
+        typer.Option(metavar="KIND", help="Draw the result: bar, line, pie …; see ba data chart."),
+    ] = "",
     cwd: Cwd = None,
 ) -> int:
     """Query data files with SQL (DuckDB). A file is the table of its name: sales.csv is sales, stdin is stdin.
@@ -103,6 +107,8 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     """
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
 
+    if chart:
+        return _drawn_query(sql, files or (), chart, output, (folder_of(cwd), part))
     wanted = _format("json" if json_ else format, output)
     with _data(folder_of(cwd), files or ()) as data:
         try:
@@ -113,6 +119,27 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
             return _delivered(data, result, wanted, output, rows)
         except AnalysisError as error:
             return _told(error)
+
+
+def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None, place: tuple[Path, str]) -> int:
+    """Draw the result of a query, or save it as a picture."""
+    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - see query
+    from ba_tui.cli.data.drawing import check_kind, check_picture, deliver_chart  # noqa: PLC0415
+    from ba_tui.core.displays.charts import ChartRequest  # noqa: PLC0415
+
+    folder, part = place
+    wanted = check_kind(kind)
+    if output:
+        check_picture(output)
+    with _data(folder, files) as data:
+        try:
+            for file in data.files:
+                data.run(data.engine.register(file, part=part, on_progress=data.line.show))
+            result = data.run(data.engine.query(sql, on_progress=data.line.show))
+            deliver_chart(data, ChartRequest(result.handle, wanted), data.line.show, output)
+        except AnalysisError as error:
+            return _told(error)
+    return OK
 
 
 def _format(given: Format | None, output: Path | None) -> Format:

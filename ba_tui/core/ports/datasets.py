@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
+from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
 from ba_tui.core.values import frozen
@@ -53,6 +54,14 @@ class Datasets(Protocol):
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         """Statistics of a column, of the rows that ``arrangement`` lets through."""
+        ...
+
+    async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
+        """Compute a chart of the rows that ``arrangement`` lets through."""
+        ...
+
+    async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+        """Draw a chart into ``path``, which ends in .svg or .png. Raises as ``export``."""
         ...
 
     async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:

@@ -80,6 +80,8 @@ class Subject:
     lack: str = ""
     """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
     offer: str | None = None
+    saves: bool = False
+    """Whether a tool that usually reads writes a file: rules about writing that file hold."""
     stays: bool = False
     """Whether it is code that a sandbox without network holds, and whose text names nothing that is risky there."""
 
@@ -94,7 +96,11 @@ class Subject:
         return self.tool in SHELL_TOOLS and (bool(self.trouble) or unread)
 
     def files(self) -> Iterator[Subject]:
-        """What a shell command does with files, as calls of the tools for files: strict rules about those hold."""
+        """What a call does with files by the way, as calls of the tools for files: rules about those hold."""
+        if self.saves:
+            for seen in self.paths:
+                yield Subject("write_file", Effect.WRITE, paths=(seen,), args={"path": seen.shown})
+            return
         read = (seen for command in self.commands for seen in (*command.reads, *command.named))
         written = (
             seen
@@ -134,6 +140,8 @@ class Rule:
 
     def covers(self, subject: Subject) -> bool:
         """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
+        if subject.saves and any(map(self.covers, subject.files())):
+            return True
         about_files = self.pattern is not None or self.tool in EFFECTS or bool(self.terms.when)
         if subject.commands and self.verdict != "allow" and about_files and any(map(self.covers, subject.files())):
             return True

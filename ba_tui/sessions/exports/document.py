@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import TypeAlias
 
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.events import (
     Compressed,
     Event,
@@ -82,6 +83,10 @@ class ToolCallPart:
         result = self.end.result
         shown = result.display
         text = shown.output if isinstance(shown, CommandText) else "" if result.error else result.text
+        if isinstance(shown, Chart):
+            from ba_tui.plotting.drawing import text_of  # noqa: PLC0415 - most sessions have no chart
+
+            text = f"{text_of(shown)}\n\n{text}"
         lines = shown.lines if isinstance(shown, CommandText) else 0
         # Secrets first: half of one is not recognised.
         return _without_middle(paintable(hide(text)), lines) if text.strip() and not self.changes else ""

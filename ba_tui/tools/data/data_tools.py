@@ -10,6 +10,8 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.settings import Settings
+from ba_tui.tools.data.chart import NAME as CHART
+from ba_tui.tools.data.chart import chart_tool
 from ba_tui.tools.data.mentioned_tables import MentionedTables
 from ba_tui.tools.data.query_data import NAME as QUERY
 from ba_tui.tools.data.query_data import query_data_tool
@@ -40,5 +42,6 @@ def data_tools(
     files = access.files()
     engine = session_engine(folder, settings, files, sandbox)
     query = query_data_tool(definitions[QUERY], engine, files, access.concern)
+    chart = chart_tool(definitions[CHART], engine, access.workspace, access.asks)
     tables = MentionedTables(engine, files, settings.analysis.share)
-    return DataTools(engine, query, (query,), tables, DataNearby(access.workspace.root, engine))
+    return DataTools(engine, query, (query, chart), tables, DataNearby(access.workspace.root, engine))

@@ -21,6 +21,7 @@ from ba_tui.sessions.checkpoints.git import GitWatch
 log = logging.getLogger(__name__)
 SOON, OFTEN = 0.4, 0.25
 """Seconds until it is said how far it is, and between two times."""
+CHANGING = frozenset({Effect.WRITE, Effect.EXECUTE})
 PATIENCE = 5.0
 """Seconds after which a failure is not tried again: each turn would wait as long."""
 
@@ -47,11 +48,12 @@ class Checkpointing:
         self._settling: asyncio.Future[None] | None = None
 
     def guard(self, tool: Tool) -> Tool:
-        if tool.effect not in {Effect.WRITE, Effect.EXECUTE}:
+        if tool.effect not in CHANGING and not tool.facts.writes:
             return tool
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            await self._before(call)
+            if tool.effect_of(args) in CHANGING:
+                await self._before(call)
             return await tool.run(args, call)
 
         return replace(tool, run=run)

@@ -19,16 +19,12 @@ from ba_tui.core.results import (
     UNREAD,
     Artifact,
     CommandText,
-    Diff,
-    Diffs,
+    Display,
     Kind,
     OutputLevel,
     Prose,
-    ScriptCall,
     Source,
     StateChange,
-    Table,
-    Todos,
     ToolResult,
     failure,
     failure_text,
@@ -57,7 +53,7 @@ MESSAGE = 300
 LEVEL = "output_level"
 LEVELS: tuple[OutputLevel, ...] = get_args(OutputLevel)
 KINDS = frozenset(get_args(Kind))
-DISPLAYS = (Diff, Diffs, CommandText, Source, ScriptCall, Table, Prose, Todos)
+DISPLAYS: tuple[type, ...] = get_args(get_args(Display)[0])
 CHOICE = {"enum": list(LEVELS), "description": "How much of a long result to give; default standard"}
 
 

@@ -47,5 +47,7 @@ class Renderer(Generic[D]):
     """Folds at spaces."""
     quiet: bool = False
     """The summary in the row is enough while the row is folded."""
+    folded_rows: int = 0
+    """Rows that it needs while the row of its call is folded; 0: as few as any other."""
     complete: bool = False
     """Says more than the stored text that it was made of."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
+from ba_tui.faces.tui.displays.chart import CHART
 from ba_tui.faces.tui.displays.command import COMMAND
 from ba_tui.faces.tui.displays.diff import DIFF, DIFFS
 from ba_tui.faces.tui.displays.prose import PROSE
@@ -21,6 +23,7 @@ RENDERERS: dict[type, Renderer[Any]] = {
     Source: SOURCE,
     ScriptCall: SCRIPT_CALL,
     Table: TABLE,
+    Chart: CHART,
     Prose: PROSE,
     Todos: TODOS,
 }

@@ -33,9 +33,9 @@ from ba_tui.faces.tui.grid.selection import CellSelection
 from ba_tui.faces.tui.grid.view import GridView
 
 KEYS = (
-    "Esc close · s sort · f filter · / search · : row · i statistics · e export\n"
-    "v select · y c m copy, CSV, Markdown · @ mention · z freeze · - = hide, show\n"
-    "Enter whole cell · < > width · x all rows as they were"
+    "Esc close · s sort · f filter · / search · : row · i statistics · p chart\n"
+    "v select · y c m copy, CSV, Markdown · @ mention · e export · z freeze\n"
+    "Enter whole cell · < > width · - = hide, show · x all rows as they were"
 )
 BESIDE = "↑ ↓ ← → move · Enter full screen · Esc close"
 CELL = 2_000
@@ -71,6 +71,7 @@ class GridPane(Vertical):
         Binding("slash,ctrl+f", "ask('search')", "Search all columns", show=False),
         Binding("x", "reset", "All rows, not sorted", show=False),
         Binding("i", "statistics", "Statistics of this column", show=False),
+        Binding("p", "chart", "Draw a chart", show=False),
         Binding("z", "columns('freeze')", "Freeze up to this column", show=False),
         Binding("minus", "columns('hide')", "Hide this column", show=False),
         Binding("greater_than_sign", "widen(4)", "Widen this column", show=False),
@@ -78,7 +79,7 @@ class GridPane(Vertical):
         Binding("enter", "cell", "The whole cell", show=False),
         Binding("equals_sign", "columns('all')", "Show all columns", show=False),
         Binding("v", "select", "Select from here", show=False),
-        Binding("ctrl+a,a", "select_all", "Select all", show=False),
+        Binding("ctrl+a,a", "select(True)", "Select all", show=False),
         Binding("y,ctrl+y", "copy('tsv')", "Copy with tabs", show=False),
         Binding("c", "copy('csv')", "Copy as CSV", show=False),
         Binding("m", "copy('markdown')", "Copy as Markdown", show=False),
@@ -221,6 +222,14 @@ class GridPane(Vertical):
             place.update("Counting …")
             self._count()
 
+    def action_chart(self) -> None:
+        """Draw a chart of the rows that are left."""
+        if self.view.feed.ready:
+            from ba_tui.faces.tui.charts.screen import ChartScreen  # noqa: PLC0415 - loaded for the first chart
+
+            feed = self.view.feed
+            self.app.push_screen(ChartScreen(self._datasets, feed.table, feed.arrangement))  # pyright: ignore[reportUnknownMemberType] - App is generic
+
     def action_columns(self, change: Literal["freeze", "hide", "all"]) -> None:
         """Freeze the columns up to the cursor or let them go, hide the one under it, or show all."""
         view, column = self.view, self.view.cursor[1]
@@ -251,14 +260,10 @@ class GridPane(Vertical):
             screen = CellScreen(f"{place}  {column.name} {column.type}", found[1][view.cursor[1]])
             self.app.push_screen(screen)  # pyright: ignore[reportUnknownMemberType] - App is generic
 
-    def action_select(self) -> None:
-        """Select while the cursor moves; the same again ends it."""
-        if not self.view.deselect():
-            self.view.select()
-
-    def action_select_all(self) -> None:
-        """All rows and visible columns."""
-        self.view.select(all_rows=True)
+    def action_select(self, everything: bool = False) -> None:
+        """Select while the cursor moves; the same again ends it. ``everything``: all rows and visible columns."""
+        if everything or not self.view.deselect():
+            self.view.select(all_rows=everything)
 
     def action_copy(self, format: CopyFormat) -> None:
         """The selected cells, else the one under the cursor."""

@@ -18,6 +18,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static, Tree
 
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import BaError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, count
@@ -148,6 +149,10 @@ class Inspector(Widget):
             await place.mount(JsonView(self._views.value, id="tree"))
         elif self._view == "grid" and self._views.table:
             await self._show_grid(place, self._views.table)
+        elif self._view == "chart" and inspected.datasets and isinstance(inspected.display, Chart):
+            from ba_tui.faces.tui.charts.pane import pane_of  # noqa: PLC0415 - only for charts
+
+            await place.mount(pane_of(inspected.display, inspected.datasets, letters=not self._beside))
         elif inspected.whole and self._view == "pages":
             from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
 
@@ -173,8 +178,8 @@ class Inspector(Widget):
         keys = _keys(self.inspected, self._view, split=self._split)
         if len(self._views.names) > 1:
             keys.append(f"v {self._views.words(self._views.after(self._view))}")
-        if self._view == "grid":
-            # The grid names its own keys.
+        if self._view in {"grid", "chart"}:
+            # Both name their own keys.
             keys = ["Tab arguments", *map(_alternative, keys[2:])]
         elif self._beside:
             keys = ["Esc close", "Enter full screen", *map(_alternative, keys[1:])]
@@ -312,7 +317,7 @@ def _keys(inspected: Inspected, view: ViewName, *, split: bool) -> list[str]:
         return [*keys, "→ ← open and close"]
     if view == "pages":
         return [*keys, "w wrap", "/ search"]
-    if view == "grid":
+    if view in {"grid", "chart"}:
         return keys
     if not (inspected.display and renderer_of(inspected.display).widget):
         keys.append("w wrap")

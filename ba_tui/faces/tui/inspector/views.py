@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal, TypeAlias
 
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Table
 from ba_tui.core.values import frozen
@@ -17,8 +18,9 @@ from ba_tui.faces.tui.inspector.model import DataTable, Inspected, Whole
 MOST = 1_000_000
 """Bytes of a stored result that are read as JSON, or copied."""
 
-ViewName: TypeAlias = Literal["tree", "result", "pages", "grid"]
-"""A tree of JSON; what the conversation holds; all that is stored, page by page; a table of the session's data."""
+ViewName: TypeAlias = Literal["tree", "result", "pages", "grid", "chart"]
+"""A tree of JSON; what the conversation holds; all that is stored, page by page; a table of the session's data; a chart
+of it."""
 
 
 @frozen
@@ -36,11 +38,13 @@ class ResultViews:
     def words(self, name: ViewName) -> str:
         """What the key that leads to it is called."""
         result = "text" if "tree" in self.names else "short form"
-        return {"tree": "tree", "result": result, "pages": "whole text", "grid": "grid"}[name]
+        return {"result": result, "pages": "whole text"}.get(name, name)
 
 
 async def views_of(inspected: Inspected) -> ResultViews:
     """Read what is needed off the UI loop."""
+    if inspected.datasets and isinstance(inspected.display, Chart):
+        return ResultViews(("chart",))
     # A picture of its own (a difference, a table, todos) says more than the text that it was made of.
     complete = inspected.display is not None and renderer_of(inspected.display).complete
     names: list[ViewName] = ["result"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
 
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Catalogue, Column, Dataset, QueryResult
@@ -10,6 +13,7 @@ from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 EMPTY = "No data yet. /data FILE opens a CSV, JSON, Parquet, Excel or SQLite file."
+KEYS = "Enter opens as a grid · Alt+P draws a chart · type to search · Esc closes"
 SHOWN = 40
 """Columns whose names are shown."""
 LONGEST = 300
@@ -18,12 +22,21 @@ LONGEST = 300
 class DataList(Picker):
     """Results first, the newest on top; then datasets. Typing looks into names, sources, queries and columns."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("alt+p", "chart", "Draw a chart", show=False)]
+
     def __init__(self, datasets: Datasets, catalogue: Catalogue) -> None:
         size = f"{count(len(catalogue.datasets), 'dataset')}, {count(len(catalogue.results), 'result')}"
         rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets)]
-        super().__init__(f"Data: {size}", rows, keys="Enter opens as a grid · type to search · Esc closes")
+        super().__init__(f"Data: {size}", rows, keys=KEYS)
         self.empty = EMPTY
         self._datasets = datasets
+
+    def action_chart(self) -> None:
+        """Draw a chart of the table under the cursor."""
+        if self.highlighted:
+            from ba_tui.faces.tui.charts.screen import ChartScreen  # noqa: PLC0415 - loaded for the first chart
+
+            app_of(self).push_screen(ChartScreen(self._datasets, self.highlighted))
 
     def choose(self, id: str) -> None:
         from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - loaded for the first grid

@@ -52,6 +52,7 @@ def _result(result: ToolResult, space: PreviewSpace) -> Rows:
         renderer = renderer_of(result.display)
         if renderer.quiet and not space.unfolded:
             return []
+        space = space._replace(limit=max(space.limit, renderer.folded_rows))
         lines = renderer.preview(result.display, space)
         if len(lines) <= space.limit:
             return lines

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 from ba_tui.core.ports.tables import (
@@ -40,6 +41,7 @@ class Tables:
     columns: tuple[Column, ...] = COLUMNS
     asked: list[tuple[Arrangement, int, int]] = field(default_factory=list)
     written: list[tuple[str, str, Arrangement]] = field(default_factory=list)
+    charts: list[tuple[ChartRequest, Arrangement]] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
     outputs: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
@@ -83,6 +85,17 @@ class Tables:
             raise NeedsConfirmation(f"{path} exists already.")
         self.written.append((name, path, arrangement))
         return Exported(path, 2_500)
+
+    async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
+        self.charts.append((wanted, arrangement or Arrangement()))
+        if wanted.kind == "pie":
+            raise UsageError("A pie of 9 slices can't be read.", "Use kind=bar.")
+        request = replace(wanted, kind=wanted.kind or "bar", x=wanted.x or "region", y=wanted.y or ("amount",))
+        bars = ChartSeries(request.y[0], (0, 1, 2), (30.0, 20.0, 10.0))
+        return Chart(request, "category", request.x, f"sum of {request.y[0]}", (bars,), REGIONS, rows=len(self.rows))
+
+    async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+        return await self.export(chart.title, path, Arrangement(), confirmed=confirmed)
 
     def _place(self, column: str) -> int:
         return [each.name for each in self.columns].index(column)

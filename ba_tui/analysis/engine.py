@@ -241,8 +241,8 @@ class Analysis:
         worker, self._worker = self._worker, None
         if worker:
             await worker.close()
-            if self._place.temporary:
-                await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
+        if self._place.temporary:
+            await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
 
     async def _registered(self, matched: Matched, part: str, listener: Listener | None) -> tuple[Dataset, ...]:
         payload = {"source": matched.source, "paths": [str(path) for path in matched.paths], "part": part}

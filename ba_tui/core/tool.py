@@ -119,6 +119,8 @@ class ToolFacts:
     """Says what a call is about where no single argument does. Takes anything and never raises."""
     confined: bool = False
     """True for a tool that names no command, but runs its programs in the sandbox wherever there is one."""
+    reads: bool = False
+    """True for a tool whose code can only read, as it runs in the profile *reading* or not at all."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
 

@@ -13,6 +13,7 @@ from typing import get_args
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
@@ -52,10 +53,13 @@ class ExportRules:
 class SessionData:
     """core.ports.datasets.Datasets over ``analysis``; ``results`` has what tools printed."""
 
-    def __init__(self, analysis: Analysis, rules: ExportRules, results: Artifacts) -> None:
+    def __init__(
+        self, analysis: Analysis, rules: ExportRules, results: Artifacts, python: PythonSession | None = None
+    ) -> None:
         self._analysis = analysis
         self._rules = rules
         self._results = results
+        self.python = python
 
     @property
     def begun(self) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
 from ba_tui.core.values import frozen
+
+if TYPE_CHECKING:
+    from ba_tui.core.ports.python import PythonSession
 
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
 
@@ -29,6 +32,11 @@ class Datasets(Protocol):
 
     All may raise BaError, whose words are one line for people.
     """
+
+    @property
+    def python(self) -> PythonSession | None:
+        """Python code of the session with its variables; None where there is none."""
+        ...
 
     @property
     def begun(self) -> bool:

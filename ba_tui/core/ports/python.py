@@ -51,6 +51,6 @@ class PythonSession(Protocol):
         """End the process; its variables are gone. False when none ran."""
         ...
 
-    async def save(self, name: str, path: str, *, confirmed: bool = False) -> Exported:
-        """Copy the file ``name`` to ``path``. Raises as ``Datasets.export``."""
+    async def save(self, name: str, path: str = "") -> Exported:
+        """Copy the file ``name`` to a new file ``path`` of the session's folders, by default under its own name."""
         ...

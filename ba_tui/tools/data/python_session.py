@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ba_tui.analysis.kernel.files import files_in
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation
+from ba_tui.core.ports.datasets import Exported
 from ba_tui.core.ports.python import PythonFile, PythonState
 from ba_tui.resources import open_unlinked
 from ba_tui.tools.data.python_kernels import Kernels
@@ -49,15 +49,14 @@ class SessionPython:
     async def reset(self) -> bool:
         return await self._kernels.main.reset()
 
-    async def save(self, name: str, path: str, *, confirmed: bool = False) -> Exported:
-        target = await asyncio.to_thread(self._rules.target, path or Path(name).name)
-        shown = self._rules.workspace.shown(target)
-        if not confirmed and (why := await asyncio.to_thread(self._rules.concern, target)):
-            raise NeedsConfirmation(f"{shown} {why}.")
-        size = await asyncio.to_thread(self._saved, name, target, shown, confirmed)
-        return Exported(shown, size)
+    async def save(self, name: str, path: str = "") -> Exported:
+        return await asyncio.to_thread(self._saved, name, path)
 
-    def _saved(self, name: str, target: Path, shown: str, overwrite: bool) -> int:
+    def _saved(self, name: str, path: str) -> Exported:
+        target = self._rules.target(path or Path(name).name)
+        shown = self._rules.workspace.shown(target)
+        if why := self._rules.concern(target):
+            raise UsageError(f"{shown} {why}.", "Name a new file in this folder: /python save FILE PATH")
         if name not in files_in(self._kernels.place.files):
             raise UsageError(f"Python has written no file {name!r}.", "/python lists the files.")
         # Through a copy of ours: the code may still run, and put a link in the place of the file.
@@ -66,4 +65,4 @@ class SessionPython:
             with open_unlinked(source) as file:
                 shutil.copyfileobj(file, copy)
             copy.flush()
-            return place_file(Path(copy.name), target, overwrite=overwrite, shown=shown)
+            return Exported(shown, place_file(Path(copy.name), target, overwrite=False, shown=shown))

@@ -214,7 +214,14 @@ class GuardedTools:
         reading = ("read_artifact",) if self.results.begun else ()
         planning = (PLANNING,) if self.plan_mode.presents else ()
         data = self.data.needed()
-        return (*reading, *data, *((PYTHON,) if data else ()), *planning, *joining(self._notes.skills))
+        entry = self.registry.entry(PYTHON) if data else None
+        return (
+            *reading,
+            *data,
+            *((PYTHON,) if entry and entry.enabled else ()),
+            *planning,
+            *joining(self._notes.skills),
+        )
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""

@@ -347,8 +347,9 @@ def main() -> None:
         """Says each error twice: in short, and in full."""
 
         def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+            full = "\n".join(line for line in "\n".join(stb).splitlines() if line.strip())
             shell: Any = super()
-            shell._showtraceback(etype, evalue, [short_traceback(evalue), "\n".join(stb)])
+            shell._showtraceback(etype, evalue, [short_traceback(evalue), full])
 
     class Kernel(module("ipykernel.ipkernel").IPythonKernel):
         shell_class = Shell

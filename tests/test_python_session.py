@@ -87,7 +87,7 @@ async def test_tables_go_to_python_and_come_back_without_a_question_and_outlive_
         replies,
         sql("SELECT region, sum(units)::INT AS units FROM 'sales.csv' GROUP BY ALL ORDER BY ALL"),
         code("df = ba.table('R1')", "df['twice'] = df.units * 2", "df"),
-        code("ba.keep(df[df.units > 20], 'large')"),
+        code("ba.keep(df[df.units > 20].reset_index(drop=True), 'large')"),
         sql("SELECT twice FROM R2"),
     )
     assert not asked

@@ -155,18 +155,13 @@ def write_frame(frame: Any, file: Path) -> None:
 
 
 def with_index(frame: Any) -> Any:
-    """``frame`` with its index as columns, where that says more than the number of a row; columns of one level."""
+    """``frame`` with its index as columns, unless that only counts the rows; columns of one level."""
     if frame.columns.nlevels > 1:
         frame = frame.set_axis([" ".join(map(str, each)).strip() for each in frame.columns], axis=1)
-    if type(frame.index).__name__ == "RangeIndex" or (frame.index.nlevels == 1 and is_filtered(frame.index)):
+    if type(frame.index).__name__ == "RangeIndex":
         return frame.reset_index(drop=True)
     names = [name if name is not None else f"index{number or ''}" for number, name in enumerate(frame.index.names)]
     return frame.rename_axis(index=names).reset_index(allow_duplicates=True)
-
-
-def is_filtered(index: Any) -> bool:
-    """Whether an index without a name holds the numbers of rows, as after a filter or a sort."""
-    return index.name is None and index.dtype.kind in "iu"
 
 
 def version_of(frame: Any) -> str:
@@ -186,7 +181,7 @@ def described(frame: Any) -> dict[str, Any]:
         head = head.to_frame()
     if type(frame).__module__.startswith("pandas"):
         index = head.index
-        plain = type(index).__name__ == "RangeIndex" or (index.nlevels == 1 and is_filtered(index))
+        plain = type(index).__name__ == "RangeIndex"
         width = len(head.columns)
         head = with_index(head.iloc[:, :COLUMNS])
         names, types = [str(each) for each in head.columns], [str(each) for each in head.dtypes]

@@ -116,10 +116,17 @@ def _display(ran: Ran, call: PythonCall, notes: Sequence[str]) -> Display:
     """A table alone is a table, which Enter opens; all else is shown as a prompt would show it."""
     if len(ran.shown) == 1 and isinstance(table := ran.shown[0], ShownTable) and not ran.error:
         return Table(table.columns, table.rows, handle=table.handle, total=table.total)
-    parts = [each.plain if isinstance(each, ShownTable) else _said(each) for each in ran.shown]
+    parts = [_painted(each) for each in ran.shown]
     full = ran.error.full if ran.error else ""
     output = "\n".join([*filter(None, (*parts, full)), *(f"[{note}]" for note in notes)])
     return CommandText(call.code, "", output, 1 if ran.error else 0)
+
+
+def _painted(shown: Shown) -> str:
+    """A part as a person reads it, with a way to take a picture out of the session."""
+    if isinstance(shown, ShownPicture):
+        return f"[picture: {FOLDER}/{shown.file} · /python save {shown.file}]"
+    return shown.plain if isinstance(shown, ShownTable) else _said(shown)
 
 
 def _summary(ran: Ran, table: Table | None, pictures: Sequence[ShownPicture]) -> str:

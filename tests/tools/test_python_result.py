@@ -37,7 +37,10 @@ def test_a_table_alone_is_a_table_and_else_all_is_shown_in_its_order(tmp_path: P
 
 def test_a_figure_is_named_and_given_to_a_model_that_sees(tmp_path: Path) -> None:
     (tmp_path / "figure-1.png").write_bytes(PNG)
-    files = {"shown": (ShownPicture("figure-1.png"),), "files": (("figure-1.png", 70), ("out.csv", 1_200))}
+    files: dict[str, Any] = {
+        "shown": (ShownPicture("figure-1.png"),),
+        "files": (("figure-1.png", 70), ("out.csv", 1_200)),
+    }
     blind = result(tmp_path, **files)
     assert blind.text == "[picture: artifacts/figure-1.png]\n[written: artifacts/out.csv (1.2 KB)]"
     assert not blind.attachments

@@ -1,1 +1,2 @@
-"""The Python kernel of a session: ``client`` is what others use, ``helper`` and ``program`` run in its processes."""
+"""The Python kernel of a session. Others import ``client``, ``tables``, ``values`` and ``files``; ``kernel_process``
+and ``program`` run in its processes."""

@@ -1,6 +1,6 @@
 """The client of a Python kernel: starts it with the first call, runs code, lists variables, and begins anew.
 
-The kernel and all of Jupyter run in processes of their own (``helper``, ``program``), never here.
+The kernel and all of Jupyter run in processes of their own (``kernel_process``, ``program``), never here.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFai
 if TYPE_CHECKING:
     from ba_tui.processes.worker import Worker
 
-ENTRY = "ba_tui.analysis.kernel.helper:main"
+ENTRY = "ba_tui.analysis.kernel.kernel_process:main"
 DIED, ENDED = "kernel_died", "kernel_ended"
 GRACE = 6.0
-"""Seconds for an interrupted call: longer than the helper gives it before it kills the kernel."""
+"""Seconds for an interrupted call: longer than its process gives it before that kills the kernel."""
 PRINTED = 2_000
 GONE = "Its variables are gone; tables are still there."
 
@@ -84,7 +84,7 @@ class PythonKernel:
                 await self._fail(error)
 
     async def _ran(self, code: str, seconds: float, listener: Callable[[str], None] | None) -> Ran:
-        """Raises WorkerFailed for what the helper says itself."""
+        """Raises WorkerFailed for what the process of the kernel says itself."""
         try:
             worker, bounds = await self._running()
             calls = TableCalls(self._analysis, bounds, self._read, code)

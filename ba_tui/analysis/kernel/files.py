@@ -1,4 +1,4 @@
-"""The files in the folder of a kernel. For both sides: the helper sees what a call wrote, the app lists all of them."""
+"""The files in the folder of a kernel. For both sides: one sees what a call wrote, the app lists all."""
 
 from __future__ import annotations
 

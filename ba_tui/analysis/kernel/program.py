@@ -1,8 +1,8 @@
-"""The program of a kernel: IPython with the session's tables, started by ``helper`` with a Python that has ipykernel.
+"""The program of a kernel: IPython with the session's tables. ``kernel_process`` starts it.
 
-A script of its own, of the standard library and ipykernel alone, as it may run in the project's environment; others
-import its constants. Arguments: the connection file, the folder for files. What it says of tables, variables and
-errors is data, which ``values`` checks.
+A script of its own for a Python that has ipykernel, which may be the project's; others import its constants.
+Arguments: the connection file, the folder for files. What it says of tables, variables and errors is data, which
+``values`` checks.
 """
 
 from __future__ import annotations

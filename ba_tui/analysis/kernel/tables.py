@@ -52,7 +52,7 @@ class TableCalls:
         self.kept: list[QueryResult] = []
 
     async def made(self, worker: Worker, seconds: float, listener: Callable[[str], None] | None) -> object:
-        """Run the code and return the helper's reply; raises as ``Worker.request``."""
+        """Run the code and return the reply; raises as ``Worker.request``."""
         tasks: set[asyncio.Task[None]] = set()
 
         def heard(said: object) -> None:

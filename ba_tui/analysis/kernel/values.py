@@ -74,7 +74,7 @@ class Ran:
 
 
 def ran(reply: Any, kept: tuple[QueryResult, ...], notes: tuple[str, ...]) -> Ran:
-    """Return what the helper says of a call. Raises KernelFailed when it makes no sense."""
+    """Return what the process of the kernel says of a call. Raises KernelFailed when it makes no sense."""
     try:
         handles = {each.handle for each in kept}
         shown = tuple(_shown(each, handles) for each in reply["parts"])
@@ -87,7 +87,7 @@ def ran(reply: Any, kept: tuple[QueryResult, ...], notes: tuple[str, ...]) -> Ra
 
 
 def variables(reply: Any) -> tuple[Variable, ...]:
-    """Return the variables that the helper lists; what makes no sense is left out."""
+    """Return the variables that it lists; what makes no sense is left out."""
     rows = cast("list[Any]", reply) if isinstance(reply, list) else []
     lists = [cast("list[Any]", row)[:3] for row in rows if isinstance(row, list) and row]
     return tuple(Variable(*([_text(cell)[:MOST_NAME] for cell in row] + [""] * (3 - len(row)))) for row in lists)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
 from ba_tui.core.values import frozen
-
-if TYPE_CHECKING:
-    from ba_tui.core.ports.python import PythonSession
 
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ba_tui.core.ports.datasets import Exported
 from ba_tui.core.values import frozen
 
 
@@ -20,7 +19,7 @@ class Variable:
 
 @frozen
 class PythonFile:
-    """A file that Python code wrote for the person, by its path in the folder for files. ``size`` in bytes."""
+    """A file that Python code wrote, by its path in the folder for files, or its copy. ``size`` in bytes."""
 
     name: str
     size: int
@@ -51,6 +50,6 @@ class PythonSession(Protocol):
         """End the process; its variables are gone. False when none ran."""
         ...
 
-    async def save(self, name: str, path: str = "") -> Exported:
+    async def save(self, name: str, path: str = "") -> PythonFile:
         """Copy the file ``name`` to a new file ``path`` of the session's folders, by default under its own name."""
         ...

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ba_tui.analysis.kernel.files import files_in
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported
 from ba_tui.core.ports.python import PythonFile, PythonState
 from ba_tui.resources import open_unlinked
 from ba_tui.tools.data.python_kernels import Kernels
@@ -49,10 +48,10 @@ class SessionPython:
     async def reset(self) -> bool:
         return await self._kernels.main.reset()
 
-    async def save(self, name: str, path: str = "") -> Exported:
+    async def save(self, name: str, path: str = "") -> PythonFile:
         return await asyncio.to_thread(self._saved, name, path)
 
-    def _saved(self, name: str, path: str) -> Exported:
+    def _saved(self, name: str, path: str) -> PythonFile:
         target = self._rules.target(path or Path(name).name)
         shown = self._rules.workspace.shown(target)
         if why := self._rules.concern(target):
@@ -65,4 +64,4 @@ class SessionPython:
             with open_unlinked(source) as file:
                 shutil.copyfileobj(file, copy)
             copy.flush()
-            return Exported(shown, place_file(Path(copy.name), target, overwrite=False, shown=shown))
+            return PythonFile(shown, place_file(Path(copy.name), target, overwrite=False, shown=shown))

@@ -82,7 +82,7 @@ async def python(chat: Actions, words: str) -> None:
         case "save" if rest.strip():
             name, _, path = rest.strip().partition(" ")
             saved = await datasets.python.save(name.removeprefix("artifacts/"), path.strip())
-            chat.tell(Notice(f"Saved {saved.path} ({byte_size(saved.size)})."))
+            chat.tell(Notice(f"Saved {saved.name} ({byte_size(saved.size)})."))
         case _:
             raise UsageError(f"/python knows no {act!r}.", "Write /python, /python reset or /python save FILE [PATH].")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
@@ -37,7 +38,7 @@ class DataList(Picker):
     def choose(self, id: str) -> None:
         kind, sign, name = id.partition(":")
         if sign:
-            self.run_worker(self._chosen(kind, name), exclusive=True)
+            self.run_worker(partial(self._chosen, kind, name), exclusive=True)
         else:
             self._open(id)
 

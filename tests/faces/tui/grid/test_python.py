@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
-from ba_tui.core.ports.datasets import Exported
 from ba_tui.core.ports.python import PythonFile, PythonState, Variable
 from ba_tui.faces.tui.grid.screen import GridScreen
 from ba_tui.faces.tui.screens.data import DataList
@@ -35,8 +34,8 @@ class Python:
         ran, self.running = self.running, False
         return ran
 
-    async def save(self, name: str, path: str = "") -> Exported:
-        return Exported(path or name, 12_000)
+    async def save(self, name: str, path: str = "") -> PythonFile:
+        return PythonFile(path or name, 12_000)
 
 
 async def test_python_is_on_the_data_screen(world: World) -> None:

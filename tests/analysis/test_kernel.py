@@ -133,8 +133,7 @@ async def test_there_is_no_input(session: Session) -> None:
 
 
 async def test_tables_come_by_name_and_go_back_as_results(session: Session) -> None:
-    assert "This session has no tables yet" in await session.failed("ba.table('R1')")
-    assert "NameError" in await session.failed("sales")
+    assert "NameError" in await session.failed("sale")
     await session.engine.register("sales.csv")
     found = await session.run("sales.units.sum()", "ba.table('sales', columns=['units'])")
     table = found.shown[-1]
@@ -178,6 +177,7 @@ async def test_late_code_is_interrupted_and_variables_stay(session: Session) -> 
 
 
 async def test_a_cancelled_call_is_interrupted_and_variables_stay(session: Session) -> None:
+    await session.run("before = 1")
     heard = asyncio.Event()
     code = "import time\nprint('begun', flush=True)\ntime.sleep(60)"
     task = asyncio.create_task(session.kernel.run(code, SECONDS, lambda _: heard.set()))
@@ -186,7 +186,7 @@ async def test_a_cancelled_call_is_interrupted_and_variables_stay(session: Sessi
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await session.text("kept") == "1\n"
+    assert await session.text("before") == "1\n"
 
 
 async def test_memory_is_limited(session: Session) -> None:
@@ -194,12 +194,13 @@ async def test_memory_is_limited(session: Session) -> None:
 
 
 async def test_a_killed_kernel_is_one_failed_call_and_a_reset_is_said(session: Session) -> None:
+    await session.engine.register("sales.csv")
     with pytest.raises(KernelFailed, match=r"in the middle of this call \(SIGKILL\)\. Its variables are gone; tables"):
-        await session.run("import os; os.kill(os.getpid(), 9)")
+        await session.run("import os; lost = 1; os.kill(os.getpid(), 9)")
     assert not session.kernel.running
     assert await session.kernel.variables() == ()
-    fresh = await session.run("pid = __import__('os').getpid()", "len(ba.table('R1'))", "'kept' in globals()")
-    assert (fresh.shown, fresh.notes) == ((ShownText("False\n"),), ())
+    fresh = await session.run("len(ba.table('sales')), 'lost' in globals()")
+    assert (fresh.shown, fresh.notes) == ((ShownText("(3, False)\n"),), ())
 
     assert await session.kernel.reset()
     assert not await session.kernel.reset()
@@ -237,8 +238,15 @@ async def test_a_python_that_can_not_start_says_why(session: Session) -> None:
 
 
 async def test_a_table_that_is_too_large_says_what_to_do(session: Session) -> None:
+    await session.engine.register("sales.csv")
     calls = TableCalls(session.engine, KernelBounds(session.place.files, 100), {}, "")
     with pytest.raises(UnknownTable, match="sales has 3 rows, about") as raised:
         await calls._table("sales", None)
     assert "Aggregate or filter it with query_data" in raised.value.hint
     assert "ba.table('sales', columns=[...])" in raised.value.hint
+
+
+async def test_a_session_without_tables_says_so(session: Session, tmp_path: Path) -> None:
+    calls = TableCalls(Analysis(place_in(tmp_path)), KernelBounds(tmp_path, 100), {}, "")
+    with pytest.raises(UnknownTable, match="This session has no tables yet"):
+        await calls._table("R1", None)

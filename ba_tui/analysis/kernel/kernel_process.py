@@ -127,21 +127,13 @@ class Kernel:
         words = (interpreter, str(PROGRAM), str(file), str(folder))
         # A session of its own: an interrupt is sent to the kernel's process group.
         self._process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
-        self._file = file
         self._connected = False
-
-    def connect(self, cancelled: Callable[[], bool]) -> None:
-        """Open the sockets, the first time, and wait until the kernel answers. Raises HandlerFailed."""
-        if self._connected:
-            if not self.alive():
-                raise HandlerFailed(ENDED, "it ended since the last call")
-            return
         # While the kernel starts: it takes as long.
         import zmq  # noqa: PLC0415
         from jupyter_client.client import KernelClient  # noqa: PLC0415
 
         client: Any = KernelClient(context=zmq.Context())
-        client.load_connection_file(str(self._file))
+        client.load_connection_file(str(file))
         self._session: Any = client.session
         identity = client.session.bsession
         self.shell: Any = client.connect_shell(identity=identity)
@@ -152,6 +144,13 @@ class Kernel:
         self._poller = zmq.Poller()
         for each in (self.shell, self.stdin, self.iopub):
             self._poller.register(each, zmq.POLLIN)
+
+    def connect(self, cancelled: Callable[[], bool]) -> None:
+        """Wait, the first time, until the kernel answers. Raises HandlerFailed, RequestCancelled."""
+        if self._connected:
+            if not self.alive():
+                raise HandlerFailed(ENDED, "it ended since the last call")
+            return
         self.send("kernel_info_request", {})
         until, heard = time.monotonic() + READY_SECONDS, set[str]()
         # The subscription counts from when the kernel was first heard on it.

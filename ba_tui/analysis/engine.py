@@ -247,8 +247,8 @@ class Analysis:
         worker, self._worker = self._worker, None
         if worker:
             await worker.close()
-            if self._place.temporary:
-                await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
+        if self._place.temporary:
+            await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
 
     async def _matched(self, source: str) -> Matched:
         """The files of ``source``. What lies in the inbox is ba's own, and asks no rule."""

@@ -121,6 +121,8 @@ class ToolFacts:
     """True for a tool that names no command, but runs its programs in the sandbox wherever there is one."""
     writes: str = ""
     """The argument that names a file to write, for a tool that only reads without it."""
+    reads: bool = False
+    """True for a tool whose code can only read, as it runs in the profile *reading* or not at all."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
 

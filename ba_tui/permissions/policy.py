@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
-from ba_tui.core.profiles import OUTSIDE, WORKING, ProfileStep
+from ba_tui.core.profiles import OUTSIDE, READING, WORKING, ProfileStep
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import for_session, key_of, named, risks, secret_named, suggested
@@ -67,7 +67,7 @@ class Policy:
     ) -> None:
         self.workspace = workspace
         self.bounds = bounds
-        self._subjects = Subjects(workspace, bounds.own, bounds.confined)
+        self._subjects = Subjects(workspace, bounds.own, bounds.confined, bounds.unheld)
         read, problems = read_rules(rules)
         offered = [rule for rule in read if rule.layer == "project" and rule.verdict == "allow"]
         self._rules = [rule for rule in read if rule not in offered]
@@ -144,7 +144,7 @@ class Policy:
         """What rules, mode and answers say of a call that nothing forbids."""
         tool, args, cwd, tried = request.tool, request.args, request.cwd, request.tried
         shell = subject.tool in SHELL_TOOLS and subject.command is not None
-        held, approved = None, WORKING
+        held, approved = None, READING if subject.reads else WORKING
         by: Rule | None = None
         if shell:
             allows = self._allows(subject)
@@ -182,7 +182,7 @@ class Policy:
             return replace(self._ask(why, subject, cwd), profile=approved)
         if rule:
             self._hits[rule] += 1
-            return Allow(rule.text, held.unasked if held else WORKING)
+            return Allow(rule.text, held.unasked if held else approved)
         verdict = self._by_mode(subject, cwd)
         if isinstance(verdict, Allow):
             return replace(verdict, profile=held.unasked if held and not subject.lack else approved)
@@ -289,8 +289,8 @@ class Policy:
         planned = self._mode == "plan" and effect is not Effect.READ
         if effect in ceiling.effects and not planned:
             return ""
-        command = subject.tool in SHELL_TOOLS and subject.command is not None
-        if command and not request.tried and Effect.READ in ceiling.effects and self._only_reads(subject):
+        command = subject.tool in SHELL_TOOLS and subject.command is not None and not request.tried
+        if Effect.READ in ceiling.effects and (subject.reads or (command and self._only_reads(subject))):
             return ""
         return PLAN if planned else f"The agent {request.agent} is limited to: {', '.join(sorted(ceiling.effects))}."
 
@@ -342,7 +342,7 @@ class Policy:
         """Why the mode asks; empty when it allows."""
         if subject.outside:
             return "the path is outside the workspace"
-        if subject.effect is Effect.READ or (subject.commands and not subject.lack):
+        if subject.effect is Effect.READ or subject.reads or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:
             return "this SQL can't be checked"

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 @frozen
 class Subjects:
-    """``own``: ba's folders, which only the person changes. ``confined``: whether a sandbox holds commands."""
+    """``own``: ba's folders, which only the person changes. ``confined``: whether a sandbox holds commands; ``unheld``:
+    why none holds what only reads, empty when one does."""
 
     workspace: Workspace
     own: Places | None = None
     confined: Callable[[], bool] = lambda: False
+    unheld: Callable[[], str] = lambda: "no sandbox is known"
 
     def of(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
         """The call as rules see it; ``cwd`` is where a command would run. Raises PathRefused."""
@@ -54,8 +56,14 @@ class Subjects:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self.seen(path) for path in found)
         call = (tool.name, effect, tool.target(args), command, paths, named)
+        reads = tool.facts.reads and not self.unheld()
         subject = Subject(
-            *call, args=_whole(tool, args), confined=tool.facts.confined, commands=commands, trouble=trouble
+            *call,
+            args=_whole(tool, args),
+            confined=tool.facts.confined,
+            reads=reads,
+            commands=commands,
+            trouble=trouble,
         )
         if effect is not tool.effect:
             subject = replace(subject, saves=True)

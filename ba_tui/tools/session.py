@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.events import Notice
+from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -33,13 +34,18 @@ from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
 from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
-from ba_tui.tools.builtin.python import Python
+from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
 from ba_tui.tools.data.data_tools import data_tools
+from ba_tui.tools.data.python_kernels import NAME as PYTHON
+from ba_tui.tools.data.python_kernels import Kernels, PythonSource
+from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
+from ba_tui.tools.data.python_place import PythonPlace
+from ba_tui.tools.data.python_session import SessionPython
 from ba_tui.tools.data_engine import DataAccess
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
@@ -78,9 +84,10 @@ class SessionScope:
     modalities: Modalities = field(default_factory=Modalities)
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
-        """Its own folders that may be read: long results, and copies of files that came with prompts."""
+        """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
         results = ReadOnlyFolder(FOLDER, self.results.folder)
-        return (results, ReadOnlyFolder(ATTACHED, self.file.parent / ATTACHED)) if self.id else (results,)
+        own = (ReadOnlyFolder(name, self.file.parent / name) for name in (ATTACHED, PYTHON_FILES))
+        return (results, *own) if self.id else (results,)
 
 
 def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) -> list[ReadOnlyFolder]:
@@ -135,18 +142,20 @@ class GuardedTools:
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search = definitions["tool_search"]
         place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading)
-        web, python = web_options(settings, os.environ), Python(None, limits, runner)
-        means = ToolContext(self.shells, scope.results, web, scope.history, python, runner, scope.modalities)
+        means = ToolContext(
+            self.shells, scope.results, web_options(settings, os.environ), scope.history, runner, scope.modalities
+        )
         allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout
         scripts = SkillScripts(
             lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds
         )
-        script_place = ScriptPlace(workspace, process.shell, self.shells, runner)
         builtin = builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path)))
         tools = (
             *(naming_skill_files(tool, folders, workspace.root) for tool in builtin),
             *skill_tools(definitions, skills, notes),
-            run_skill_script_tool(definitions["run_skill_script"], script_place, scripts),
+            run_skill_script_tool(
+                definitions["run_skill_script"], ScriptPlace(workspace, process.shell, self.shells, runner), scripts
+            ),
             present_plan_tool(definitions["present_plan"], self.plan_mode),
         )
         gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
@@ -155,16 +164,23 @@ class GuardedTools:
         """Without their guards: for what the person names."""
 
         access = DataAccess(workspace, self.readers["read_file"], policy.judge)
-        folder = scope.file.parent if scope.id else None
+        folder, inherited = scope.file.parent if scope.id else None, process.shell.inherited()
         self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
         tools = (*tools, *self.data.tools)
+        self.python = Kernels(PythonPlace(permissions, folder, settings, inherited), self.data.engine)
+        pythons = PythonSource(
+            definitions["python_kernel"],
+            self.python,
+            scope.modalities,
+            python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells),
+        )
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
         self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
-        self.datasets = SessionData(
-            self.data.engine, ExportRules(workspace, named["write_file"], policy.judge), scope.results, scope.history
-        )
+        exports = ExportRules(workspace, named["write_file"], policy.judge)
+        python = SessionPython(self.python, exports)
+        self.datasets = SessionData(self.data.engine, exports, scope.results, scope.history, python)
         """The same for faces."""
 
         self.health = Health(tools)
@@ -185,24 +201,33 @@ class GuardedTools:
         guard = pipeline(place, judge, policy.remember, shared, hook_guards(hooks))
 
         # People's own tools join when the registry is refreshed.
-        workers = WorkerSettings(scope.cwd, process.shell.inherited(), limits.for_seconds())
-        confined = replace(workers, confine=runner.confine_worker)
+        workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
+        confined, sources = replace(workers, confine=runner.confine_worker), (ToolSource("built-in", pythons.look),)
         self.registry = stocked(
-            tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined)
+            tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined, sources)
         )
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
         planning = (PLANNING,) if self.plan_mode.presents else ()
-        return (*reading, *self.data.needed(), *planning, *joining(self._notes.skills))
+        data = self.data.needed()
+        entry = self.registry.entry(PYTHON) if data else None
+        return (
+            *reading,
+            *data,
+            *((PYTHON,) if entry and entry.enabled else ()),
+            *planning,
+            *joining(self._notes.skills),
+        )
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""
         return self.registry.get_tool("shell")
 
     async def close(self) -> None:
-        """End background shells, the data engine and the workers of people's own tools; wait for what is being kept."""
+        """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.python.close()
         await self.data.engine.close()
         await self.checkpointing.close()
         await self.shells.close()

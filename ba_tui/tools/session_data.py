@@ -15,6 +15,7 @@ from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
 from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
@@ -65,12 +66,18 @@ class SessionData:
     """core.ports.datasets.Datasets over ``analysis``; ``results`` has what tools printed, ``history`` what was said."""
 
     def __init__(
-        self, analysis: Analysis, rules: ExportRules, results: Artifacts, history: ReadHistory = nothing_said
+        self,
+        analysis: Analysis,
+        rules: ExportRules,
+        results: Artifacts,
+        history: ReadHistory = nothing_said,
+        python: PythonSession | None = None,
     ) -> None:
         self._analysis = analysis
         self._rules = rules
         self._results = results
         self._history = history
+        self.python = python
 
     @property
     def begun(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
+from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.tool import Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
@@ -25,7 +26,6 @@ from ba_tui.tools.builtin.calculator import calculator_tool
 from ba_tui.tools.builtin.clock import now_tool
 from ba_tui.tools.builtin.files import read_file_tool, write_file_tool
 from ba_tui.tools.builtin.listing import glob_tool, list_files_tool
-from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.recall import ReadHistory, recall_tool
 from ba_tui.tools.builtin.search import grep_tool
 from ba_tui.tools.builtin.shell import Shell, shell_tool, started_in
@@ -73,7 +73,6 @@ class ToolContext:
     results: Artifacts
     web: WebOptions
     history: ReadHistory
-    python: Python = field(default_factory=Python)
     runner: CommandRunner = UNCONFINED
     modalities: Modalities = field(default_factory=Modalities)
 
@@ -106,6 +105,8 @@ class Supply:
     extra: Sequence[Path] = ()
     project: WorkerSettings | None = None
     """Where tools of the project run; None: where all others do."""
+    sources: Sequence[ToolSource] = ()
+    """Further tools, which become known when tools are looked for."""
 
     @property
     def trust(self) -> Trust:
@@ -142,9 +143,8 @@ def builtin_tools(
 
 def further_tools(definitions: Mapping[str, Definition], place: SessionPlace, means: ToolContext) -> tuple[Tool, ...]:
     """Those that need more than a place."""
-    workspace, shells = place.workspace, means.shells
+    shells = means.shells
     return (
-        python_tool(definitions["python"], workspace, place.shell, means.python, shells),
         shell_output_tool(definitions["shell_output"], shells),
         shell_kill_tool(definitions["shell_kill"], shells),
         read_artifact_tool(definitions["read_artifact"], means.results, place.rg, place.secrecy),
@@ -230,4 +230,5 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
     registry = Registry(guard, choices, discovery, ingress.clean_value)
     for tool in tools:
         registry.add(tool)
+    registry.join(supply.sources)
     return registry

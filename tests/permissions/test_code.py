@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.core.effects import Ceiling, Effect
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Mode
+from ba_tui.core.profiles import READING
 from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.rules.rule import read_rule
 from ba_tui.permissions.shell.command_text import literals, risks_of_code
-from ba_tui.permissions.verdicts import JudgedCall
-from tests.permissions.toolset import PYTHON, judge, lines, policy
+from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall
+from tests.permissions.toolset import KERNEL, PYTHON, judge, lines, policy
 
 
 @pytest.fixture
@@ -29,6 +32,26 @@ def test_code_asks_in_every_mode_but_plan(root: Path, mode: str) -> None:
     assert judge(rules, PYTHON, "print(1)") == "ask"
     rules.set_mode("plan")
     assert judge(rules, PYTHON, "print(1)") == "deny"
+
+
+@pytest.mark.parametrize("mode", ["default", "plan"])
+def test_code_that_a_sandbox_holds_to_reading_asks_nothing(root: Path, mode: Mode) -> None:
+    held = policy(root, mode=mode, held=True)
+    judged = held.judge(JudgedCall(KERNEL, {"code": "print(1)"}, root))
+    assert judged == Allow("", READING)
+    assert judge(held, KERNEL, "open('.env').read()") == "deny"
+    assert judge(policy(root, *lines("deny", "python"), held=True), KERNEL, "print(1)") == "deny"
+    assert judge(policy(root, *lines("ask", "python"), held=True), KERNEL, "print(1)") == "ask"
+    reader = Ceiling(frozenset({Effect.READ}))
+    assert isinstance(held.judge(JudgedCall(KERNEL, {"code": "print(1)"}, root, ceiling=reader)), Allow)
+    assert isinstance(held.judge(JudgedCall(PYTHON, {"code": "print(1)"}, root, ceiling=reader)), Deny)
+
+
+def test_code_that_no_sandbox_holds_is_judged_as_all_code(root: Path) -> None:
+    loose = policy(root)
+    assert judge(loose, KERNEL, "print(1)") == "ask"
+    loose.set_mode("plan")
+    assert judge(loose, KERNEL, "print(1)") == "deny"
 
 
 def test_only_the_very_same_code_is_remembered(root: Path) -> None:

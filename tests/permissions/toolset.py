@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ READ = tool("read_file", Effect.READ)
 EDIT = tool("edit_file", Effect.WRITE)
 SHELL = tool("shell", Effect.EXECUTE, "command", ())
 PYTHON = tool("python", Effect.EXECUTE, "code", ())
+KERNEL = replace(PYTHON, facts=replace(PYTHON.facts, reads=True))
 FETCH = tool("web_fetch", Effect.NETWORK, "url", ())
 CLOCK = tool("now", Effect.READ, "", ())
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
 from ba_tui.core.values import frozen
 
@@ -30,6 +31,11 @@ class Datasets(Protocol):
 
     All may raise BaError, whose words are one line for people.
     """
+
+    @property
+    def python(self) -> PythonSession | None:
+        """Python code of the session with its variables; None where there is none."""
+        ...
 
     @property
     def begun(self) -> bool:

@@ -45,7 +45,7 @@ class ToolSource:
     """Tools that may change while ba runs; ``origin`` says where they come from. ``look`` is asked whenever
     tools are looked for, and may block. The same objects mean that nothing changed."""
 
-    origin: Literal["package", "workflow"]
+    origin: Literal["built-in", "package", "workflow"]
     look: Callable[[], ToolsFound]
 
 

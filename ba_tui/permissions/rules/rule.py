@@ -73,6 +73,8 @@ class Subject:
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     confined: bool = False
     """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
+    reads: bool = False
+    """Whether it is code that a sandbox holds to reading."""
     commands: tuple[ResolvedCommand, ...] = ()
     """The simple commands of a shell command."""
     trouble: str = ""

@@ -35,6 +35,12 @@ class AnalysisSettings(SettingsGroup):
     max_rows: Annotated[Whole, Ge(1), Le(1_000_000_000)] = field(
         default=10_000_000, metadata=about("Most rows of one query result.")
     )
+    python_memory_gb: Annotated[Amount, Ge(0), Le(1_000)] = field(
+        default=0, metadata=about("Memory for Python sessions in GB; 0 takes a quarter of the machine's, at most 4.")
+    )
+    python_seconds: Annotated[Amount, Gt(0), Le(600)] = field(
+        default=120, metadata=about("Seconds after which Python code is interrupted, unless the call says how many.")
+    )
     query_seconds: Annotated[Amount, Gt(0), Le(86_400)] = field(
         default=300, metadata=about("Seconds after which a query is stopped.")
     )

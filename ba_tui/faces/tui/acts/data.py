@@ -8,6 +8,7 @@ from pathlib import Path
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
+from ba_tui.core.ports.python import PythonState
 from ba_tui.core.ports.tables import Dataset, Progress
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size
@@ -55,7 +56,8 @@ async def _registered(chat: Actions, datasets: Datasets, file: str) -> Sequence[
 async def _show_list(chat: Actions, datasets: Datasets) -> None:
     from ba_tui.faces.tui.screens.data import DataList  # noqa: PLC0415 - most runs never show it
 
-    chat.ba.push_screen(DataList(datasets, await datasets.catalogue()))
+    state = await datasets.python.state() if datasets.python else PythonState()
+    chat.ba.push_screen(DataList(datasets, await datasets.catalogue(), state))
 
 
 def _show_grid(chat: Actions, datasets: Datasets, name: str) -> None:
@@ -91,9 +93,30 @@ def _tell(chat: Actions, progress: Progress) -> None:
     chat.activity.note(paintable(f"{progress.doing}{share}", newlines=False))
 
 
+async def python(chat: Actions, words: str) -> None:
+    """The data screen, which lists variables and files; or a reset of Python, or a copy of one of its files."""
+    datasets = inventory_of(chat).datasets
+    if datasets is None or datasets.python is None:
+        raise UsageError("This session has no Python.")
+    act, _, rest = words.strip().partition(" ")
+    match act:
+        case "":
+            await _show_list(chat, datasets)
+        case "reset":
+            ran = await datasets.python.reset()
+            chat.tell(Notice("Python was reset: its variables are gone." if ran else "Python holds no variables."))
+        case "save" if rest.strip():
+            name, _, path = rest.strip().partition(" ")
+            saved = await datasets.python.save(name.removeprefix("artifacts/"), path.strip())
+            chat.tell(Notice(f"Saved {saved.name} ({byte_size(saved.size)})."))
+        case _:
+            raise UsageError(f"/python knows no {act!r}.", "Write /python, /python reset or /python save FILE [PATH].")
+
+
 DATA = Room(
     {
         SlashCommand("data", "View datasets, results and their rows", "[table or file]", keys="f4"): data,
         SlashCommand("report", "Write answers and results as a report", "[file.html|md|ipynb|py]"): report,
+        SlashCommand("python", "View Python's variables and files", "[reset | save FILE [PATH]]"): python,
     }
 )

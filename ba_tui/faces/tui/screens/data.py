@@ -1,15 +1,18 @@
-"""The data screen: datasets and results of the session with their columns. Enter opens one as a grid."""
+"""The data screen: results, datasets and Python's variables and files. Enter opens a table as a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.python import PythonState
 from ba_tui.core.ports.tables import Catalogue, Column, Dataset, QueryResult
-from ba_tui.core.text.wording import count, one_line
+from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 EMPTY = "No data yet. /data FILE opens a CSV, JSON, Parquet, Excel or SQLite file."
@@ -17,16 +20,23 @@ KEYS = "Enter opens as a grid · Alt+P draws a chart · type to search · Esc cl
 SHOWN = 40
 """Columns whose names are shown."""
 LONGEST = 300
+NO_PYTHON = PythonState()
+VARIABLE, FILE, RESET = "variable", "file", "reset"
+"""What begins the id of a choice that is no table."""
+FRAMES = ("DataFrame", "Series")
 
 
 class DataList(Picker):
-    """Results first, the newest on top; then datasets. Typing looks into names, sources, queries and columns."""
+    """Results first, the newest on top; then datasets, variables, files. Typing looks into names, sources, queries and
+    columns. Enter on a DataFrame keeps it as a result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("alt+p", "chart", "Draw a chart", show=False)]
 
-    def __init__(self, datasets: Datasets, catalogue: Catalogue) -> None:
+    def __init__(self, datasets: Datasets, catalogue: Catalogue, python: PythonState = NO_PYTHON) -> None:
         size = f"{count(len(catalogue.datasets), 'dataset')}, {count(len(catalogue.results), 'result')}"
-        rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets)]
+        rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets), *_python(python)]
+        if python.running:
+            size = f"{size}, {count(len(python.variables), 'variable')}"
         super().__init__(f"Data: {size}", rows, keys=KEYS)
         self.empty = EMPTY
         self._datasets = datasets
@@ -39,9 +49,48 @@ class DataList(Picker):
             app_of(self).push_screen(ChartScreen(self._datasets, self.highlighted))
 
     def choose(self, id: str) -> None:
+        kind, sign, name = id.partition(":")
+        if sign:
+            self.run_worker(partial(self._chosen, kind, name), exclusive=True)
+        else:
+            self._open(id)
+
+    async def _chosen(self, kind: str, name: str) -> None:
+        """Keep a variable, tell how a file is saved, or reset Python."""
+        python = self._datasets.python
+        try:
+            if python and kind == VARIABLE:
+                self._open(await python.keep(name))
+            elif python and kind == RESET:
+                await python.reset()
+                self.choices = [
+                    choice for choice in self.choices if choice.id.partition(":")[0] not in {VARIABLE, RESET}
+                ]
+                self.refill()
+                self.say("Python was reset: its variables are gone.")
+            elif kind == FILE:
+                self.say(f"/python save {name} [PATH] copies it into your folder.")
+        except BaError as error:
+            self.say(str(error))
+
+    def _open(self, id: str) -> None:
         from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - loaded for the first grid
 
         app_of(self).push_screen(GridScreen(self._datasets, id))
+
+
+def _python(state: PythonState) -> Iterator[PickerChoice]:
+    """Variables, files, and a way to drop the variables."""
+    for each in state.variables:
+        frame = each.type in FRAMES
+        below = "Enter keeps it as a result and opens it as a grid" if frame else ""
+        yield PickerChoice(f"{VARIABLE}:{each.name}", (f"{each.name}  {each.type}", each.shape), below)
+    if state.busy:
+        yield PickerChoice(f"{FILE}:", ("Python is running code; its variables are listed afterwards",))
+    for each in state.files:
+        yield PickerChoice(f"{FILE}:{each.name}", (f"artifacts/{each.name}", byte_size(each.size)))
+    if state.running:
+        yield PickerChoice(f"{RESET}:", ("Reset Python",), "drops its variables; tables and files stay")
 
 
 def _result(result: QueryResult) -> PickerChoice:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
@@ -46,6 +47,7 @@ class Tables:
     outputs: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
     begun = True
+    python: PythonSession | None = None
 
     async def catalogue(self) -> Catalogue:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)

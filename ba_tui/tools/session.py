@@ -40,7 +40,7 @@ from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
 from ba_tui.tools.data.data_tools import data_tools
-from ba_tui.tools.data_engine import DataAccess
+from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -158,7 +158,9 @@ class GuardedTools:
         self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
-        access = DataAccess(workspace, self.readers["read_file"], policy.judge)
+        access = DataAccess(
+            workspace, self.readers["read_file"], policy.judge, agreed_metrics(where, skills.catalog.ingress)
+        )
         folder = scope.file.parent if scope.id else None
         self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
         tools = (*tools, *self.data.tools)

@@ -39,6 +39,6 @@ def data_tools(
     """Return those of the session in ``folder``; None: of one that keeps nothing."""
     files = access.files()
     engine = session_engine(folder, settings, files, sandbox)
-    query = query_data_tool(definitions[QUERY], engine, files, access.concern)
-    tables = MentionedTables(engine, files, settings.analysis.share)
+    query = query_data_tool(definitions[QUERY], engine, files, access.concern, access.metrics)
+    tables = MentionedTables(engine, files, settings.analysis.share, access.metrics)
     return DataTools(engine, query, (query,), tables, DataNearby(access.workspace.root, engine))

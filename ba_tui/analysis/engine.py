@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
+from ba_tui.analysis.derived import DerivedTables
 from ba_tui.analysis.errors import (
     AnalysisError,
     DataRefused,
@@ -109,6 +110,7 @@ class Analysis:
         self._place = place
         self._worker: Worker | None = None
         self._starting = asyncio.Lock()
+        self.derived = DerivedTables(self._request, HEAD_ROWS)
 
     @property
     def begun(self) -> bool:

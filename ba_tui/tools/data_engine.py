@@ -45,13 +45,9 @@ MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
 
 
-def session_engine(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> Analysis:
-    """The engine that keeps its data below ``folder`` of a session; None: in a temporary one."""
-    return Analysis(engine_place(folder, settings, files, sandbox))
-
-
 def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> EnginePlace:
-    """Where the engine works. Nothing is made or started yet."""
+    """Where the engine keeps its data: below ``folder`` of a session; None: in a temporary one. Nothing is made or
+    started yet."""
     own = folder / FOLDER if folder else Path(tempfile.gettempdir()).resolve() / f"ba-data-{secrets.token_hex(8)}"
     limits = engine_limits(settings)
     rlimits = replace(limits_for(settings), memory=2 * limits.memory + AROUND, file_size=None).for_seconds()

@@ -114,8 +114,8 @@ def _doubts(table: ComparedTable) -> Iterator[str]:
         yield f"{table.name}: {count(table.null_keys, 'row')} with an empty key; NULL is compared as a value."
     if table.repeated:
         yield (
-            f"{table.name}: {count(table.repeated, 'row')} repeat a key; rows of one key are paired in the order of "
-            "their other values. Check the key."
+            f"{table.name}: {count(table.repeated, 'row')} with a repeated key; rows of one key are paired in the "
+            "order of their other values. Check the key."
         )
 
 

@@ -58,7 +58,7 @@ async def test_keys_that_are_empty_or_repeated_are_told_and_paired(engine: Analy
     found = await compared(engine, put, left, right, "K")
     assert (found.left.null_keys, found.left.repeated, found.right.null_keys, found.right.repeated) == (2, 2, 1, 2)
     assert (found.both, found.changed, found.only_left, found.only_right) == (4, 0, 1, 1)
-    assert "2 rows repeat a key" in "\n".join(comparison_lines(found))
+    assert "2 rows with a repeated key" in "\n".join(comparison_lines(found))
 
 
 async def test_two_columns_may_be_the_key(engine: Analysis, put: Put) -> None:

@@ -66,7 +66,7 @@ def told(error: AnalysisError) -> int:
     return LIMIT if error.kind in LIMITS else USAGE
 
 
-class _ProgressLine:
+class ProgressLine:
     """One line on stderr that says what is done; nothing where no person looks."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class OpenedData:
     engine: Analysis
     files: Sequence[str]
     runner: asyncio.Runner
-    line: _ProgressLine
+    line: ProgressLine
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` returns. Ctrl+C cancels it and goes on as KeyboardInterrupt."""
@@ -109,13 +109,13 @@ def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
     from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
     from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, _signals(), asyncio.Runner() as runner:
+    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, as_interrupts(), asyncio.Runner() as runner:
         files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
         outside = [Path(folder, file).parent for file in files]
         place = temporary_place(load(folder).settings, places(), folder, outside)
         engine = Analysis(place)
         try:
-            yield OpenedData(engine, files, runner, _ProgressLine())
+            yield OpenedData(engine, files, runner, ProgressLine())
         finally:
             runner.run(engine.close())
 
@@ -132,7 +132,7 @@ def _stdin(folder: Path) -> Path:
 
 
 @contextmanager
-def _signals() -> Generator[None]:
+def as_interrupts() -> Generator[None]:
     """Within it, what ends a process ends it in order, as Ctrl+C does."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}

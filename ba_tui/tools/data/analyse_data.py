@@ -19,7 +19,7 @@ from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.ports.tables import Progress, QueryResult, Share
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.wording import count, nearest
-from ba_tui.core.tool import Call, Concern, Tool, ToolFacts
+from ba_tui.core.tool import Call, Concern, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.tools.data.query_data import reporter, result_table, result_text, shortened
@@ -81,6 +81,8 @@ def analyse_data_tool(definition: Definition, place: AnalysisPlace, concern: Con
         definition.description,
         definition.input_schema,
         run,
+        Effect.READ,
+        # The engine keeps time itself, and what ended its helper is not repeated unseen.
         timeout=None,
         idempotent=False,
         facts=ToolFacts(

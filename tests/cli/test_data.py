@@ -110,6 +110,10 @@ def test_a_comparison_says_what_differs_and_ends_with_six(ba: Program) -> None:
     assert "ba: sales: 1 row with a repeated key" in told.stderr
     same = ba.here("data", "compare", "sales.csv", "sales.csv", "-k", "units", "--json")
     assert (same.returncode, '"equal": true' in same.stdout) == (0, True)
+    (ba.folder / "old").mkdir()
+    (ba.folder / "old" / "sales.csv").write_text(SALES)
+    named = ba.here("data", "compare", "old/sales.csv", "sales.csv", "-k", "units")
+    assert named.stdout.startswith("sales is old/sales.csv; sales_2 is sales.csv.\n")
     wrong = ba.here("data", "compare", "sales.csv", "new.csv", "-k", "regoin")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert wrong.stderr == "ba: sales has no column regoin. Did you mean region?\n"
@@ -133,3 +137,12 @@ def test_definitions_count_once_the_folder_is_trusted(ba: Program) -> None:
     checked = ba.here("data", "metrics", "sales.csv")
     assert checked.returncode == 6
     assert checked.stderr == "ba: .ba/metrics/bad.yaml: bad: There is no column unit here. Did you mean units?\n"
+
+
+def test_figures_are_printed_as_people_of_a_locale_write_them(ba: Program) -> None:
+    sql = "SELECT 1234567.50::DECIMAL(10,2) AS amount, 2026 AS n, 1234567 AS order_id, 1234567 AS units, -0.25 AS d"
+    done = ba.here("data", "query", sql, "--locale", "de-DE", "-f", "markdown")
+    assert done.stdout.splitlines()[2] == "| 1.234.567,50 | 2026 | 1234567 | 1.234.567 | -0,25 |"
+    wrong = ba.here("data", "query", sql, "--locale", "xx_YY")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert wrong.stderr == "ba: There is no locale 'xx_YY'. Write it as de_DE, en_GB or fr.\n"

@@ -12,9 +12,12 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.data.compare import compare
+from ba_tui.cli.data.locales import FigureFormat, figure_format
 from ba_tui.cli.data.metrics import agreed_metrics, metrics
-from ba_tui.cli.data.opened import OK, OpenedData, export, head, opened_data, told
+from ba_tui.cli.data.opened import OK, Locale, OpenedData, export, head, opened_data, told
+from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
+from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
     from ba_tui.core.ports.tables import QueryResult
@@ -28,6 +31,14 @@ app = typer.Typer(no_args_is_help=True)
 app.command()(compare)
 app.command()(metrics)
 Part = Annotated[str, typer.Option(metavar="NAME", help="Read only this sheet or table of each file.")]
+
+
+@frozen
+class PrintedTable:
+    """How a table is printed: most ``rows`` (0 for all), and its ``figures``."""
+
+    rows: int
+    figures: FigureFormat
 
 
 @app.command()
@@ -78,6 +89,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows of a table or of Markdown; 0 prints all.")] = ROWS,
+    locale: Locale = "",
     cwd: Cwd = None,
 ) -> int:
     """Query data files with SQL (DuckDB). A file is the table of its name: sales.csv is sales, stdin is stdin.
@@ -93,6 +105,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     from ba_tui.analysis.metrics.use import expanded  # noqa: PLC0415
 
     wanted, definitions = _format("json" if json_ else format, output), agreed_metrics(folder_of(cwd))
+    printed = PrintedTable(rows, figure_format(locale) if locale else plainly)
     with opened_data(folder_of(cwd), files or ()) as data:
         try:
             for file in data.files:
@@ -102,7 +115,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
             data.line.clear()
             for found in differences(agreed.sql, definitions.usable()):
                 say(f"{found.title}. {found.why}")
-            return _delivered(data, result, wanted, output, rows)
+            return _delivered(data, result, wanted, output, printed)
         except AnalysisError as error:
             return told(error)
 
@@ -121,16 +134,16 @@ def _format(given: Format | None, output: Path | None) -> Format:
     return chosen
 
 
-def _delivered(data: OpenedData, result: QueryResult, format: Format, output: Path | None, rows: int) -> int:
+def _delivered(
+    data: OpenedData, result: QueryResult, format: Format, output: Path | None, printed: PrintedTable
+) -> int:
     """Print or write the rows."""
-    from ba_tui.cli.data.rows import markdown_lines, table_lines  # noqa: PLC0415 - see query
-
     for note in result.notes:
         say(note)
     if format not in PRINTED:
         return export(data, result.handle, format, output)
-    shown = data.run(head(data.engine, result, rows or result.rows))
-    lines = "\n".join((table_lines if format == "table" else markdown_lines)(result.columns, shown))
+    shown = data.run(head(data.engine, result, printed.rows or result.rows))
+    lines = "\n".join((table_lines if format == "table" else markdown_lines)(result.columns, shown, printed.figures))
     if output:
         output.write_text(f"{lines}\n", "utf-8")
     else:

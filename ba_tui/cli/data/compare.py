@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
-from ba_tui.cli.data.opened import OK, export, head, opened_data, told
+from ba_tui.cli.data.locales import FigureFormat, figure_format
+from ba_tui.cli.data.opened import OK, Locale, export, head, opened_data, told
+from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ def compare(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = "table",
     json_: Annotated[bool, typer.Option("--json", help="The same as --format json: all that was found.")] = False,
     rows: Annotated[int, typer.Option(min=0, help="Rows of a table or of Markdown; 0 prints all.")] = ROWS,
+    locale: Locale = "",
     cwd: Cwd = None,
 ) -> int:
     """Compare two data files: columns, rows that only one has, and values that differ, matched by key.
@@ -47,6 +52,7 @@ def compare(  # noqa: PLR0913 - typer reads one parameter a flag
     from ba_tui.analysis.comparison import comparison_lines  # noqa: PLC0415 - --help must not wait for it
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415
 
+    figures = figure_format(locale) if locale else plainly
     with opened_data(folder_of(cwd), [left.partition("#")[0], right.partition("#")[0]]) as data:
         try:
             names = [_table(data, file, name) for file, name in zip(data.files, (left, right), strict=True)]
@@ -59,8 +65,8 @@ def compare(  # noqa: PLR0913 - typer reads one parameter a flag
             elif format == "csv":
                 _csv(data, found)
             else:
-                print_line("\n".join(comparison_lines(found)))
-                _rows(data, found, format, rows)
+                print_line("\n".join([*_told_apart(names, (left, right)), *comparison_lines(found)]))
+                _rows(data, found, format, (rows, figures))
         except AnalysisError as error:
             return told(error)
     return OK if found.equal else DIFFERENT
@@ -76,6 +82,12 @@ def _table(data: OpenedData, file: str, given: str) -> str:
             f"{given} holds several tables.", f"Name one: {given}#{parts[0]}. It has {', '.join(parts[:12])}."
         )
     return names[0][0]
+
+
+def _told_apart(names: Sequence[str], given: Sequence[str]) -> Iterator[str]:
+    """Which table is which file, where two files have one name."""
+    if len({Path(each.partition("#")[0]).name for each in given}) < len(given):
+        yield "; ".join(f"{name} is {each}" for name, each in zip(names, given, strict=True)) + "."
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:
@@ -100,13 +112,12 @@ def _csv(data: OpenedData, found: Comparison) -> None:
         export(data, found.result.handle, "csv", None)
 
 
-def _rows(data: OpenedData, found: Comparison, format: CompareFormat, rows: int) -> None:
-    from ba_tui.cli.data.rows import markdown_lines, table_lines  # noqa: PLC0415 - see compare
-
+def _rows(data: OpenedData, found: Comparison, format: CompareFormat, how: tuple[int, FigureFormat]) -> None:
+    rows, figures = how
     if found.result is None:
         return
     shown = data.run(head(data.engine, found.result, rows or found.result.rows))
-    lines = (table_lines if format == "table" else markdown_lines)(found.result.columns, shown)
+    lines = (table_lines if format == "table" else markdown_lines)(found.result.columns, shown, figures)
     print_line("\n" + "\n".join(lines))
     if len(shown) < found.result.rows:
         say(f"{found.result.rows:,} rows differ; the first {len(shown):,} are shown. --rows 0 prints all of them.")

@@ -11,7 +11,9 @@ import tempfile
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
 
 from ba_tui.cli.config import load, say
 from ba_tui.cli.streams import tell_of_waiting
@@ -30,6 +32,7 @@ STDIN = "-"
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED = range(5)
 LIMITS = frozenset({"timeout", "resource_error"})
 T = TypeVar("T")
+Locale = Annotated[str, typer.Option(metavar="NAME", help="How tables write numbers: de_DE, en_GB, fr …")]
 
 
 async def head(engine: Analysis, result: QueryResult, wanted: int) -> list[tuple[Any, ...]]:

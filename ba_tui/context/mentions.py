@@ -28,7 +28,8 @@ FORCED = {
     "skill": "skill",
     "tool": "tool",
     "session": "session",
-} | {"metric": "metric"}
+    "metric": "metric",
+}
 """What may stand before a colon, and what it says."""
 MOST = 30
 """Mentions of one prompt that are looked at."""

@@ -122,6 +122,7 @@ async def test_wrong_arguments_are_one_line(run: Run, operation: str, args: Mapp
 async def test_files_that_a_call_names_are_asked_about(tool: Tool) -> None:
     assert tool.concern
     assert await tool.concern({"operation": "compare", "table": "a.csv", "other": "R1"}) == "FROM 'a.csv'"
+    assert await tool.concern({"operation": "profile", "table": "book.xlsx#Sheet1"}) == "FROM 'book.xlsx'"
     assert await tool.concern({"operation": "profile", "table": "sales"}) == ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -22,7 +23,7 @@ from ba_tui.analysis.forecasting.series import (
 )
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.tables import Progress, QueryResult
+from ba_tui.core.ports.tables import Page, Progress, QueryResult
 from ba_tui.core.text.wording import count, nearest
 from ba_tui.core.values import frozen
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
@@ -32,6 +33,7 @@ PACKAGE = "statsmodels"
 LATEST = 500
 """Periods that a model is fitted to, the last ones."""
 SECONDS = 120.0
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 AGGREGATES = ("sum", "avg", "min", "max", "median", "count")
 
 
@@ -51,10 +53,13 @@ class ForecastRequest:
 
 @frozen
 class Forecast:
-    """``result`` has the series with the forecast behind it, ``series`` is the past alone. ``error`` and ``naive`` are
-    the mean absolute errors of the model and of the best naive forecast, over ``tested`` values of the past."""
+    """``result`` has the series with the forecast behind it, ``ahead`` is the forecast, ``series`` the past alone.
+
+    ``error`` and ``naive`` are the mean absolute errors of the model and of the best naive forecast, over ``tested``
+    values of the past."""
 
     result: QueryResult
+    ahead: Page
     series: QueryResult
     model: str
     step: Step
@@ -113,8 +118,9 @@ async def forecast(
             f"Say that the series can't be forecast from its past alone. {series.handle} has it.",
         )
     result = await analysis.query(_result_query(asked, series, points, fitted, step))
+    ahead = await analysis.page(result.handle, offset=result.rows - asked.periods, limit=asked.periods)
     return Forecast(
-        result, series, fitted["model"], step, fitted["error"], fitted["naive"], fitted["tested"], tuple(notes)
+        result, ahead, series, fitted["model"], step, fitted["error"], fitted["naive"], fitted["tested"], tuple(notes)
     )
 
 
@@ -172,7 +178,9 @@ async def _fitted(
         if on_progress:
             on_progress(decoded(Progress, value))
 
-    helper = Worker(WorkerEntry(ENTRY), worker)
+    # Small series: further threads of the linear algebra would only wait for each other.
+    alone = replace(worker, environment={**worker.environment, **dict.fromkeys(THREADS, "1")})
+    helper = Worker(WorkerEntry(ENTRY), alone)
     try:
         fitted: Any = await helper.request("forecast", payload, timeout=SECONDS, on_progress=heard)
     except WorkerFailed as error:

@@ -22,7 +22,7 @@ from ba_tui.core.text.wording import count, nearest
 from ba_tui.core.tool import Call, Concern, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.tools.data.query_data import reporter, result_table, result_text, shortened
+from ba_tui.tools.data.query_data import reporter, result_table, result_text, rows_text, shortened
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 
@@ -72,7 +72,8 @@ def analyse_data_tool(definition: Definition, place: AnalysisPlace, concern: Con
         return await operations[args["operation"]](given, reporter(call.report))
 
     async def asked(args: Mapping[str, Any]) -> str:
-        names = [name for name in (args.get("table"), args.get("other")) if name and _is_file(name)]
+        named = (args.get("table"), args.get("other"))
+        names = [name.partition("#")[0] for name in named if name and _is_file(name)]
         # The concern of queries reads the names of files from SQL.
         return await concern({"sql": " UNION ALL ".join(f"FROM {_quoted(name)}" for name in names)}) if names else ""
 
@@ -139,7 +140,16 @@ class _Operations:
             table, given["date"], given["values"], given["periods"], given.get("step"), given.get("aggregate", "sum")
         )
         made = await forecast(self.place.engine, self.place.worker, request, listener)
-        return _of(made.result, made.line, *made.notes, f"The past alone is {made.series.handle}.")
+        handle = made.result.handle
+        lines = [
+            made.line,
+            *made.notes,
+            f"{handle} is the past with the forecast behind it, {made.series.handle} the past alone. The forecast:",
+            *rows_text(made.ahead.columns, made.ahead.rows),
+        ]
+        summary = f"{handle} · {count(len(made.ahead.rows), made.step)} ahead"
+        meta = {"result": handle}
+        return ToolResult("\n".join(lines), result_table(made.result), summary=summary, kind="table", meta=meta)
 
     async def calendar(self, given: Mapping[str, Any], listener: Listener) -> ToolResult:
         fiscal = given.get("fiscal_start", self.place.fiscal_start)

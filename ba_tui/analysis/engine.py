@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from ba_tui.analysis.charts.client import Charts
+from ba_tui.analysis.derived import DerivedTables
 from ba_tui.analysis.errors import (
     AnalysisError,
     DataRefused,
@@ -110,6 +111,7 @@ class Analysis:
         self._worker: Worker | None = None
         self._starting = asyncio.Lock()
         self.charts = Charts(self._request)
+        self.derived = DerivedTables(self._request, HEAD_ROWS)
 
     @property
     def begun(self) -> bool:

@@ -208,7 +208,7 @@ class Attachments:
         return targets, [each for each, table in zip(unresolved, tables, strict=True) if not table and each.looks_meant]
 
     async def _table(self, each: Named) -> Target | None:
-        for text in [text for text, lines in each.readings() if lines is None and each.kind in {"", "file"}]:
+        for text in [text for text, lines in each.readings() if lines is None and each.kind in {"", "file", "metric"}]:
             if await self._around.data.names(text):
                 return Target("table", text)
             if await self._around.data.names_files(text):

@@ -21,7 +21,15 @@ from ba_tui.core.ports.mentions import MentionKind, Suggestion, Weight
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-FORCED = {"file": "file", "folder": "file", "dataset": "file", "skill": "skill", "tool": "tool", "session": "session"}
+FORCED = {
+    "file": "file",
+    "folder": "file",
+    "dataset": "file",
+    "skill": "skill",
+    "tool": "tool",
+    "session": "session",
+    "metric": "metric",
+}
 """What may stand before a colon, and what it says."""
 MOST = 30
 """Mentions of one prompt that are looked at."""

@@ -46,9 +46,10 @@ _SOURCES = _FILES | _words(
     "duckdb_databases duckdb_dependencies duckdb_extensions duckdb_functions duckdb_indexes duckdb_keywords "
     "duckdb_schemas duckdb_sequences duckdb_tables duckdb_types duckdb_views duckdb_memory duckdb_optimizers "
     "pragma_table_info pragma_database_size pragma_storage_info pragma_version pragma_collations json_each json_tree "
-    "summary test_all_types histogram histogram_values regexp_split_to_table string_split flatten"
+    "summary test_all_types histogram histogram_values regexp_split_to_table string_split flatten metric"
 )
-"""Functions that may stand where a table does and only read. Others could run anything."""
+"""Functions that may stand where a table does and only read, ``metric`` for agreed definitions. Others could run
+anything."""
 _ACTS = _words(
     "getenv query query_table load_extension writefile readfile edit lo_import lo_export lo_unlink pg_read_file "
     "pg_read_binary_file pg_ls_dir pg_write_file pg_terminate_backend pg_cancel_backend pg_reload_conf pg_sleep "

@@ -17,14 +17,17 @@ from typing import Any
 
 from ba_tui.analysis.engine import Analysis, EngineLimits, EnginePlace
 from ba_tui.analysis.files import DataFiles
+from ba_tui.analysis.metrics.definitions import Metrics, metric_folders
 from ba_tui.context.session_data import JSON, dataset_kind
 from ba_tui.core.profiles import READING
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.from_settings import limits_for, sandbox_for
 from ba_tui.permissions.secrets.hard_links import secret_file
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall, Judgement
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.limits import GIGABYTE
@@ -38,25 +41,29 @@ AROUND = 2 * GIGABYTE
 """Bytes that the helper may take beside what DuckDB counts."""
 AWAY = "it lies outside the folders of this session; add its folder with --add-dir"
 KEPT = "it may contain secrets"
+NO_METRICS = Metrics()
 MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
 SETTLED_NS = 2 * 10**9
 """Nanoseconds without a change after which a folder need not be read again."""
 
 
-def session_engine(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> Analysis:
-    """The engine that keeps its data below ``folder`` of a session; None: in a temporary one."""
-    return Analysis(engine_place(folder, settings, files, sandbox))
-
-
 def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> EnginePlace:
-    """Where the engine works. Nothing is made or started yet."""
+    """Where the engine keeps its data: below ``folder`` of a session; None: in a temporary one. Nothing is made or
+    started yet."""
     own = folder / FOLDER if folder else Path(tempfile.gettempdir()).resolve() / f"ba-data-{secrets.token_hex(8)}"
     limits = engine_limits(settings)
     rlimits = replace(limits_for(settings), memory=2 * limits.memory + AROUND, file_size=None).for_seconds()
     environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
     worker = WorkerSettings(own, environment, rlimits, partial(_confined, sandbox, own))
     return EnginePlace(own, worker, files, limits, temporary=folder is None)
+
+
+def agreed_metrics(where: Places, ingress: Ingress) -> Metrics:
+    """The definitions of the person and, once it is trusted, of the project."""
+    root = ingress.root
+    folders = metric_folders(where.config, root, lambda: Trust(where).trusted(root))
+    return Metrics(folders, lambda owner: lambda path, limit: ingress.raw(path, limit, owner))
 
 
 def temporary_place(settings: Settings, where: Places, folder: Path, beside: Iterable[Path] = ()) -> EnginePlace:
@@ -81,11 +88,13 @@ def engine_limits(settings: Settings) -> EngineLimits:
 
 @frozen
 class DataAccess:
-    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets."""
+    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets. ``metrics``: what its
+    figures are agreed to be."""
 
     workspace: Workspace
     reader: Tool
     judge: Callable[[JudgedCall], Judgement]
+    metrics: Metrics = NO_METRICS
 
     def files(self) -> DataFiles:
         """The files that may be registered. Where a rule asks, whoever names the file has asked."""

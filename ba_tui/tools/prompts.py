@@ -100,6 +100,7 @@ class SessionPrompts:
         data: Mapping[MentionKind, MentionSource] = {
             "table": tools.data.tables.tables,
             "column": tools.data.tables.columns,
+            "metric": tools.data.tables.metrics,
         }
         names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, data)
         self.mentions = Offering(index, names, attachments.weigh, keep, tools.data.tables.refresh)

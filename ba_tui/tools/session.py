@@ -46,7 +46,7 @@ from ba_tui.tools.data.python_kernels import Kernels, PythonSource
 from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
 from ba_tui.tools.data.python_place import PythonPlace
 from ba_tui.tools.data.python_session import SessionPython
-from ba_tui.tools.data_engine import DataAccess
+from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -163,7 +163,9 @@ class GuardedTools:
         self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
-        access = DataAccess(workspace, self.readers["read_file"], policy.judge)
+        access = DataAccess(
+            workspace, self.readers["read_file"], policy.judge, agreed_metrics(where, skills.catalog.ingress)
+        )
         folder, inherited = scope.file.parent if scope.id else None, process.shell.inherited()
         self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
         tools = (*tools, *self.data.tools)

@@ -46,8 +46,8 @@ class Bench:
         path = SKILLS / skill / "scripts" / name
         env = {"PATH": os.environ["PATH"], "AGENT_WORKSPACE_PATH": str(self.folder), "PYTHONWARNINGS": "error"}
         text = args if isinstance(args, str) else json.dumps(args)
-        # Scripts that ask for no packages get none; sql can do without the one that it may use.
-        alone = () if skill == "sql" or (SKILLS / skill / "requirements.txt").exists() else ("-S",)
+        # Scripts that ask for no packages get none.
+        alone = () if (SKILLS / skill / "requirements.txt").exists() else ("-S",)
         command = [sys.executable, "-B", *alone, "-X", "utf8", path]
         return subprocess.run(
             command,

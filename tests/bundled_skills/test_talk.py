@@ -8,8 +8,7 @@ from tests.bundled_skills.bench import SKILLS, Bench
 
 # One script for each way of reading its input, and those that write.
 READERS = {
-    "data-analysis/profile.py": {},
-    "sql/schema.py": {},
+    "xlsx/check.py": {},
     "report/build.py": {"output": "r.html"},
 }
 
@@ -29,17 +28,17 @@ def test_files_outside_are_not_read(bench: Bench, script: str) -> None:
         ("{", "standard input is not JSON"),
         ("[1]", "must hold one JSON object"),
         ('{"path": 5}', '"path" must be text'),
-        ('{"path": "a.csv", "pth": 1}', "unknown: pth; known: path, delimiter"),
+        ('{"path": "a.csv", "pth": 1}', "unknown: pth; known: path, output"),
         ('{"path": "none.csv"}', "none.csv: there is no such file"),
         ('{"path": "a.csv\\u0000"}', "is not a path inside the workspace"),
         ('{"path": "../a.csv"}', "is not a path inside the workspace"),
         ('{"path": "\\ud800"}', "is not a path inside the workspace"),
-        ('{"path": "a.csv", "header": 1}', '"header" must be true or false'),
+        ('{"path": "a.csv", "output": "a.html", "contents": 1}', '"contents" must be true or false'),
     ],
 )
 def test_wrong_input_is_told(bench: Bench, given: str, said: str) -> None:
     bench.write("a.csv", "a,b\n1,2\n")
-    assert said in bench.refused("data-analysis/profile.py", given)
+    assert said in bench.refused("report/build.py", given)
 
 
 def test_what_exists_is_replaced_only_when_that_was_said(bench: Bench) -> None:

@@ -20,7 +20,7 @@ from ba_tui.analysis.errors import (
     QueryRefused,
     UnknownTable,
 )
-from ba_tui.cli.data.commands import _told
+from ba_tui.cli.data.opened import told
 from ba_tui.cli.data.rows import markdown_lines
 from ba_tui.core.ports.tables import Column
 from tests.program import Program
@@ -87,7 +87,7 @@ def test_a_failure_is_one_line_and_an_exit_code(ba: Program, words: tuple[str, .
     ],
 )
 def test_every_error_has_its_exit_code(capsys: pytest.CaptureFixture[str], error: AnalysisError, code: int) -> None:
-    assert _told(error) == code
+    assert told(error) == code
     assert capsys.readouterr().err == f"ba: {error}\n"
 
 
@@ -118,3 +118,52 @@ def test_a_reader_that_has_seen_enough_is_no_failure(ba: Program) -> None:
     env = {**ba.environment, "PATH": f"{python}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", command], cwd=ba.folder, env=env, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("range\n0\n", "")
+
+
+def test_a_comparison_says_what_differs_and_ends_with_six(ba: Program) -> None:
+    (ba.folder / "new.csv").write_text(SALES.replace("30", "31"))
+    done = ba.here("data", "compare", "sales.csv", "new.csv", "--key", "region", "--key", "units")
+    assert done.returncode == 6
+    assert "Rows: 2 equal, 0 changed, 1 only in sales, 1 only in new." in done.stdout
+    told = ba.here("data", "compare", "sales.csv", "new.csv", "-k", "region", "-f", "csv")
+    assert told.returncode == 6
+    assert told.stdout.splitlines()[1:] == ["changed,South,30,31"]
+    assert "ba: sales: 1 row with a repeated key" in told.stderr
+    same = ba.here("data", "compare", "sales.csv", "sales.csv", "-k", "units", "--json")
+    assert (same.returncode, '"equal": true' in same.stdout) == (0, True)
+    (ba.folder / "old").mkdir()
+    (ba.folder / "old" / "sales.csv").write_text(SALES)
+    named = ba.here("data", "compare", "old/sales.csv", "sales.csv", "-k", "units")
+    assert named.stdout.startswith("sales is old/sales.csv; sales_2 is sales.csv.\n")
+    wrong = ba.here("data", "compare", "sales.csv", "new.csv", "-k", "regoin")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert wrong.stderr == "ba: sales has no column regoin. Did you mean region?\n"
+
+
+def test_definitions_count_once_the_folder_is_trusted(ba: Program) -> None:
+    metrics = ba.folder / ".ba" / "metrics"
+    metrics.mkdir(parents=True)
+    (metrics / "sold.yaml").write_text("sql: sum(units) FILTER (WHERE price > 0)\nfrom: sales\n")
+    untold = ba.here("data", "metrics")
+    assert (untold.returncode, untold.stdout) == (0, "")
+    assert ".ba/metrics is ignored: this folder is not trusted." in untold.stderr
+    assert ba.here("trust", "--yes").returncode == 0
+    told = ba.here(
+        "data", "query", "SELECT metric('sold') AS a, sum(units) AS sold FROM sales", "sales.csv", "-f", "csv"
+    )
+    assert told.stdout == "a,sold\n42,47\n"
+    assert told.stderr.startswith("ba: sold is not computed as agreed. The query computes it as SUM(units); agreed is ")
+    (metrics / "bad.yaml").write_text("sql: sum(unit)\nfrom: sales\n")
+    assert ba.here("trust", "--yes").returncode == 0
+    checked = ba.here("data", "metrics", "sales.csv")
+    assert checked.returncode == 6
+    assert checked.stderr == "ba: .ba/metrics/bad.yaml: bad: There is no column unit here. Did you mean units?\n"
+
+
+def test_figures_are_printed_as_people_of_a_locale_write_them(ba: Program) -> None:
+    sql = "SELECT 1234567.50::DECIMAL(10,2) AS amount, 2026 AS n, 1234567 AS order_id, 1234567 AS units, -0.25 AS d"
+    done = ba.here("data", "query", sql, "--locale", "de-DE", "-f", "markdown")
+    assert done.stdout.splitlines()[2] == "| 1.234.567,50 | 2026 | 1234567 | 1.234.567 | -0,25 |"
+    wrong = ba.here("data", "query", sql, "--locale", "xx_YY")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert wrong.stderr == "ba: There is no locale 'xx_YY'. Write it as de_DE, en_GB or fr.\n"

@@ -11,11 +11,13 @@ import duckdb
 
 from ba_tui.analysis.engine_process.arranging import FILE_NUMBER, Arrangements, Table, conditions, drop_left
 from ba_tui.analysis.engine_process.charting import charted
+from ba_tui.analysis.engine_process.comparing import Asked, compared, sides_of
 from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import AskedFiles, Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
 from ba_tui.analysis.engine_process.pictures import pictured
+from ba_tui.analysis.engine_process.pivoting import CrossTable, pivot_query
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
@@ -146,6 +148,18 @@ class Handlers:
         pictured(given["specification"], target)
         return str(target)
 
+    def compare(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        sides = sides_of(engine.table(request, given["left"]), engine.table(request, given["right"]))
+        asked = Asked(tuple(given["keys"]), float(given["tolerance"]), given["head"])
+        return encoded(compared(request, engine.database, engine.queries, sides, asked))
+
+    def pivot(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        asked = CrossTable(tuple(given["rows"]), tuple(given["columns"]), given["values"], given["aggregate"])
+        sql = pivot_query(request, engine.database, engine.table(request, given["name"]), asked)
+        return encoded(engine.queries.run(request, sql, given["head"], None))
+
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
@@ -202,4 +216,5 @@ def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
     names = ("register", "profile", "catalogue", "forget", "statements", "query", "page", "column", "export", "adopt")
     names = (*names, "chart", "picture")
+    names = (*names, "compare", "pivot")
     channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, say
-from ba_tui.cli.data.commands import OK, Part, _data, _told
+from ba_tui.cli.data.commands import OK, Part
 from ba_tui.cli.data.drawing import check_picture, deliver_chart
+from ba_tui.cli.data.opened import opened_data, told
 from ba_tui.core.displays.charts import Aggregate, ChartKind, ChartOrder, ChartRequest
 
 Kind = Annotated[ChartKind | None, typer.Option("--kind", help="Chosen by the columns when it is left out.")]
@@ -52,7 +53,7 @@ def chart(  # noqa: PLR0913 - typer reads one parameter a flag
     )
     if out:
         check_picture(out)
-    with _data(folder_of(cwd), [file]) as data:
+    with opened_data(folder_of(cwd), [file]) as data:
         try:
             datasets = data.run(data.engine.register(data.files[0], part=part, on_progress=data.line.show))
             name = data.run(data.engine.query(sql, on_progress=data.line.show)).handle if sql else datasets[0].name
@@ -60,5 +61,5 @@ def chart(  # noqa: PLR0913 - typer reads one parameter a flag
                 say(f"Drawn is {name}; --part or --sql choose among {', '.join(each.name for each in datasets)}.")
             deliver_chart(data, replace(wanted, data=name), data.line.show, out, (width, ascii_))
         except AnalysisError as error:
-            return _told(error)
+            return told(error)
     return OK

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import shutil
-import signal
 import sys
-import tempfile
-from collections.abc import Coroutine, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.streams import tell_of_waiting
+from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.data.compare import compare
+from ba_tui.cli.data.locales import FigureFormat, figure_format
+from ba_tui.cli.data.metrics import agreed_metrics, metrics
+from ba_tui.cli.data.opened import OK, Locale, OpenedData, export, head, opened_data, told
+from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
-from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.engine import Analysis
-    from ba_tui.analysis.errors import AnalysisError
-    from ba_tui.core.ports.tables import Progress, QueryResult
+    from ba_tui.core.ports.tables import QueryResult
 
-STDIN = "-"
-OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED = range(5)
-LIMITS = frozenset({"timeout", "resource_error"})
 ROWS = 100
 BINARY = frozenset({"parquet", "xlsx"})
 PRINTED = frozenset({"table", "markdown"})
-T = TypeVar("T")
 Format = Literal["table", "markdown", "csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(compare)
+app.command()(metrics)
 Part = Annotated[str, typer.Option(metavar="NAME", help="Read only this sheet or table of each file.")]
+
+
+@frozen
+class PrintedTable:
+    """How a table is printed: most ``rows`` (0 for all), and its ``figures``."""
+
+    rows: int
+    figures: FigureFormat
 
 
 @app.command()
@@ -62,7 +61,7 @@ def profile(
 
     codes: list[int] = []
     profiles: list[dict[str, Any]] = []
-    with _data(folder_of(cwd), files) as data:
+    with opened_data(folder_of(cwd), files) as data:
         for file in data.files:
             try:
                 for dataset in data.run(data.engine.register(file, part=part, on_progress=data.line.show)):
@@ -72,7 +71,7 @@ def profile(
                         names = [column.name for column in dataset.columns]
                         print_line(card(found, most=1_000_000, unmasked=names))
             except AnalysisError as error:
-                codes.append(_told(error))
+                codes.append(told(error))
     if json_:
         print_line(json.dumps(profiles, indent=2))
     return max(codes, default=OK)
@@ -95,6 +94,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
         str,
         typer.Option(metavar="KIND", help="Draw the result: bar, line, pie …; see ba data chart."),
     ] = "",
+    locale: Locale = "",
     cwd: Cwd = None,
 ) -> int:
     """Query data files with SQL (DuckDB). A file is the table of its name: sales.csv is sales, stdin is stdin.
@@ -106,24 +106,31 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
       4 it does more than read, or a file may not be read · 130 interrupted
     """
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.analysis.metrics.check import differences  # noqa: PLC0415
+    from ba_tui.analysis.metrics.use import expanded  # noqa: PLC0415
 
     if chart:
         return _drawn_query(sql, files or (), chart, output, (folder_of(cwd), part))
-    wanted = _format("json" if json_ else format, output)
-    with _data(folder_of(cwd), files or ()) as data:
+    wanted, definitions = _format("json" if json_ else format, output), agreed_metrics(folder_of(cwd))
+    printed = PrintedTable(rows, figure_format(locale) if locale else plainly)
+    with opened_data(folder_of(cwd), files or ()) as data:
         try:
             for file in data.files:
                 data.run(data.engine.register(file, part=part, on_progress=data.line.show))
-            result = data.run(data.engine.query(sql, on_progress=data.line.show))
+            agreed = expanded(sql, definitions)
+            result = data.run(data.engine.query(agreed.sql, on_progress=data.line.show))
             data.line.clear()
-            return _delivered(data, result, wanted, output, rows)
+            for found in differences(agreed.sql, definitions.usable()):
+                say(f"{found.title}. {found.why}")
+            return _delivered(data, result, wanted, output, printed)
         except AnalysisError as error:
-            return _told(error)
+            return told(error)
 
 
 def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None, place: tuple[Path, str]) -> int:
     """Draw the result of a query, or save it as a picture."""
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - see query
+    from ba_tui.analysis.metrics.use import expanded  # noqa: PLC0415
     from ba_tui.cli.data.drawing import check_kind, check_picture, deliver_chart  # noqa: PLC0415
     from ba_tui.core.displays.charts import ChartRequest  # noqa: PLC0415
 
@@ -131,14 +138,15 @@ def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None,
     wanted = check_kind(kind)
     if output:
         check_picture(output)
-    with _data(folder, files) as data:
+    with opened_data(folder, files) as data:
         try:
             for file in data.files:
                 data.run(data.engine.register(file, part=part, on_progress=data.line.show))
-            result = data.run(data.engine.query(sql, on_progress=data.line.show))
+            agreed = expanded(sql, agreed_metrics(folder))
+            result = data.run(data.engine.query(agreed.sql, on_progress=data.line.show))
             deliver_chart(data, ChartRequest(result.handle, wanted), data.line.show, output)
         except AnalysisError as error:
-            return _told(error)
+            return told(error)
     return OK
 
 
@@ -156,16 +164,16 @@ def _format(given: Format | None, output: Path | None) -> Format:
     return chosen
 
 
-def _delivered(data: _Data, result: QueryResult, format: Format, output: Path | None, rows: int) -> int:
+def _delivered(
+    data: OpenedData, result: QueryResult, format: Format, output: Path | None, printed: PrintedTable
+) -> int:
     """Print or write the rows."""
-    from ba_tui.cli.data.rows import markdown_lines, table_lines  # noqa: PLC0415 - see query
-
     for note in result.notes:
         say(note)
     if format not in PRINTED:
-        return _export(data, result.handle, format, output)
-    shown = data.run(_head(data.engine, result, rows or result.rows))
-    lines = "\n".join((table_lines if format == "table" else markdown_lines)(result.columns, shown))
+        return export(data, result.handle, format, output)
+    shown = data.run(head(data.engine, result, printed.rows or result.rows))
+    lines = "\n".join((table_lines if format == "table" else markdown_lines)(result.columns, shown, printed.figures))
     if output:
         output.write_text(f"{lines}\n", "utf-8")
     else:
@@ -173,114 +181,3 @@ def _delivered(data: _Data, result: QueryResult, format: Format, output: Path | 
     if len(shown) < result.rows:
         say(f"{result.rows:,} rows; the first {len(shown):,} are shown. --rows 0 prints all of them.")
     return OK
-
-
-async def _head(engine: Analysis, result: QueryResult, wanted: int) -> list[tuple[Any, ...]]:
-    from ba_tui.analysis.engine import PAGE_ROWS  # noqa: PLC0415 - see query
-
-    shown: list[tuple[Any, ...]] = list(result.head[:wanted])
-    while len(shown) < min(wanted, result.rows):
-        limit = min(PAGE_ROWS, wanted - len(shown))
-        shown += (await engine.page(result.handle, offset=len(shown), limit=limit)).rows
-    return shown
-
-
-def _export(data: _Data, handle: str, format: Any, output: Path | None) -> int:
-    export = data.engine.exported(handle, format, on_progress=data.line.show)
-    with data.run(export.__aenter__()).open("rb") as source:
-        if output:
-            with output.open("wb") as target:
-                shutil.copyfileobj(source, target)
-        else:
-            sys.stdout.flush()
-            shutil.copyfileobj(source, sys.stdout.buffer)
-    return OK
-
-
-def _told(error: AnalysisError) -> int:
-    """Say what failed; returns the exit code for it."""
-    from ba_tui.analysis.errors import DataRefused, DataUnreadable, EngineFailed, QueryRefused  # noqa: PLC0415
-
-    say(with_hint(str(error), error.hint))
-    if isinstance(error, DataRefused | QueryRefused):
-        return DENIED
-    if isinstance(error, DataUnreadable | EngineFailed):
-        return INFRASTRUCTURE
-    return LIMIT if error.kind in LIMITS else USAGE
-
-
-class ProgressLine:
-    """One line on stderr that says what is done; nothing where no person looks."""
-
-    def __init__(self) -> None:
-        self._shown = False
-
-    def show(self, progress: Progress) -> None:
-        if sys.stderr.isatty():
-            share = f" {progress.share:.0%}" if progress.share is not None else ""
-            sys.stderr.write(f"\r\x1b[K{paintable(progress.doing, newlines=False)}{share}")
-            sys.stderr.flush()
-            self._shown = True
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._shown = False
-
-
-@frozen
-class _Data:
-    """The engine of one command, ``files`` to register, and the ``runner`` of its loop."""
-
-    engine: Analysis
-    files: Sequence[str]
-    runner: asyncio.Runner
-    line: ProgressLine
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` returns. Ctrl+C cancels it and goes on as KeyboardInterrupt."""
-        try:
-            return self.runner.run(work)
-        finally:
-            self.line.clear()
-
-
-@contextmanager
-def _data(folder: Path, named: Sequence[str]) -> Generator[_Data]:
-    """An engine for the files that are named, and those of ``folder``; all it kept is gone afterwards."""
-    from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
-    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, as_interrupts(), asyncio.Runner() as runner:
-        files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
-        outside = [Path(folder, file).parent for file in files]
-        place = temporary_place(load(folder).settings, places(), folder, outside)
-        engine = Analysis(place)
-        try:
-            yield _Data(engine, files, runner, ProgressLine())
-        finally:
-            runner.run(engine.close())
-
-
-def _stdin(folder: Path) -> Path:
-    """Standard input as a file, which the engine may read as often as it likes."""
-    if sys.stdin.isatty():
-        raise UsageError("Standard input is a terminal.", 'Pipe data in: cat sales.csv | ba data query "FROM stdin" -')
-    tell_of_waiting()
-    file = folder / "stdin.csv"
-    with file.open("wb") as target:
-        shutil.copyfileobj(sys.stdin.buffer, target)
-    return file
-
-
-@contextmanager
-def as_interrupts() -> Generator[None]:
-    """Within it, what ends a process ends it in order, as Ctrl+C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from ba_tui.cli.data.locales import FigureFormat
 from ba_tui.core.ports.tables import Column
 from ba_tui.core.text.wording import one_line
 
@@ -15,10 +16,17 @@ LONGEST = 60
 GAP = "  "
 
 
-def table_lines(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+def plainly(value: Any, column: Column) -> None:
+    """Every figure as it is."""
+    del value, column
+
+
+def table_lines(
+    columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], figures: FigureFormat = plainly
+) -> Iterator[str]:
     """Columns as wide as their cells; numbers stand at the right."""
     cells = [[one_line(column.name, LONGEST) for column in columns]]
-    cells += [[one_line(_text(value), LONGEST) for value in row] for row in rows]
+    cells += [[one_line(text, LONGEST) for text in _texts(columns, row, figures)] for row in rows]
     widths = [max(cell_len(row[place]) for row in cells) for place in range(len(columns))]
     rule = ["─" * width for width in widths]
     for row in (cells[0], rule, *cells[1:]):
@@ -26,12 +34,19 @@ def table_lines(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> I
         yield GAP.join(padded).rstrip()
 
 
-def markdown_lines(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+def markdown_lines(
+    columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], figures: FigureFormat = plainly
+) -> Iterator[str]:
     """A table that Markdown knows; whole cells."""
     yield _marked(column.name for column in columns)
     yield f"| {' | '.join('---:' if column.numeric else '---' for column in columns)} |"
     for row in rows:
-        yield _marked(map(_text, row))
+        yield _marked(_texts(columns, row, figures))
+
+
+def _texts(columns: Sequence[Column], row: tuple[Any, ...], figures: FigureFormat) -> Iterator[str]:
+    for column, value in zip(columns, row, strict=True):
+        yield figures(value, column) or _text(value)
 
 
 def _marked(texts: Any) -> str:

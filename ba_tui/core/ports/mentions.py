@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.values import frozen
 
-MentionKind: TypeAlias = Literal["file", "folder", "dataset", "skill", "tool", "session", "table", "column"]
+MentionKind: TypeAlias = Literal["file", "folder", "dataset", "skill", "tool", "session", "table", "column", "metric"]
 
 
 @frozen

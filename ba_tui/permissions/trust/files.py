@@ -43,6 +43,7 @@ PARTS: Mapping[str, Sequence[str]] = {
         *(".ba/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"),
         *(".codex/agents", "plugins/*/agents/*.md"),
     ),
+    "metrics": (".ba/metrics",),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star

@@ -44,3 +44,6 @@ class AnalysisSettings(SettingsGroup):
     query_seconds: Annotated[Amount, Gt(0), Le(86_400)] = field(
         default=300, metadata=about("Seconds after which a query is stopped.")
     )
+    fiscal_year_start: Annotated[Whole, Ge(1), Le(12)] = field(
+        default=1, metadata=about("Month in which a fiscal year begins, for calendars.")
+    )

@@ -10,12 +10,14 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.settings import Settings
+from ba_tui.tools.data.analyse_data import NAME as ANALYSE
+from ba_tui.tools.data.analyse_data import AnalysisPlace, analyse_data_tool
 from ba_tui.tools.data.chart import NAME as CHART
 from ba_tui.tools.data.chart import chart_tool
 from ba_tui.tools.data.mentioned_tables import MentionedTables
 from ba_tui.tools.data.query_data import NAME as QUERY
 from ba_tui.tools.data.query_data import query_data_tool
-from ba_tui.tools.data_engine import DataAccess, DataNearby, session_engine
+from ba_tui.tools.data_engine import DataAccess, DataNearby, engine_place
 from ba_tui.tools.definitions import Definition
 
 
@@ -40,8 +42,11 @@ def data_tools(
 ) -> DataTools:
     """Return those of the session in ``folder``; None: of one that keeps nothing."""
     files = access.files()
-    engine = session_engine(folder, settings, files, sandbox)
-    query = query_data_tool(definitions[QUERY], engine, files, access.concern)
+    place = engine_place(folder, settings, files, sandbox)
+    engine, given = Analysis(place), settings.analysis
+    query = query_data_tool(definitions[QUERY], engine, files, access.concern, access.metrics)
     chart = chart_tool(definitions[CHART], engine, access.workspace, access.asks)
-    tables = MentionedTables(engine, files, settings.analysis.share)
-    return DataTools(engine, query, (query, chart), tables, DataNearby(access.workspace.root, engine))
+    means = AnalysisPlace(engine, place.worker, given.share, given.fiscal_year_start)
+    analyse = analyse_data_tool(definitions[ANALYSE], means, access.concern)
+    tables = MentionedTables(engine, files, given.share, access.metrics)
+    return DataTools(engine, query, (query, chart, analyse), tables, DataNearby(access.workspace.root, engine))

@@ -1,5 +1,5 @@
 """The session's data as prompts mention it: tables (``R3``), cells (``R3[B2:C9]``), columns (``sales.region``), files
-by a pattern (``data/*.csv``) and parts of files (``book.xlsx#Sheet1``)."""
+by a pattern (``data/*.csv``), parts of files (``book.xlsx#Sheet1``) and agreed definitions (``revenue``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from ba_tui.analysis.card import MOST_CHARS, card
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
+from ba_tui.analysis.metrics.definitions import Metrics
+from ba_tui.analysis.metrics.use import described
 from ba_tui.context.session_data import dataset_kind
+from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mentions import Suggestion
 from ba_tui.core.ports.tables import Catalogue, Column, Page, Share
 from ba_tui.core.results import ToolResult
@@ -66,18 +69,22 @@ def table_name(text: str) -> TableName | None:
 
 
 class MentionedTables:
-    """context.session_data.MentionedData. ``files`` may be read; ``share``: what of their values a mention gives."""
+    """context.session_data.MentionedData. ``files`` may be read; ``share``: what of their values a mention gives;
+    ``metrics`` are mentioned by name too."""
 
-    def __init__(self, analysis: Analysis, files: DataFiles, share: Share) -> None:
+    def __init__(self, analysis: Analysis, files: DataFiles, share: Share, metrics: Metrics) -> None:
         self._analysis = analysis
         self._files = files
         self._share: Share = share
+        self._metrics = metrics
         self._known = Catalogue()
         self._since = float("-inf")
         self._reading: asyncio.Task[None] | None = None
 
     async def names(self, text: str) -> bool:
         named = table_name(text) if self._analysis.begun else None
+        if await asyncio.to_thread(self._metrics.find, text):
+            return True
         if named is None:
             return False
         try:
@@ -106,6 +113,10 @@ class MentionedTables:
         return ToolResult("\n".join([*cards, PROFILE]))
 
     async def read(self, text: str) -> ToolResult:
+        if metric := await asyncio.to_thread(self._metrics.find, text):
+            if metric.trouble:
+                raise UsageError(f"The metric {metric.name} can't be used: {metric.trouble}.", "Correct its file.")
+            return ToolResult(described(metric))
         named = table_name(text) or TableName(text)
         if named.cells or _RESULT.fullmatch(named.table):
             return await self._rows(named)
@@ -154,6 +165,13 @@ class MentionedTables:
             for each in self._known.datasets
         ]
         return [*results, *datasets]
+
+    def metrics(self) -> Sequence[Suggestion]:
+        """Agreed definitions. Blocks."""
+        return [
+            Suggestion("metric", "", each.name, one_line(each.description or each.sql, 60))
+            for each in self._metrics.usable()
+        ]
 
     def columns(self) -> Sequence[Suggestion]:
         """Columns of datasets."""

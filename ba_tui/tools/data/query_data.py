@@ -9,10 +9,15 @@ import asyncio
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
+from ba_tui.analysis.metrics.check import MetricFinding, differences
+from ba_tui.analysis.metrics.definitions import Metrics
+from ba_tui.analysis.metrics.use import expanded_query, offer
 from ba_tui.core.ports.tables import Cell, Column, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
@@ -30,15 +35,21 @@ READS = "Only statements that read can run: SELECT, WITH, FROM, DESCRIBE, SHOW, 
 REST = "[… more: query this result with LIMIT and OFFSET]"
 
 
-def query_data_tool(definition: Definition, analysis: Analysis, files: DataFiles, concern: Concern) -> Tool:
-    """``files`` may be read by a query; ``concern`` says why to ask about the files that one names."""
+def query_data_tool(
+    definition: Definition, analysis: Analysis, files: DataFiles, concern: Concern, metrics: Metrics
+) -> Tool:
+    """``files`` may be read by a query; ``concern`` says why to ask about the files that one names; ``metrics`` are
+    the agreed definitions that queries can use by name."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        result = await analysis.query(args["sql"], on_progress=reporter(call.report))
+        query = await expanded_query(args["sql"], metrics)
+        result = await analysis.query(query.sql, on_progress=reporter(call.report))
+        found = await asyncio.to_thread(_differences, query.sql, metrics)
+        told = (f"{each.title}. {each.why}{f' Compare: {each.proof}' if each.proof else ''}" for each in found)
         return ToolResult(
-            result_text(result),
+            result_text(replace(result, notes=(*result.notes, *told))),
             result_table(result),
-            summary=f"{result.handle} · {count(result.rows, 'row')}",
+            summary=" · ".join([result.handle, count(result.rows, "row"), *(each.title for each in found)]),
             kind="table",
             meta={"result": result.handle},
         )
@@ -46,16 +57,23 @@ def query_data_tool(definition: Definition, analysis: Analysis, files: DataFiles
     async def preview(args: Mapping[str, Any]) -> Source:
         """The SQL, for a question. Raises BaError for a statement that cannot run: no question is asked about it."""
         sql: str = args["sql"]
-        for statement in await analysis.statements(sql):
+        for statement in await analysis.statements((await expanded_query(sql, metrics)).sql):
             if statement.kind == "other":
                 raise Failed("permission_denied", f"This statement is not run: {statement.why}.", READS)
             for file in statement.files:
                 await asyncio.to_thread(files.matched, file)
         return Source("query.sql", sql)
 
+    async def asked(args: Mapping[str, Any]) -> str:
+        try:
+            return await concern({"sql": (await expanded_query(args["sql"], metrics)).sql})
+        except AnalysisError:
+            # It can't run, which its result says.
+            return ""
+
     return Tool(
         NAME,
-        definition.description,
+        f"{definition.description}{offer(metrics.usable())}",
         definition.input_schema,
         run,
         Effect.READ,
@@ -66,8 +84,12 @@ def query_data_tool(definition: Definition, analysis: Analysis, files: DataFiles
         preview=preview,
         shorten=shortened,
         so_far=_nothing,
-        concern=concern,
+        concern=asked,
     )
+
+
+def _differences(sql: str, metrics: Metrics) -> tuple[MetricFinding, ...]:
+    return differences(sql, metrics.usable())
 
 
 def _nothing(reports: str) -> str:

@@ -1,21 +1,20 @@
-"""What a workbook holds: its sheets, or the cells of one as values and as formulas, or as a CSV file.
+"""What a workbook holds: its sheets, or the cells of one as values and as formulas.
 
 In: {"path": "book.xlsx"} for the sheets; with sheet (name or number from 1) also range ("A1:F20"), formulas (true: what
-is written in the cells), rows (200), output (a .csv file for the whole sheet or range), overwrite.
+is written in the cells), rows (200).
 """
 
 from __future__ import annotations
 
-import csv
 import sys
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
 from books import cells_of, counted, opened, sheet_of
-from workspace import Args, option, run, shown, source, target
+from workspace import Args, option, run, shown, source
 
-KNOWN = "path sheet range formulas rows output overwrite"
+KNOWN = "path sheet range formulas rows"
 
 
 def read(args: Args) -> Args:
@@ -37,11 +36,6 @@ def read(args: Args) -> Args:
         said["beware"] = [
             f"{len(blind)} formulas have no computed value in the file, such as {blind[0]}: they read as empty"
         ]
-    if "output" in args:
-        output = target(args)
-        with output.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([["" if cell is None else cell for cell in row] for row in rows])
-        return said | {"written": shown(output)}
     most = max(1, option(args, "rows", int, 200))
     return said | {"more": len(rows) > most, "cells": rows[:most]}
 

@@ -27,6 +27,7 @@ def session_rooms(
     workflows = Workflows(folders, read, tools.registry.tools, tools.results)
     return (
         RoomContribution("planning", tools=(ToolSource("workflow", workflows.look),)),
+        RoomContribution("analysis", shares=tools.data.shares),
         RoomContribution("skills", shares=(MarkedShare("Skills", MARK, notes.catalogue, active_skills),)),
     )
 
@@ -35,11 +36,10 @@ def checked_rooms(
     loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]
 ) -> tuple[RoomContribution, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
-    from ba_tui.analysis.checks import engine_check  # noqa: PLC0415 - no session needs them
-    from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415
+    from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415 - no session needs them
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
-    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
+    from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
 
     root, trust = project_root(folder), Trust(where)
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
@@ -47,5 +47,5 @@ def checked_rooms(
         RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
         RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
-        RoomContribution("analysis", checks=(lambda: engine_check(temporary_place(loaded.settings, where, folder)),)),
+        RoomContribution("analysis", checks=(lambda: data_checks(loaded.settings, where, folder),)),
     )

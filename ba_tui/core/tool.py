@@ -121,6 +121,8 @@ class ToolFacts:
     """True for a tool that names no command, but runs its programs in the sandbox wherever there is one."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
+    dialect_of: Callable[[Mapping[str, Any]], str] | None = None
+    """Says in which dialect that SQL is; DuckDB's without it. Takes anything and never raises."""
 
 
 @frozen

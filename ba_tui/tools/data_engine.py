@@ -30,6 +30,7 @@ from ba_tui.processes.limits import GIGABYTE
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places
 from ba_tui.settings import Settings
+from ba_tui.tools.session_data import ExportRules
 
 FOLDER = "analysis"
 MOST_MEMORY = 4 * GIGABYTE
@@ -41,13 +42,9 @@ MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
 
 
-def session_engine(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> Analysis:
-    """The engine that keeps its data below ``folder`` of a session; None: in a temporary one."""
-    return Analysis(engine_place(folder, settings, files, sandbox))
-
-
 def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> EnginePlace:
-    """Where the engine works. Nothing is made or started yet."""
+    """Where the engine works, below ``folder`` of a session; None: in a temporary one. Nothing is made or started
+    yet."""
     own = folder / FOLDER if folder else Path(tempfile.gettempdir()).resolve() / f"ba-data-{secrets.token_hex(8)}"
     limits = engine_limits(settings)
     rlimits = replace(limits_for(settings), memory=2 * limits.memory + AROUND, file_size=None).for_seconds()
@@ -78,11 +75,13 @@ def engine_limits(settings: Settings) -> EngineLimits:
 
 @frozen
 class DataAccess:
-    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets."""
+    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets. ``exports``: where
+    results may be written."""
 
     workspace: Workspace
     reader: Tool
     judge: Callable[[JudgedCall], Judgement]
+    exports: ExportRules
 
     def files(self) -> DataFiles:
         """The files that may be registered. Where a rule asks, whoever names the file has asked."""

@@ -40,6 +40,7 @@ from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
 from ba_tui.tools.data.data_tools import data_tools
+from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
@@ -158,17 +159,20 @@ class GuardedTools:
         self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
-        access = DataAccess(workspace, self.readers["read_file"], policy.judge)
-        folder = scope.file.parent if scope.id else None
-        self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
+        exports = ExportRules(workspace, named["write_file"], policy.judge)
+        access = DataAccess(workspace, self.readers["read_file"], policy.judge, exports)
+        self.data = data_tools(
+            definitions,
+            access,
+            SourceSetup(settings, where, permissions.sandbox, workspace.root),
+            scope.file.parent if scope.id else None,
+        )
         tools = (*tools, *self.data.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
         self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
-        self.datasets = SessionData(
-            self.data.engine, ExportRules(workspace, named["write_file"], policy.judge), scope.results
-        )
+        self.datasets = SessionData(self.data, exports, scope.results)
         """The same for faces."""
 
         self.health = Health(tools)
@@ -207,7 +211,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End background shells, the data engine and the workers of people's own tools; wait for what is being kept."""
-        await self.data.engine.close()
+        await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)

@@ -16,7 +16,7 @@ from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
 from ba_tui.analysis.engine_process.profiling import profiles_of
-from ba_tui.analysis.engine_process.queries import Queries
+from ba_tui.analysis.engine_process.queries import LandedFile, Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
@@ -132,7 +132,8 @@ class Handlers:
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
-        return asdict(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
+        landed = LandedFile(Path(given["file"]), given["types"])
+        return asdict(self._engine.queries.adopt(request, landed, provenance, given["head"]))
 
 
 def _opened(folder: Path, limits: Limits) -> Engine:

@@ -26,7 +26,7 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.engine import Analysis
+    from ba_tui.analysis.engine import Analysis, EnginePlace
     from ba_tui.analysis.errors import AnalysisError
     from ba_tui.core.ports.tables import Progress, QueryResult
 
@@ -85,6 +85,9 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
         list[str] | None, typer.Argument(metavar="FILE|-", help="Data files or globs; - reads CSV from stdin.")
     ] = None,
     part: Part = "",
+    source: Annotated[
+        str, typer.Option("--source", metavar="NAME", help="Run it on this source of your settings; only reads run.")
+    ] = "",
     format: Annotated[
         Format | None, typer.Option("--format", "-f", help="What is printed; else by the ending of --output, or table.")
     ] = None,
@@ -108,11 +111,30 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
         try:
             for file in data.files:
                 data.run(data.engine.register(file, part=part, on_progress=data.line.show))
-            result = data.run(data.engine.query(sql, on_progress=data.line.show))
+            if source:
+                result = data.run(_on_source(data, source, sql, folder_of(cwd)))
+            else:
+                result = data.run(data.engine.query(sql, on_progress=data.line.show))
             data.line.clear()
             return _delivered(data, result, wanted, output, rows)
         except AnalysisError as error:
             return _told(error)
+
+
+async def _on_source(data: _Data, source: str, sql: str, folder: Path) -> QueryResult:
+    """Run a statement on a source, in a helper that ends with it."""
+    from ba_tui.analysis.errors import QueryRefused  # noqa: PLC0415 - see query
+    from ba_tui.tools.data.checks import session_sources  # noqa: PLC0415
+    from ba_tui.tools.data.source_queries import SourceQueries  # noqa: PLC0415
+
+    sources = session_sources(data.engine, data.place, load(folder).settings, folder)
+    queries, args = SourceQueries(sources), {"sql": sql, "source": source}
+    try:
+        if await queries.writes(args):
+            raise QueryRefused("Only statements that read run from the command line.", f"In ba: /sql @{source} …")
+        return await queries.run(args, data.line.show)
+    finally:
+        await sources.close()
 
 
 def _format(given: Format | None, output: Path | None) -> Format:
@@ -172,12 +194,18 @@ def _export(data: _Data, handle: str, format: Any, output: Path | None) -> int:
 
 def _told(error: AnalysisError) -> int:
     """Say what failed; returns the exit code for it."""
-    from ba_tui.analysis.errors import DataRefused, DataUnreadable, EngineFailed, QueryRefused  # noqa: PLC0415
+    from ba_tui.analysis.errors import (  # noqa: PLC0415
+        DataRefused,
+        DataUnreadable,
+        EngineFailed,
+        QueryRefused,
+        SourceFailed,
+    )
 
     say(with_hint(str(error), error.hint))
     if isinstance(error, DataRefused | QueryRefused):
         return DENIED
-    if isinstance(error, DataUnreadable | EngineFailed):
+    if isinstance(error, DataUnreadable | EngineFailed | SourceFailed):
         return INFRASTRUCTURE
     return LIMIT if error.kind in LIMITS else USAGE
 
@@ -207,6 +235,7 @@ class _Data:
     """The engine of one command, ``files`` to register, and the ``runner`` of its loop."""
 
     engine: Analysis
+    place: EnginePlace
     files: Sequence[str]
     runner: asyncio.Runner
     line: _ProgressLine
@@ -231,7 +260,7 @@ def _data(folder: Path, named: Sequence[str]) -> Generator[_Data]:
         place = temporary_place(load(folder).settings, places(), folder, outside)
         engine = Analysis(place)
         try:
-            yield _Data(engine, files, runner, _ProgressLine())
+            yield _Data(engine, place, files, runner, _ProgressLine())
         finally:
             runner.run(engine.close())
 

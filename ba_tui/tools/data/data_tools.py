@@ -3,42 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.sources import Sources
+from ba_tui.core.ports.rooms import MarkedShare
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.settings import Settings
-from ba_tui.tools.data.mentioned_tables import MentionedTables
+from ba_tui.settings.editing import add_item
+from ba_tui.tools.data.copying import Copying
+from ba_tui.tools.data.masking import Masking
+from ba_tui.tools.data.mentioned_tables import SHARED, SHARES, MentionedTables, SharedValues
 from ba_tui.tools.data.query_data import NAME as QUERY
-from ba_tui.tools.data.query_data import query_data_tool
-from ba_tui.tools.data_engine import DataAccess, DataNearby, session_engine
+from ba_tui.tools.data.query_data import QueryMeans, query_data_tool
+from ba_tui.tools.data.source_places import SourceSetup
+from ba_tui.tools.data.source_queries import SourceQueries
+from ba_tui.tools.data_engine import DataAccess, DataNearby, engine_place
 from ba_tui.tools.definitions import Definition
 
 
 @frozen
 class DataTools:
-    """``tools`` without their guards, ``query`` among them. The helper of ``engine`` starts when something is asked of
-    it."""
+    """``tools`` without their guards, ``query`` among them. The helpers of ``engine`` and ``sources`` start when
+    something is asked of them."""
 
     engine: Analysis
     query: Tool
     tools: tuple[Tool, ...]
     tables: MentionedTables
     nearby: DataNearby
+    shares: tuple[MarkedShare, ...]
+    sources: Sources
+    masking: Masking
 
     def needed(self) -> tuple[str, ...]:
         """The tools to list now: none before there is data. Blocks."""
-        return tuple(tool.name for tool in self.tools) if self.nearby.found() else ()
+        return tuple(tool.name for tool in self.tools) if self.sources.places or self.nearby.found() else ()
+
+    async def close(self) -> None:
+        """End the helpers."""
+        await self.sources.close()
+        await self.engine.close()
 
 
 def data_tools(
-    definitions: Mapping[str, Definition], access: DataAccess, settings: Settings, sandbox: Sandbox, folder: Path | None
+    definitions: Mapping[str, Definition], access: DataAccess, setup: SourceSetup, folder: Path | None
 ) -> DataTools:
     """Return those of the session in ``folder``; None: of one that keeps nothing."""
     files = access.files()
-    engine = session_engine(folder, settings, files, sandbox)
-    query = query_data_tool(definitions[QUERY], engine, files, access.concern)
-    tables = MentionedTables(engine, files, settings.analysis.share)
-    return DataTools(engine, query, (query,), tables, DataNearby(access.workspace.root, engine))
+    place = engine_place(folder, setup.settings, files, setup.sandbox)
+    engine, analysis = Analysis(place), setup.settings.analysis
+    sources = Sources(setup.places(place), engine)
+    masking = Masking(analysis.unmasked, engine, partial(add_item, setup.where, "analysis.unmasked"))
+    query = query_data_tool(
+        definitions[QUERY],
+        QueryMeans(engine, files, access.concern, SourceQueries(sources), masking, Copying(engine, access.exports)),
+    )
+    tables = MentionedTables(engine, files, SharedValues(analysis.share, masking, sources))
+    nearby = DataNearby(access.workspace.root, engine)
+    shared = f"profiles give {SHARES[analysis.share]} (analysis.share)"
+    shares = (MarkedShare("Data", SHARED, "", lambda _: shared if engine.begun else ""),)
+    return DataTools(engine, query, (query,), tables, nearby, shares, sources, masking)

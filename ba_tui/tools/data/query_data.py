@@ -17,6 +17,10 @@ from ba_tui.core.ports.tables import Cell, Column, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Call, Concern, Effect, OutputLevel, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.tools.data.copying import Copying, copy_to
+from ba_tui.tools.data.masking import Masking
+from ba_tui.tools.data.source_queries import SourceQueries
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 
@@ -30,13 +34,36 @@ READS = "Only statements that read can run: SELECT, WITH, FROM, DESCRIBE, SHOW, 
 REST = "[… more: query this result with LIMIT and OFFSET]"
 
 
-def query_data_tool(definition: Definition, analysis: Analysis, files: DataFiles, concern: Concern) -> Tool:
-    """``files`` may be read by a query; ``concern`` says why to ask about the files that one names."""
+@frozen
+class QueryMeans:
+    """What queries work with: ``files`` may be read by one, ``concern`` says why to ask about the files that one names;
+    ``sources`` run those that name one; ``masking`` hides personal values from the model."""
+
+    analysis: Analysis
+    files: DataFiles
+    concern: Concern
+    sources: SourceQueries
+    masking: Masking
+    copying: Copying
+
+
+def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
+    """The tool without its guards."""
+    analysis, files, sources = means.analysis, means.files, means.sources
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        result = await analysis.query(args["sql"], on_progress=reporter(call.report))
+        told = reporter(call.report)
+        written: tuple[str, ...] = ()
+        if args.get("source"):
+            result = await sources.run(args, told)
+        elif copy := copy_to(args["sql"]):
+            await asyncio.to_thread(means.copying.checked, copy)
+            result = await analysis.query(copy.query, on_progress=told)
+            written = (await means.copying.write(copy, result.handle),)
+        else:
+            result = await analysis.query(args["sql"], on_progress=told)
         return ToolResult(
-            result_text(result),
+            "\n".join([*written, result_text(await means.masking.masked(result))]),
             result_table(result),
             summary=f"{result.handle} · {count(result.rows, 'row')}",
             kind="table",
@@ -46,28 +73,70 @@ def query_data_tool(definition: Definition, analysis: Analysis, files: DataFiles
     async def preview(args: Mapping[str, Any]) -> Source:
         """The SQL, for a question. Raises BaError for what cannot run anyway, so that nobody is asked about it."""
         sql: str = args["sql"]
-        for statement in await analysis.statements(sql):
+        if args.get("source"):
+            await sources.writes(args)
+            return Source("query.sql", sql)
+        copy = copy_to(sql)
+        if copy:
+            await asyncio.to_thread(means.copying.checked, copy)
+        for statement in await analysis.statements(copy.query if copy else sql):
             if statement.kind == "other":
-                raise Failed("permission_denied", f"This statement is not run: {statement.why}.", READS)
+                hint = statement.instead or READS
+                raise Failed("permission_denied", f"This statement is not run: {statement.why}.", hint)
             for file in statement.files:
                 await asyncio.to_thread(files.matched, file)
         return Source("query.sql", sql)
 
+    async def concern(args: Mapping[str, Any]) -> str:
+        return await (sources.concern(args) if args.get("source") else means.concern(args))
+
+    facts = ToolFacts(
+        category="data",
+        target="sql",
+        target_of=_target,
+        sql="sql",
+        dialect_of=sources.dialect,
+        tags=("sql", "csv", "excel", "table", "database"),
+        bulky=True,
+    )
+    description, schema = _with_sources(definition, sources)
     return Tool(
         NAME,
-        definition.description,
-        definition.input_schema,
+        description,
+        schema,
         run,
         Effect.READ,
         # The engine keeps time itself, and a query that ended the helper is not repeated unseen.
         timeout=None,
         idempotent=False,
-        facts=ToolFacts(category="data", target="sql", sql="sql", tags=("sql", "csv", "excel", "table"), bulky=True),
+        facts=facts,
         preview=preview,
         shorten=shortened,
         so_far=_nothing,
         concern=concern,
     )
+
+
+def _target(args: Mapping[str, Any]) -> str:
+    """The statement, behind the name of its source as a person types it."""
+    where = f"@{args['source']} " if args.get("source") else ""
+    return f"{where}{args.get('sql', '')}"
+
+
+def _with_sources(definition: Definition, queries: SourceQueries) -> tuple[str, Mapping[str, Any]]:
+    """Description and schema with the sources of the person, where there are any."""
+    schema = definition.input_schema
+    places = queries.sources.places.values()
+    if not places:
+        return definition.description, schema
+    named = ", ".join(f"{place.name} ({place.engine})" for place in places)
+    more = (
+        f"Sources: {named}. With source, the statement runs there, in its SQL dialect; SHOW TABLES and DESCRIBE work "
+    )
+    more += "everywhere. Filter and aggregate there; the result is a local handle that joins with other data."
+    about = {"type": "string", "enum": [place.name for place in places], "description": "Where it runs, if not here"}
+    properties: Mapping[str, Any] = schema["properties"]
+    return f"{definition.description.rstrip()} {more}\n", {**schema, "properties": {**properties, "source": about}}
 
 
 def _nothing(reports: str) -> str:
@@ -81,7 +150,9 @@ def result_text(result: QueryResult) -> str:
     shown = len(result.head)
     first = "" if shown == result.rows else f"; the first {shown:,} follow"
     size = f"{count(result.rows, 'row')}, {count(len(result.columns), 'column')}"
-    title = f"{result.handle}: {size}, {result.provenance.seconds:.2f} s{first}."
+    made = result.provenance
+    where = f" on {made.source} ({made.engine})" if made.source else ""
+    title = f"{result.handle}: {size}, {made.seconds:.2f} s{where}{first}."
     use = f"Later queries can read it as the table {result.handle}."
     notes = [f"Note: {one_line(note, CELL_CHARS)}" for note in result.notes]
     return "\n".join([f"{title} {use}", *notes, *rows_text(result.columns, result.head)])

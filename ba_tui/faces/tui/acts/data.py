@@ -14,10 +14,7 @@ from ba_tui.faces.tui.commands import SlashCommand
 
 async def data(chat: Actions, words: str) -> None:
     """The data screen; with a name, that table; with a file, its table."""
-    _, conversation = chat.session.live
-    datasets = conversation.inventory.datasets
-    if datasets is None:
-        raise UsageError("This session has no data engine.")
+    datasets = _datasets(chat)
     name = words.strip().removeprefix("@")
     if not name:
         await _show_list(chat, datasets)
@@ -29,6 +26,21 @@ async def data(chat: Actions, words: str) -> None:
             _show_grid(chat, datasets, found[0].name)
         else:
             await _show_list(chat, datasets)
+
+
+async def unmask(chat: Actions, words: str) -> None:
+    """Let models see the values of a column that looks personal."""
+    datasets, column = _datasets(chat), words.strip().removeprefix("@")
+    await datasets.unmask(column)
+    shown = paintable(column, newlines=False)
+    chat.activity.hint(f"Models see the values of {shown} from now on. ba config edit takes it back.")
+
+
+def _datasets(chat: Actions) -> Datasets:
+    _, conversation = chat.session.live
+    if conversation.inventory.datasets is None:
+        raise UsageError("This session has no data engine.")
+    return conversation.inventory.datasets
 
 
 async def _known(datasets: Datasets, name: str) -> str:
@@ -62,4 +74,9 @@ def _show_grid(chat: Actions, datasets: Datasets, name: str) -> None:
     chat.ba.push_screen(GridScreen(datasets, name))
 
 
-DATA = Room({SlashCommand("data", "View datasets, results and their rows", "[table or file]", keys="f4"): data})
+DATA = Room(
+    {
+        SlashCommand("data", "View datasets, results and their rows", "[table or file]", keys="f4"): data,
+        SlashCommand("unmask", "Let models see a column that looks personal", "<table.column>"): unmask,
+    }
+)

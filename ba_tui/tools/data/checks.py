@@ -1,0 +1,60 @@
+"""What the doctor says of data: the engine, and whether each source can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ba_tui.analysis.checks import engine_check
+from ba_tui.analysis.engine import Analysis, EnginePlace
+from ba_tui.analysis.errors import AnalysisError
+from ba_tui.analysis.sources import Sources
+from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.sandbox.from_settings import sandbox_for
+from ba_tui.resources import Places, places
+from ba_tui.settings import Settings
+from ba_tui.tools.data.source_places import SourceSetup
+from ba_tui.tools.data_engine import temporary_place
+
+PATIENCE = 30.0
+"""Seconds for all sources together."""
+
+
+def data_checks(settings: Settings, where: Places, folder: Path) -> Iterator[CheckResult]:
+    """Start the engine for a moment, then connect to each source, all of them at a time."""
+    yield from engine_check(temporary_place(settings, where, folder))
+    if settings.sources:
+        place = temporary_place(settings, where, folder)
+        yield from asyncio.run(_checked(session_sources(Analysis(place), place, settings, folder)))
+
+
+def session_sources(engine: Analysis, place: EnginePlace, settings: Settings, folder: Path) -> Sources:
+    """The sources of ``settings`` beside the ``engine`` of one command. Nothing is started."""
+    where = places()
+    sandbox = sandbox_for(settings, where, Workspace(folder))
+    return Sources(SourceSetup(settings, where, sandbox, folder).places(place), engine)
+
+
+async def _checked(sources: Sources) -> list[CheckResult]:
+    try:
+        return await asyncio.gather(*(_one(sources, name) for name in sources.places))
+    finally:
+        await sources.close()
+
+
+async def _one(sources: Sources, name: str) -> CheckResult:
+    place, title, started = sources.places[name], f"source {name}", time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            version = await sources.check(name)
+    except TimeoutError:
+        return CheckResult(title, "fail", f"{place.engine} did not answer within {PATIENCE:g} s", "Check its address.")
+    except AnalysisError as error:
+        return CheckResult(
+            title, "fail", str(error).removeprefix(f"{name}: "), error.hint or "Check sources in your settings."
+        )
+    how = "statements that change data ask" if place.writable else "read-only"
+    return CheckResult(title, "ok", f"{version}, connected in {time.monotonic() - started:.1f} s; {how}")

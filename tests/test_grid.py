@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError
+from ba_tui.analysis.sources import Sources
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.datasets import NeedsConfirmation
 from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.session_data import ExportRules, SessionData
 from tests.analysis.engines import engine_in
@@ -35,6 +39,15 @@ def judged(call: JudgedCall) -> Judgement:
     return Deny("a rule says so") if "closed" in str(call.args["path"]) else Allow()
 
 
+@frozen
+class Engines:
+    """ba_tui.tools.session_data.SessionEngines."""
+
+    engine: Analysis
+    sources: Sources
+    masking: Masking
+
+
 @pytest_asyncio.fixture
 async def data(tmp_path: Path) -> AsyncGenerator[SessionData]:
     folder = tmp_path / "work"
@@ -43,7 +56,8 @@ async def data(tmp_path: Path) -> AsyncGenerator[SessionData]:
     (folder / "sales.csv").write_text("\n".join(("id,region,amount", *rows)), encoding="utf-8")
     engine = engine_in(folder, state=tmp_path / "state" / "analysis")
     rules = ExportRules(Workspace(folder), WRITER, judged)
-    yield SessionData(engine, rules, Artifacts(tmp_path / "state" / "data"))
+    engines = Engines(engine, Sources((), engine), Masking((), engine, print))
+    yield SessionData(engines, rules, Artifacts(tmp_path / "state" / "data"))
     await engine.close()
 
 

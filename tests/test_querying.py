@@ -105,18 +105,86 @@ async def test_what_would_do_more_than_read_is_refused_and_nobody_is_asked(
 ) -> None:
     (tmp_path / "away.csv").write_text("a\n1\n")
     queries = (
-        "COPY (SELECT 1) TO 'made.csv'",
+        "COPY (SELECT 1) TO 'made.csv' (DELIMITER '|')",
         "DROP TABLE sales",
         "INSTALL httpfs",
+        "ATTACH 'other.duckdb'",
+        "CREATE TABLE t AS SELECT 1",
+        "SET threads = 1",
+        ".read other.sql",
         "SELECT * FROM read_text('/etc/passwd')",
         f"SELECT * FROM '{tmp_path}/away.csv'",
     )
     found, asked = await queried(folder, monkeypatch, *queries)
     assert not asked
     assert [result.error.kind for result in found if result.error] == ["permission_denied"] * len(queries)
+    hints = [result.error.hint for result in found if result.error]
+    instead = ("FORMAT", "new.csv", "by their path", "'shop.sqlite'", "R1", "threads")
+    assert all(words in hint for hint, words in zip(hints, instead, strict=False))
     assert "This statement is not run: COPY writes or reads files." in found[0].text
     assert "outside the folders of this session" in found[-1].text
     assert {path.name for path in folder.iterdir()} == {"sales.csv"}
+
+
+async def test_copy_to_exports_a_result_after_the_question_and_replaces_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "private").mkdir()
+    copies = (
+        "COPY (SELECT region FROM 'sales.csv') TO 'made.csv' (FORMAT csv, HEADER);",
+        "COPY sales TO 'made.csv'",
+        "COPY sales TO 'made.unknown'",
+        "COPY sales TO '.env'",
+        "COPY (DROP TABLE sales) TO 'more.csv'",
+        "COPY (SELECT 1) TO 'private/more.csv'",
+    )
+    rules: dict[str, Any] = {"permissions.deny": ["write_file(private/**)"]}
+    found, asked = await queried(folder, monkeypatch, *copies, reply=Reply("once"), **rules)
+    assert [event.question.preview for event in asked] == [Source("query.sql", copies[0])]
+    assert found[0].text.startswith("Written to made.csv (25 bytes).\nR1: 3 rows, 1 column")
+    assert (folder / "made.csv").read_text() == "region\nNorth\nSouth\nNorth\n"
+    assert "made.csv exists already" in found[1].text
+    assert all(result.is_error for result in found[1:])
+    assert {path.name for path in folder.iterdir()} == {"sales.csv", "made.csv", "private"}
+    assert not list((folder / "private").iterdir())
+    refused, _ = await queried(folder, monkeypatch, "COPY sales TO 'next.csv'")
+    assert refused[0].is_error
+    assert not (folder / "next.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("sql", "seconds", "message"),
+    [
+        ("SELECT * FROM range(1000000000)", 40, "The query returns more than "),
+        ("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n FROM t) FROM t", 1, "took longer than 1 s"),
+    ],
+)
+async def test_what_never_ends_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sql: str, seconds: int, message: str
+) -> None:
+    limits: dict[str, Any] = {"analysis.max_rows": 100_000, "analysis.query_seconds": seconds}
+    (result,), _ = await queried(folder, monkeypatch, sql, **limits)
+    assert result.error
+    assert message in result.error.message
+
+
+async def test_an_added_folder_can_be_queried_and_results_stay(folder: Path, server: ModelServer) -> None:
+    added = folder.parent / "added"
+    added.mkdir()
+    (added / "more.csv").write_text(SALES)
+    services = connect({"model": "openai/any"}, folder)
+    talk = services.library.create()
+    query = f"SELECT count(*) AS n FROM '{added}/more.csv' JOIN R1 USING (region)"
+    await collect(talk.shell.query(TOTALS))
+    (refused,) = results(await collect(talk.shell.query(query)))
+    assert refused.is_error
+    assert "--add-dir" in refused.text
+    await talk.close()
+    assert services.with_folders
+    talk = services.with_folders([added]).library.open(talk.id)
+    (found,) = results(await collect(talk.shell.query(query)))
+    assert found.text.endswith("n\n3")
+    await talk.close()
 
 
 async def test_a_rule_asks_about_a_query_or_about_the_file_that_it_names(

@@ -35,7 +35,8 @@ def card(
 
 def _title(dataset: Dataset) -> str:
     part = f" ({one_line(dataset.part, 60)})" if dataset.part else ""
-    shape = f"{count(dataset.rows, 'row')}, {count(len(dataset.columns), 'column')}"
+    rows = f"{count(dataset.rows, 'row')}, " if dataset.rows >= 0 else ""
+    shape = f"{rows}{count(len(dataset.columns), 'column')}"
     return f"Table {dataset.name}: {one_line(dataset.source, 200)}{part}, {shape}"
 
 

@@ -57,6 +57,7 @@ DATABASE = "engine.duckdb"
 HEAD_ROWS = 50
 PAGE_ROWS = 10_000
 """Most rows of one page."""
+NO_TYPES: Mapping[str, str] = {}
 Listener: TypeAlias = Callable[[Progress], None]
 ExportFormat: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 T = TypeVar("T")
@@ -117,6 +118,11 @@ class Analysis:
     def begun(self) -> bool:
         """Whether the session has data: false means that there is nothing to list. Does not start the helper."""
         return (self._place.folder / DATABASE).exists()
+
+    @property
+    def limits(self) -> EngineLimits:
+        """What queries may use."""
+        return self._place.limits
 
     # Data
 
@@ -227,9 +233,12 @@ class Analysis:
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
-    async def adopt(self, file: Path, provenance: Provenance) -> QueryResult:
-        """Keep a Parquet ``file``, which another engine filled, as the next result. ``file`` must lie in ``inbox``."""
-        payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS}
+    async def adopt(self, file: Path, provenance: Provenance, types: Mapping[str, str] = NO_TYPES) -> QueryResult:
+        """Keep a Parquet ``file``, which another engine filled, as the next result. ``file`` must lie in ``inbox``.
+
+        ``types``: DuckDB types, by column, of those that come as text; one whose values don't fit stays text.
+        """
+        payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS, "types": types}
         return _value(QueryResult, await self._request("adopt", payload))
 
     @property
@@ -238,11 +247,6 @@ class Analysis:
         return self._place.folder / "inbox"
 
     # The helper
-
-    async def restart(self, place: EnginePlace) -> None:
-        """Work in another ``place`` from the next request on, as after a folder was added. Running requests fail."""
-        await self.close()
-        self._place = place
 
     async def close(self) -> None:
         """End the helper. What it holds stays; the next request starts it again."""

@@ -6,6 +6,7 @@ AnalysisError
 ├── QueryRefused     the statement does more than read; ``statement`` says what it is
 ├── QueryFailed      the query is wrong, or needs more time, rows or memory than it may use
 ├── UnknownTable     no dataset or result has this name
+├── SourceFailed     a source can't be reached, or its driver is missing
 └── EngineFailed     the helper process could not start, or ended in the middle of a request
 """
 
@@ -47,6 +48,10 @@ class QueryFailed(AnalysisError):
 
 class UnknownTable(AnalysisError):
     kind = "not_found"
+
+
+class SourceFailed(AnalysisError):
+    kind = "dependency_error"
 
 
 class EngineFailed(AnalysisError):

@@ -27,6 +27,7 @@ def session_rooms(
     workflows = Workflows(folders, read, tools.registry.tools, tools.results)
     return (
         RoomContribution("planning", tools=(ToolSource("workflow", workflows.look),)),
+        RoomContribution("analysis", shares=tools.data.shares),
         RoomContribution("skills", shares=(MarkedShare("Skills", MARK, notes.catalogue, active_skills),)),
     )
 

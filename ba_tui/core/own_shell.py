@@ -11,10 +11,14 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import PERSON, Event, Steered, TurnEnded
 from ba_tui.core.messages import Message, ToolUse, clean_text, new_id
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.values import frozen
+
+_SOURCE = regex(r"(?s)@(\w+)\s+(.+)")
+"""A query on a source: ``@warehouse SELECT …``."""
 
 
 class SharedCommands:
@@ -76,7 +80,7 @@ class OwnShell:
         return self._started(self._tools.shell, given)
 
     def query(self, sql: str) -> Turn:
-        """Run a query on the session's data. Its result is shared with the model.
+        """Run a query on the session's data, or on the source whose ``@NAME`` comes first. The model reads the result.
 
         Raises:
             UsageError: there is no query, or nothing that runs one.
@@ -85,7 +89,10 @@ class OwnShell:
             raise UsageError("This session has no data engine.")
         if not sql.strip():
             raise UsageError("There is no query after /sql.", "Type one, such as /sql FROM 'sales.csv'")
-        return self._started(self._tools.query, {"sql": clean_text(sql)})
+        text = clean_text(sql).strip()
+        found = _SOURCE.fullmatch(text)
+        given = {"sql": found[2], "source": found[1]} if found else {"sql": text}
+        return self._started(self._tools.query, given)
 
     def _started(self, tool: Tool, given: dict[str, Any]) -> Turn:
         turn = self._begin()

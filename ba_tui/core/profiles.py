@@ -19,7 +19,8 @@ class Profile:
     files. ``packages``: a package manager, which may write ``.venv`` and ``node_modules``. ``readable`` and
     ``writable``: files elsewhere that the person, or a rule, let this command reach. ``unhidden``: files with secrets
     that git stores, which it would take for changed if they were hidden from it. ``plain``: a reader that opens no file
-    but those that its words name, so it runs also where secrets can't all be hidden.
+    but those that its words name, so it runs also where secrets can't all be hidden. ``network``: a reader that has the
+    network: the helper of a database that the person set up.
     """
 
     name: ProfileName
@@ -29,6 +30,7 @@ class Profile:
     writable: tuple[Path, ...] = ()
     unhidden: tuple[Path, ...] = ()
     plain: bool = False
+    network: bool = False
 
 
 @frozen

@@ -46,7 +46,11 @@ _SOURCES = _FILES | _words(
     "duckdb_databases duckdb_dependencies duckdb_extensions duckdb_functions duckdb_indexes duckdb_keywords "
     "duckdb_schemas duckdb_sequences duckdb_tables duckdb_types duckdb_views duckdb_memory duckdb_optimizers "
     "pragma_table_info pragma_database_size pragma_storage_info pragma_version pragma_collations json_each json_tree "
-    "summary test_all_types histogram histogram_values regexp_split_to_table string_split flatten metric"
+    "summary test_all_types histogram histogram_values regexp_split_to_table string_split flatten metric "
+    "json_array_elements json_array_elements_text json_each_text json_object_keys json_to_record json_to_recordset "
+    "jsonb_array_elements jsonb_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys jsonb_to_record "
+    "jsonb_to_recordset jsonb_path_query regexp_matches string_to_table generate_subscripts explodinggenerateseries "
+    "posexplode inline stack"
 )
 """Functions that may stand where a table does and only read, ``metric`` for agreed definitions. Others could run
 anything."""
@@ -136,7 +140,8 @@ def _judged(statement: SqlNode, dialect: str) -> Sql:
         trouble = trouble or f"{name.lower()} is an unknown statement"
     if trouble:
         kinds.add("unknown")
-    files, odd = _files(statement)
+    # Elsewhere a name with dots is a table of a schema, and files are the business of the server.
+    files, odd = _files(statement) if dialect == DIALECT else ([], "")
     remote = [file for file in files if _REMOTE.match(file) or _SERVER.search(file)]
     network = bool(remote) or name == "Install"
     local = tuple(file for file in files if file not in remote and file != ":memory:")

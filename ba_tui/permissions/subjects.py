@@ -71,7 +71,8 @@ class Subjects:
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
         """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
-        sql = judging().classify(str(args.get(tool.facts.sql) or ""))
+        text = str(args.get(tool.facts.sql) or "")
+        sql = judging().classify(text, *((tool.facts.dialect_of(args),) if tool.facts.dialect_of else ()))
         files = tuple(seen for text in sql.files for seen in self.both(text))
         effect = Effect.NETWORK if sql.network else Effect.WRITE if sql.kinds - {"read"} else subject.effect
         kinds = {*sql.kinds, *(["network"] if sql.network else [])}

@@ -18,6 +18,7 @@ from ba_tui.settings.plain import NotPlain, adapter, build
 from ba_tui.settings.sections.hooks import HookGroup
 from ba_tui.settings.sections.permissions import RuleSettings
 from ba_tui.settings.sections.providers import ModelProfile
+from ba_tui.settings.sections.sources import SourceSettings
 
 ROUNDS = 20
 SettingPath: TypeAlias = tuple[str, int]
@@ -174,6 +175,9 @@ def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
         expected = f"expected more than {context['gt']}"
     elif kind == "value_error":
         expected = str(context.get("error", error["msg"]))
+        if path[0] == "sources":
+            # An address may hold a password.
+            return expected
     else:
         expected = str(error["msg"]).replace("Input should be", "expected")
     return f"{expected}, got {shown(value)}"
@@ -190,5 +194,7 @@ def unknown(path: KeyPath) -> str:
 
 def names(group: Sequence[str | int]) -> list[str]:
     """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
-    kinds: Mapping[str, type[Any]] = {"permissions": RuleSettings, "providers": ModelProfile, "hooks": HookGroup}
+    kinds: Mapping[str, type[Any]] = {
+        "permissions": RuleSettings, "providers": ModelProfile, "hooks": HookGroup, "sources": SourceSettings,
+    }  # fmt: skip
     return [each.name for each in fields(kinds.get(str(group[0]), Settings) if group else Settings)]

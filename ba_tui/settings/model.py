@@ -21,6 +21,7 @@ from ba_tui.settings.sections.hooks import HookGroup, hook_event
 from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
 from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
 from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.sources import SourceSettings, source_name
 from ba_tui.settings.sections.web import WebSearch, WebSettings
 
 Notify = Literal["bell", "osc9", "osc777", "off"]
@@ -137,6 +138,10 @@ class Settings(SettingsGroup):
     web_search: WebSearch = field(default=WebSearch(), metadata=about("Web search."))
     analysis: AnalysisSettings = field(
         default=AnalysisSettings(), metadata=about("Datasets, queries, and what a model sees of them.")
+    )
+    sources: dict[Annotated[str, FieldCheck(source_name)], SourceSettings] = field(
+        default_factory=dict[str, SourceSettings],
+        metadata=about("Databases and engines that queries can run on, by name (guide: sources)."),
     )
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],

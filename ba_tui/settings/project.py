@@ -63,7 +63,11 @@ def _reserved(path: KeyPath, value: object) -> bool:
             return value != "required"
         case ("secrets",):
             return value != "redact"
-        case ("environment" | "commands", *_):
+        case ("environment" | "commands" | "sources", *_):
+            return True
+        case ("analysis", "share"):
+            return value != "schema"
+        case ("analysis", "unmasked"):
             return True
         case (*_, "api_key_env"):
             return True

@@ -34,6 +34,7 @@ from ba_tui.processes.limits import GIGABYTE
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places
 from ba_tui.settings import Settings
+from ba_tui.tools.session_data import ExportRules
 
 FOLDER = "analysis"
 MOST_MEMORY = 4 * GIGABYTE
@@ -88,12 +89,13 @@ def engine_limits(settings: Settings) -> EngineLimits:
 
 @frozen
 class DataAccess:
-    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets. ``metrics``: what its
-    figures are agreed to be."""
+    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets. ``exports``: where
+    results may be written. ``metrics``: what its figures are agreed to be."""
 
     workspace: Workspace
     reader: Tool
     judge: Callable[[JudgedCall], Judgement]
+    exports: ExportRules
     metrics: Metrics = NO_METRICS
 
     def files(self) -> DataFiles:

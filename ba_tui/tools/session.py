@@ -46,6 +46,7 @@ from ba_tui.tools.data.python_kernels import Kernels, PythonSource
 from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
 from ba_tui.tools.data.python_place import PythonPlace
 from ba_tui.tools.data.python_session import SessionPython
+from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.seen import SeenFiles
@@ -163,11 +164,12 @@ class GuardedTools:
         self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
-        access = DataAccess(
-            workspace, self.readers["read_file"], policy.judge, agreed_metrics(where, skills.catalog.ingress)
-        )
+        exports = ExportRules(workspace, named["write_file"], policy.judge)
+        metrics = agreed_metrics(where, skills.catalog.ingress)
+        access = DataAccess(workspace, self.readers["read_file"], policy.judge, exports, metrics)
         folder, inherited = scope.file.parent if scope.id else None, process.shell.inherited()
-        self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
+        setup = SourceSetup(settings, where, permissions.sandbox, workspace.root)
+        self.data = data_tools(definitions, access, setup, folder)
         tools = (*tools, *self.data.tools)
         self.python = Kernels(PythonPlace(permissions, folder, settings, inherited), self.data.engine)
         pythons = PythonSource(
@@ -180,9 +182,8 @@ class GuardedTools:
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
         self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
-        exports = ExportRules(workspace, named["write_file"], policy.judge)
         python = SessionPython(self.python, exports)
-        self.datasets = SessionData(self.data.engine, exports, scope.results, scope.history, python)
+        self.datasets = SessionData(self.data, exports, scope.results, scope.history, python)
         """The same for faces."""
 
         self.health = Health(tools)
@@ -230,7 +231,7 @@ class GuardedTools:
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
         await self.python.close()
-        await self.data.engine.close()
+        await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)

@@ -9,12 +9,13 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Protocol, get_args
 
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
+from ba_tui.analysis.sources import Sources
 from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat, SourceInfo
 from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
 from ba_tui.core.tool import Tool
@@ -23,9 +24,12 @@ from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
+from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.editing.disk import place_file
 
 ENDINGS: dict[str, PictureFormat] = {f".{name}": name for name in PICTURES}
+PREVIEW_ROWS = 1_000
+"""Rows of a source's table that a grid shows."""
 FORMATS: dict[str, ExportFormat] = {f".{name}": name for name in get_args(ExportFormat)}
 
 
@@ -62,18 +66,33 @@ class ExportRules:
         return " and ".join(filter(None, (away, "exists already" if os.path.lexists(target) else "")))
 
 
+class SessionEngines(Protocol):
+    """The engine of a session, its sources, and what a model may see of personal values."""
+
+    @property
+    def engine(self) -> Analysis: ...
+
+    @property
+    def sources(self) -> Sources: ...
+
+    @property
+    def masking(self) -> Masking: ...
+
+
 class SessionData:
-    """core.ports.datasets.Datasets over ``analysis``; ``results`` has what tools printed, ``history`` what was said."""
+    """core.ports.datasets.Datasets over ``data``; ``results`` has what tools printed, ``history`` what was said."""
 
     def __init__(
         self,
-        analysis: Analysis,
+        data: SessionEngines,
         rules: ExportRules,
         results: Artifacts,
         history: ReadHistory = nothing_said,
         python: PythonSession | None = None,
     ) -> None:
-        self._analysis = analysis
+        self._analysis = data.engine
+        self._sources = data.sources
+        self._masking = data.masking
         self._rules = rules
         self._results = results
         self._history = history
@@ -94,6 +113,23 @@ class SessionData:
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         file = await asyncio.to_thread(self._kept, text, format, ref)
         return (await self._analysis.register(str(file)))[0]
+
+    def sources(self) -> tuple[SourceInfo, ...]:
+        return tuple(
+            SourceInfo(place.name, place.engine, self._sources.known_tables(place.name))
+            for place in self._sources.places.values()
+        )
+
+    async def source_tables(self, source: str) -> tuple[str, ...]:
+        return await self._sources.tables(source)
+
+    async def preview(self, source: str, table: str) -> str:
+        # The name comes from the source's own list.
+        sql = f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}"  # noqa: S608
+        return (await self._sources.query(source, sql)).handle
+
+    async def unmask(self, column: str) -> None:
+        await self._masking.allow(column)
 
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.analysis.card import card
-from ba_tui.analysis.engine_process.profiling import personal_kind
+from ba_tui.analysis.personal import personal_kind
 from ba_tui.core.ports.tables import Column, DatasetProfile
 from tests.analysis.engines import engine_in
 

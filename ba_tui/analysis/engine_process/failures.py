@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 import duckdb
 
+from ba_tui.analysis.nearest import nearest_names
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.processes.serving import HandlerFailed
 
 LONGEST = 300
-MOST_NAMES = 12
 _TABLE = regex(r"Table(?: Function)? with name \"?([^\"\s!]+)\"? does not exist")
 _COLUMN = regex(r'(?:Referenced column|Referenced table|column named|Column) "([^"]+)"')
 _FUNCTION = regex(r"Function with name (\S+) does not exist")
@@ -37,7 +36,9 @@ def failed(message: str, hint: str = "", kind: str = "validation_error") -> Hand
 
 def unknown_table(name: str, known: Iterable[str]) -> HandlerFailed:
     """No table has this name."""
-    return HandlerFailed("unknown_table", f"There is no table {one_line(name, 80)}.\n{_nearest(name, known, 'Tables')}")
+    return HandlerFailed(
+        "unknown_table", f"There is no table {one_line(name, 80)}.\n{nearest_names(name, known, 'Tables')}"
+    )
 
 
 def said(error: Exception) -> str:
@@ -58,9 +59,9 @@ def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str])
     if isinstance(error, duckdb.PermissionException):
         return refused("The query reads a file that is not registered, or the network.", "Mention the file first.")
     if found := _TABLE.search(text):
-        return failed(f"There is no table {found[1]}.", _nearest(found[1], tables, "Tables"))
+        return failed(f"There is no table {found[1]}.", nearest_names(found[1], tables, "Tables"))
     if found := _COLUMN.search(text):
-        return failed(f"There is no column {found[1]} here.", _nearest(found[1], columns, "Columns"))
+        return failed(f"There is no column {found[1]} here.", nearest_names(found[1], columns, "Columns"))
     if found := _FUNCTION.search(text):
         return failed(f"DuckDB has no function {found[1]}.", _guess(text))
     return failed(said(error), _position(text))
@@ -69,19 +70,6 @@ def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str])
 def disk_full(error: duckdb.Error) -> bool:
     """Whether a file could not be written for lack of space."""
     return "No space left on device" in str(error)
-
-
-def _nearest(name: str, known: Iterable[str], label: str) -> str:
-    names = list(dict.fromkeys(known))
-    folded = {each.lower(): each for each in names}
-    close = [folded[each] for each in get_close_matches(name.lower(), folded, 3, 0.5)]
-    close += [each for each in names if name.lower() in each.lower() and each not in close]
-    if close:
-        return f"Did you mean {' or '.join(close[:3])}?"
-    if not names:
-        return f"No {label.lower()} are known yet."
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"{label}: {', '.join(names[:MOST_NAMES])}{more}."
 
 
 def _guess(text: str) -> str:

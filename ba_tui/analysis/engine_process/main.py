@@ -19,7 +19,7 @@ from ba_tui.analysis.engine_process.failures import failed, of_query, said, unkn
 from ba_tui.analysis.engine_process.pictures import pictured
 from ba_tui.analysis.engine_process.pivoting import CrossTable, pivot_query
 from ba_tui.analysis.engine_process.profiling import profiles_of
-from ba_tui.analysis.engine_process.queries import Queries
+from ba_tui.analysis.engine_process.queries import LandedFile, Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.displays.charts import ChartRequest
@@ -163,7 +163,8 @@ class Handlers:
     def adopt(self, request: WorkerRequest) -> object:
         given = _given(request)
         provenance: Provenance = decoded(Provenance, given["provenance"])
-        return encoded(self._engine.queries.adopt(request, Path(given["file"]), provenance, given["head"]))
+        landed = LandedFile(Path(given["file"]), given["types"])
+        return encoded(self._engine.queries.adopt(request, landed, provenance, given["head"]))
 
 
 def _opened(folder: Path, limits: Limits) -> Engine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +9,8 @@ import duckdb
 
 from ba_tui.analysis.engine_process.cells import cell, columns_of, shown
 from ba_tui.analysis.engine_process.database import quoted
-from ba_tui.core.ports.tables import Cell, Column, ColumnProfile, Personal, Role, TopValue
-from ba_tui.core.text.patterns import regex
+from ba_tui.analysis.personal import personal_kind
+from ba_tui.core.ports.tables import Cell, Column, ColumnProfile, Role, TopValue
 from ba_tui.core.values import frozen
 
 EXACT_ROWS, EXACT_COLUMNS = 200_000, 200
@@ -25,27 +24,6 @@ TOGETHER = 100
 """Columns of one query: each keeps some memory until the end."""
 CHARS = 100
 ORDERED = frozenset({"integer", "decimal", "float", "date", "timestamp"})
-
-_MAIL = regex(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
-_IBAN = regex(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
-_PHONE = regex(r"(?:\+|00)\d[\d ()/.-]{6,20}|\(?0\d{1,5}\)?[ /-][\d -]{4,15}")
-_PERSON = regex(r"[^\W\d_][\w'’.-]+(?:,? [^\W\d_][\w'’.-]*){1,3}")
-_NAMED: tuple[tuple[Personal, re.Pattern[str]], ...] = (
-    ("mail", regex(r"e-?mail|mail_?address", re.IGNORECASE)),
-    ("phone", regex(r"phone|telefon|(?:^|_)(?:tel|fax|handy|mobile?|cell)(?:$|_)", re.IGNORECASE)),
-    ("iban", regex(r"(?:^|_)(?:iban|account_?(?:no|number)|kontonummer)(?:$|_)", re.IGNORECASE)),
-    (
-        "name",
-        regex(
-            r"(?:first|last|sur|fore|family|given|middle|maiden|full|person|contact|employee|patient)[ _]?names?$"
-            r"|^(?:vor|nach|familien)name$|^姓名$",
-            re.IGNORECASE,
-        ),
-    ),
-)
-_MAYBE = regex(
-    r"^(?:name|customer|client|kunde|contact|employee|person|patient|owner|author)(?:_?name)?$", re.IGNORECASE
-)
 
 
 @frozen
@@ -174,41 +152,3 @@ def _role(column: Column, of: _Figures, rows: int, *, exact: bool) -> Role:
         unique = of.distinct == rows if exact else of.distinct > 0.97 * rows
         return "key" if unique else ""
     return ""
-
-
-def personal_kind(column: Column, sample: Sequence[Cell]) -> Personal:
-    """What kind of personal data a column seems to hold, by its values and its name."""
-    values = [str(value).strip() for value in sample if value not in {None, ""}]
-    for kind, pattern in _NAMED:
-        if column.kind in {"text", "integer"} and pattern.search(column.name):
-            return kind
-    if not values or column.kind != "text":
-        return ""
-    if _mostly(values, _mail):
-        return "mail"
-    if _mostly(values, _iban):
-        return "iban"
-    if _mostly(values, _phone):
-        return "phone"
-    people = sum(bool(_PERSON.fullmatch(value)) for value in values)
-    return "name" if _MAYBE.search(column.name) and people * 10 >= len(values) * 6 else ""
-
-
-def _mostly(values: Sequence[str], fits: Callable[[str], bool]) -> bool:
-    return sum(map(fits, values)) * 2 >= len(values)
-
-
-def _mail(value: str) -> bool:
-    return bool(_MAIL.fullmatch(value))
-
-
-def _phone(value: str) -> bool:
-    return bool(_PHONE.fullmatch(value))
-
-
-def _iban(value: str) -> bool:
-    if not _IBAN.fullmatch(value):
-        return False
-    compact = value.replace(" ", "")
-    digits = "".join(str(int(char, 36)) for char in compact[4:] + compact[:4])
-    return int(digits) % 97 == 1

@@ -16,10 +16,20 @@ from ba_tui.analysis.engine_process.failures import failed, of_query, refused, s
 from ba_tui.analysis.engine_process.statements import parsed
 from ba_tui.analysis.engine_process.store import Store, StoredResult
 from ba_tui.core.ports.tables import Column, Provenance, QueryResult, Statement, UsedData
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 
+READS = "Only statements that read can run."
 ENGINE = f"DuckDB {duckdb.__version__}"
+
+
+@frozen
+class LandedFile:
+    """A Parquet file of another engine; ``types`` are those of its columns that come as text."""
+
+    file: Path
+    types: Mapping[str, str]
 
 
 @frozen
@@ -61,19 +71,20 @@ class Queries:
             stored = StoredResult(number, columns, rows, provenance, tuple(notes))
             return self._kept(cursor, stored, head)
 
-    def adopt(self, request: WorkerRequest, file: Path, provenance: Provenance, head: int) -> QueryResult:
+    def adopt(self, request: WorkerRequest, landed: LandedFile, provenance: Provenance, head: int) -> QueryResult:
         """Keep a Parquet file of the inbox as a result."""
         with self.database.shared(request, "keeping the result") as cursor, self.store.handle() as number:
-            name = quoted(f"R{number}")
+            name, source = quoted(f"R{number}"), f"read_parquet({text(str(landed.file))})"
             cursor.execute("BEGIN")
             try:
-                row = cursor.execute(f"CREATE TABLE {name} AS FROM read_parquet({text(str(file))})").fetchone()
+                casts, notes = _casts(cursor, source, landed.types)
+                row = cursor.execute(f"CREATE TABLE {name} AS SELECT {casts} FROM {source}").fetchone()
                 columns = columns_of(cursor, name)
             except duckdb.Error as error:
                 cursor.execute("ROLLBACK")
-                raise unreadable(f"{file.name} can't be kept as a result: {said(error)}") from error
+                raise unreadable(f"{landed.file.name} can't be kept as a result: {said(error)}") from error
             rows = int(row[0]) if row else 0
-            return self._kept(cursor, StoredResult(number, columns, rows, provenance), head)
+            return self._kept(cursor, StoredResult(number, columns, rows, provenance, notes), head)
 
     def _kept(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
         """Write down what the table of this transaction is."""
@@ -92,7 +103,7 @@ class Queries:
             raise HandlerFailed("files_needed", json.dumps(statement.files))
         if statement.kind == "other":
             names = [name for each in (files or {}).values() for name in each]
-            hint = f"Query the table {' or '.join(names)} instead." if names else "Only statements that read can run."
+            hint = f"Query the table {' or '.join(names)} instead." if names else statement.instead or READS
             raise refused(f"This statement is not run: {statement.why}.", hint)
         for file, names in (files or {}).items():
             if len(names) > 1:
@@ -147,3 +158,26 @@ class Queries:
         found = [each.dataset for name in tables if (each := self.store.dataset(name))]
         called = {each.name: tuple(file for file, name in named.items() if name == each.name) for each in found}
         return tuple(UsedData(each.name, each.source, each.files, called[each.name]) for each in found)
+
+
+def _casts(cursor: duckdb.DuckDBPyConnection, source: str, types: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The columns of a SELECT that gives text its type, and a note for each column that stays text."""
+    if not types:
+        return "*", ()
+    made = {name: _cast(quoted(name), kind) for name, kind in types.items()}
+    lost = ", ".join(
+        f"count(*) FILTER ({quoted(name)} IS NOT NULL AND {cast.replace('CAST(', 'TRY_CAST(', 1)} IS NULL)"
+        for name, cast in made.items()
+    )
+    counts = cursor.execute(f"SELECT {lost} FROM {source}").fetchone() or ()
+    unfit = {name: int(count) for name, count in zip(made, counts, strict=True) if count}
+    fitting = ", ".join(f"{cast} AS {quoted(name)}" for name, cast in made.items() if name not in unfit)
+    notes = tuple(
+        f"{name} stays text: {count(number, 'value')} do not fit {types[name]}." for name, number in unfit.items()
+    )
+    return f"* REPLACE ({fitting})" if fitting else "*", notes
+
+
+def _cast(column: str, kind: str) -> str:
+    # Lists come as JSON.
+    return f"CAST(CAST({column} AS JSON) AS {kind})" if kind.endswith("[]") else f"CAST({column} AS {kind})"

@@ -54,6 +54,19 @@ OTHERS: Mapping[str, str] = {
     "EXPORT": "EXPORT writes files",
     "TRANSACTION": "the engine keeps its own transactions",
 }
+INSTEAD: Mapping[str, str] = {
+    "COPY": "Write COPY (SELECT …) TO 'new.csv' with no option but FORMAT; in `ba data query`, use --output.",
+    "EXPORT": "Write one result: COPY (SELECT …) TO 'new.parquet'.",
+    "ATTACH": "Query the file by its path: FROM 'shop.sqlite'. Databases on servers go into the setting sources.",
+    "LOAD": "None is needed: CSV, JSON, Parquet, Excel, SQLite and Arrow files are queried by their path.",
+    "SET": "The person sets limits in the settings analysis.memory_gb, analysis.threads and analysis.max_rows.",
+    "CREATE": "Run its SELECT: the rows are kept as the next result (R1, R2, …), a table for later queries.",
+    **dict.fromkeys(
+        ("INSERT", "UPDATE", "DELETE", "DROP", "ALTER", "MERGE_INTO"),
+        "Data is never changed here: SELECT the rows as they should be, and write COPY (SELECT …) TO 'new.csv'.",
+    ),
+}
+"""What to do in place of a statement, by its kind."""
 _EXPLAIN = regex(r"(?is)\s*explain\s*(?:\((?P<options>[^)]*)\)|(?P<analyze>analyze)\b)?\s*(?P<inner>.*)")
 _PIVOT = regex(r"(?is)\b(?:un)?pivot")
 
@@ -86,7 +99,8 @@ def _statement(connection: duckdb.DuckDBPyConnection, text: str, kind: str, know
             return Statement(text, "other", inner[0].why if inner else "EXPLAIN of an unknown statement")
         return replace(inner[0], sql=text, kind="explain")
     if kind not in SELECTS:
-        return Statement(text, "other", OTHERS.get(kind, f"{kind.replace('_', ' ')} changes data"))
+        why = OTHERS.get(kind, f"{kind.replace('_', ' ')} changes data")
+        return Statement(text, "other", why, instead=INSTEAD.get(kind, ""))
     tree = _tree(connection, text)
     if tree is None:
         return _by_tokens(text, known)

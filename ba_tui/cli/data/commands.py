@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.cli.data.compare import compare
 from ba_tui.cli.data.locales import FigureFormat, figure_format
 from ba_tui.cli.data.metrics import agreed_metrics, metrics
@@ -84,6 +84,9 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
         list[str] | None, typer.Argument(metavar="FILE|-", help="Data files or globs; - reads CSV from stdin.")
     ] = None,
     part: Part = "",
+    source: Annotated[
+        str, typer.Option("--source", metavar="NAME", help="Run it on this source of your settings; only reads run.")
+    ] = "",
     format: Annotated[
         Format | None, typer.Option("--format", "-f", help="What is printed; else by the ending of --output, or table.")
     ] = None,
@@ -118,7 +121,10 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
             for file in data.files:
                 data.run(data.engine.register(file, part=part, on_progress=data.line.show))
             agreed = expanded(sql, definitions)
-            result = data.run(data.engine.query(agreed.sql, on_progress=data.line.show))
+            if source:
+                result = data.run(_on_source(data, source, agreed.sql, folder_of(cwd)))
+            else:
+                result = data.run(data.engine.query(agreed.sql, on_progress=data.line.show))
             data.line.clear()
             for found in differences(agreed.sql, definitions.usable()):
                 say(f"{found.title}. {found.why}")
@@ -148,6 +154,22 @@ def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None,
         except AnalysisError as error:
             return told(error)
     return OK
+
+
+async def _on_source(data: OpenedData, source: str, sql: str, folder: Path) -> QueryResult:
+    """Run a statement on a source, in a helper that ends with it."""
+    from ba_tui.analysis.errors import QueryRefused  # noqa: PLC0415 - see query
+    from ba_tui.tools.data.checks import session_sources  # noqa: PLC0415
+    from ba_tui.tools.data.source_queries import SourceQueries  # noqa: PLC0415
+
+    sources = session_sources(data.engine, data.place, load(folder).settings, folder)
+    queries, args = SourceQueries(sources), {"sql": sql, "source": source}
+    try:
+        if await queries.writes(args):
+            raise QueryRefused("Only statements that read run from the command line.", f"In ba: /sql @{source} …")
+        return await queries.run(args, data.line.show)
+    finally:
+        await sources.close()
 
 
 def _format(given: Format | None, output: Path | None) -> Format:

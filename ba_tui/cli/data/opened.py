@@ -24,7 +24,7 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.engine import Analysis
+    from ba_tui.analysis.engine import Analysis, EnginePlace
     from ba_tui.analysis.errors import AnalysisError
     from ba_tui.core.ports.tables import Progress, QueryResult
 
@@ -59,12 +59,18 @@ def export(data: OpenedData, handle: str, format: Any, output: Path | None) -> i
 
 def told(error: AnalysisError) -> int:
     """Say what failed; returns the exit code for it."""
-    from ba_tui.analysis.errors import DataRefused, DataUnreadable, EngineFailed, QueryRefused  # noqa: PLC0415
+    from ba_tui.analysis.errors import (  # noqa: PLC0415
+        DataRefused,
+        DataUnreadable,
+        EngineFailed,
+        QueryRefused,
+        SourceFailed,
+    )
 
     say(with_hint(str(error), error.hint))
     if isinstance(error, DataRefused | QueryRefused):
         return DENIED
-    if isinstance(error, DataUnreadable | EngineFailed):
+    if isinstance(error, DataUnreadable | EngineFailed | SourceFailed):
         return INFRASTRUCTURE
     return LIMIT if error.kind in LIMITS else USAGE
 
@@ -94,6 +100,7 @@ class OpenedData:
     """The engine of one command, ``files`` to register, and the ``runner`` of its loop."""
 
     engine: Analysis
+    place: EnginePlace
     files: Sequence[str]
     runner: asyncio.Runner
     line: ProgressLine
@@ -118,7 +125,7 @@ def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
         place = temporary_place(load(folder).settings, places(), folder, outside)
         engine = Analysis(place)
         try:
-            yield OpenedData(engine, files, runner, ProgressLine())
+            yield OpenedData(engine, place, files, runner, ProgressLine())
         finally:
             runner.run(engine.close())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.displays.charts import Chart, ChartRequest
@@ -24,6 +24,15 @@ class Exported:
 
     path: str
     size: int
+
+
+@frozen
+class SourceInfo:
+    """A database or engine of the person's settings. ``tables``: None before somebody listed them."""
+
+    name: str
+    engine: str
+    tables: tuple[str, ...] | None = None
 
 
 class Datasets(Protocol):
@@ -52,6 +61,22 @@ class Datasets(Protocol):
 
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         """Make a dataset of what a tool printed: ``text``, or the stored whole ``ref``."""
+        ...
+
+    def sources(self) -> Sequence[SourceInfo]:
+        """The sources of the settings. Starts nothing."""
+        ...
+
+    async def source_tables(self, source: str) -> Sequence[str]:
+        """Connect to a source and list its tables."""
+        ...
+
+    async def preview(self, source: str, table: str) -> str:
+        """Query the first rows of a source's table; returns the handle of the result."""
+        ...
+
+    async def unmask(self, column: str) -> None:
+        """Let models see the values of a column, as TABLE.COLUMN, although they look personal. Kept in the settings."""
         ...
 
     async def page(

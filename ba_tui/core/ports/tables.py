@@ -13,7 +13,7 @@ Row: TypeAlias = tuple[Cell, ...]
 MAX_CELL_CHARS = 10_000
 
 ColumnKind: TypeAlias = Literal["integer", "decimal", "float", "text", "boolean", "date", "timestamp", "time", "other"]
-DataFormat: TypeAlias = Literal["csv", "json", "parquet", "excel", "sqlite", "arrow"]
+DataFormat: TypeAlias = Literal["csv", "json", "parquet", "excel", "sqlite", "arrow", "source"]
 Personal: TypeAlias = Literal["", "mail", "phone", "name", "iban"]
 FILES = "$files"
 """Stands for a list of files in ``Dataset.reading``."""
@@ -92,10 +92,11 @@ class BadRow:
 class Dataset:
     """A file, some files, or a sheet or table of one (``part``) as the table ``name``.
 
-    ``source`` is the path or glob as it was given. ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows
-    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch. ``reading`` is the query
-    with which DuckDB alone reads the files the same way, with ``FILES`` in place of their list; empty where ba had to
-    prepare them first, as an Excel sheet or a text in an old encoding.
+    ``source`` is the path or glob as it was given. ``rows`` is -1 where nobody counted them, as in a source.
+    ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows some. ``notes`` are sentences about how it was
+    read. ``loaded``: seconds since the epoch. ``reading`` is the query with which DuckDB alone reads the files the same
+    way, with ``FILES`` in place of their list; empty where ba had to prepare them first, as an Excel sheet or a text in
+    an old encoding.
     """
 
     name: str
@@ -241,13 +242,15 @@ StatementKind: TypeAlias = Literal["read", "explain", "other"]
 @frozen
 class Statement:
     """One statement of a text. ``kind``: ``other`` is never run; ``why`` says what it would do, such as "COPY writes
-    files". ``tables`` are names it reads; ``files`` are paths it names, which must be registered first."""
+    files", and ``instead`` what to do in its place. ``tables`` are names it reads; ``files`` are paths it names, which
+    must be registered first."""
 
     sql: str
     kind: StatementKind
     why: str = ""
     tables: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    instead: str = ""
 
 
 @frozen

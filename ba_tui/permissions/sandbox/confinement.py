@@ -237,7 +237,7 @@ class Sandbox:
         temporary, masks = self._private("tmp"), self._private("masks") if findings.secrets else Path()
         inside = Inside(profile, temporary, findings, lambda path: self._mask(masks, path))
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
-        network = self.reach.network and not reading
+        network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
         environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network

@@ -103,7 +103,7 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
     away = tuple(parts)
     if not reading and reach.home and _within(reach.home, away) and not _within(reach.home, reach.roots):
         parts |= {path: MountPart(path, "scratch") for path in (reach.home / name for name in SCRATCH)}
-    for path, access in _needed(reach):
+    for path, access in _needed(replace(reach, network=reach.network or inside.profile.network)):
         if _within(path, away) and not _within(path, reach.roots):
             parts[path] = MountPart(path, "read" if reading else access, Path(os.path.realpath(path)))
     repositories = tuple(git_folders_of(reach.roots))

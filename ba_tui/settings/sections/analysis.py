@@ -23,6 +23,12 @@ class AnalysisSettings(SettingsGroup):
             "or sample (also some values)."
         ),
     )
+    unmasked: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Columns as TABLE.COLUMN whose values a model may see although they look personal; /unmask adds one."
+        ),
+    )
     memory_gb: Annotated[Amount, Ge(0), Le(1_000)] = field(
         default=0, metadata=about("Memory for queries in GB; 0 takes a quarter of the machine's, at most 4.")
     )

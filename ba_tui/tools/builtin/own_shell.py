@@ -55,7 +55,8 @@ def _titled(tool: Tool, sign: str = "$", about: str = "command") -> Tool:
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         result = await tool.run(args, call)
-        return replace(result, text=f"{sign} {args[about]}\n{result.text}")
+        where = f"@{args['source']} " if args.get("source") else ""
+        return replace(result, text=f"{sign} {where}{args[about]}\n{result.text}")
 
     return replace(tool, run=run)
 

@@ -3,50 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.sources import Sources
+from ba_tui.core.ports.rooms import MarkedShare
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.settings import Settings
+from ba_tui.settings.editing import add_item
 from ba_tui.tools.data.analyse_data import NAME as ANALYSE
 from ba_tui.tools.data.analyse_data import AnalysisPlace, analyse_data_tool
 from ba_tui.tools.data.chart import NAME as CHART
 from ba_tui.tools.data.chart import chart_tool
-from ba_tui.tools.data.mentioned_tables import MentionedTables
+from ba_tui.tools.data.copying import Copying
+from ba_tui.tools.data.masking import Masking
+from ba_tui.tools.data.mentioned_tables import SHARED, SHARES, MentionedTables, SharedValues
 from ba_tui.tools.data.query_data import NAME as QUERY
-from ba_tui.tools.data.query_data import query_data_tool
+from ba_tui.tools.data.query_data import QueryMeans, query_data_tool
+from ba_tui.tools.data.source_places import SourceSetup
+from ba_tui.tools.data.source_queries import SourceQueries
 from ba_tui.tools.data_engine import DataAccess, DataNearby, engine_place
 from ba_tui.tools.definitions import Definition
 
 
 @frozen
 class DataTools:
-    """``tools`` without their guards, ``query`` among them. The helper of ``engine`` starts when something is asked of
-    it."""
+    """``tools`` without their guards, ``query`` among them. The helpers of ``engine`` and ``sources`` start when
+    something is asked of them."""
 
     engine: Analysis
     query: Tool
     tools: tuple[Tool, ...]
     tables: MentionedTables
     nearby: DataNearby
+    shares: tuple[MarkedShare, ...]
+    sources: Sources
+    masking: Masking
 
     def needed(self) -> tuple[str, ...]:
         """The tools to list now: none before there is data. Blocks."""
-        return tuple(tool.name for tool in self.tools) if self.nearby.found() else ()
+        return tuple(tool.name for tool in self.tools) if self.sources.places or self.nearby.found() else ()
+
+    async def close(self) -> None:
+        """End the helpers."""
+        await self.sources.close()
+        await self.engine.close()
 
 
 def data_tools(
-    definitions: Mapping[str, Definition], access: DataAccess, settings: Settings, sandbox: Sandbox, folder: Path | None
+    definitions: Mapping[str, Definition], access: DataAccess, setup: SourceSetup, folder: Path | None
 ) -> DataTools:
     """Return those of the session in ``folder``; None: of one that keeps nothing."""
     files = access.files()
-    place = engine_place(folder, settings, files, sandbox)
-    engine, given = Analysis(place), settings.analysis
-    query = query_data_tool(definitions[QUERY], engine, files, access.concern, access.metrics)
+    place = engine_place(folder, setup.settings, files, setup.sandbox)
+    engine, given = Analysis(place), setup.settings.analysis
+    sources = Sources(setup.places(place), engine)
+    masking = Masking(given.unmasked, engine, partial(add_item, setup.where, "analysis.unmasked"))
+    copying = Copying(engine, access.exports)
+    means = QueryMeans(engine, files, access.concern, SourceQueries(sources), masking, copying, access.metrics)
+    query = query_data_tool(definitions[QUERY], means)
     chart = chart_tool(definitions[CHART], engine, access.workspace, access.asks)
-    means = AnalysisPlace(engine, place.worker, given.share, given.fiscal_year_start)
-    analyse = analyse_data_tool(definitions[ANALYSE], means, access.concern)
-    tables = MentionedTables(engine, files, given.share, access.metrics)
-    return DataTools(engine, query, (query, chart, analyse), tables, DataNearby(access.workspace.root, engine))
+    analysing = AnalysisPlace(engine, place.worker, given.share, given.fiscal_year_start)
+    analyse = analyse_data_tool(definitions[ANALYSE], analysing, access.concern)
+    tables = MentionedTables(engine, files, SharedValues(given.share, masking, sources), access.metrics)
+    nearby = DataNearby(access.workspace.root, engine)
+    shared = f"profiles give {SHARES[given.share]} (analysis.share)"
+    shares = (MarkedShare("Data", SHARED, "", lambda _: shared if engine.begun else ""),)
+    return DataTools(engine, query, (query, chart, analyse), tables, nearby, shares, sources, masking)

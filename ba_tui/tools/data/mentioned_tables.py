@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import glob
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,14 +16,16 @@ from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
 from ba_tui.analysis.metrics.definitions import Metrics
 from ba_tui.analysis.metrics.use import described
+from ba_tui.analysis.sources import Sources
 from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mentions import Suggestion
-from ba_tui.core.ports.tables import Catalogue, Column, Page, Share
+from ba_tui.core.ports.tables import Catalogue, Column, DatasetProfile, Page, Provenance, Share, UsedData
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
+from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.data.query_data import rows_text
 
 HEAD = 50
@@ -31,6 +33,14 @@ HEAD = 50
 MOST_CELLS = 5_000
 LEAST_CHARS = 800
 """Room for the profile of one of many tables."""
+SHARES: Mapping[Share, str] = {
+    "schema": "names and types",
+    "aggregates": "names, types and statistics",
+    "sample": "names, types, statistics and some values",
+}
+SHARED = regex(r"(?m)^Shared of (\S+): ")
+"""The line of a profile that says what of the data is shared."""
+ELSEWHERE = "Query it with query_data and source."
 PROFILE = "This is a profile; the rows were not given. Query them with query_data."
 FRESH = 3.0
 """Seconds for which what was offered holds."""
@@ -68,24 +78,38 @@ def table_name(text: str) -> TableName | None:
     return TableName(table, "", CellRange((columns[0], columns[1]), (rows[0], rows[1]))) if rows[0] >= 0 else None
 
 
+@frozen
+class SharedValues:
+    """What a mention gives of values: ``share`` for files, without those that ``masking`` hides; each of ``sources``
+    has its own."""
+
+    share: Share
+    masking: Masking
+    sources: Sources
+
+
 class MentionedTables:
-    """context.session_data.MentionedData. ``files`` may be read; ``share``: what of their values a mention gives;
+    """context.session_data.MentionedData. ``files`` may be read; ``shared``: what of their values a mention gives;
     ``metrics`` are mentioned by name too."""
 
-    def __init__(self, analysis: Analysis, files: DataFiles, share: Share, metrics: Metrics) -> None:
+    def __init__(self, analysis: Analysis, files: DataFiles, shared: SharedValues, metrics: Metrics) -> None:
         self._analysis = analysis
         self._files = files
-        self._share: Share = share
+        self._sources = shared.sources
+        self._masking = shared.masking
+        self._share: Share = shared.share
         self._metrics = metrics
         self._known = Catalogue()
         self._since = float("-inf")
         self._reading: asyncio.Task[None] | None = None
 
     async def names(self, text: str) -> bool:
-        named = table_name(text) if self._analysis.begun else None
+        named = table_name(text)
+        if named and named.table in self._sources.places and not named.cells:
+            return True
         if await asyncio.to_thread(self._metrics.find, text):
             return True
-        if named is None:
+        if named is None or not self._analysis.begun:
             return False
         try:
             page = await self._analysis.page(named.table, limit=0)
@@ -107,7 +131,7 @@ class MentionedTables:
         datasets = await self._analysis.register(source, part=part)
         most = max(LEAST_CHARS, MOST_CHARS // len(datasets))
         shown = datasets[: MOST_CHARS // most]
-        cards = [card(await self._analysis.profile(each.name), self._share, most=most) for each in shown]
+        cards = [self._card(await self._analysis.profile(each.name), most) for each in shown]
         if left := [each.name for each in datasets[len(shown) :]]:
             cards.append(f"Further tables: {one_line(', '.join(left), LEAST_CHARS)}")
         return ToolResult("\n".join([*cards, PROFILE]))
@@ -118,6 +142,8 @@ class MentionedTables:
                 raise UsageError(f"The metric {metric.name} can't be used: {metric.trouble}.", "Correct its file.")
             return ToolResult(described(metric))
         named = table_name(text) or TableName(text)
+        if named.table in self._sources.places:
+            return await self._of_source(named)
         if named.cells or _RESULT.fullmatch(named.table):
             return await self._rows(named)
         return await self._profile(named)
@@ -131,7 +157,37 @@ class MentionedTables:
         columns = [page.columns[place] for place in places]
         rows = [tuple(row[place] for place in places) for row in page.rows[: max(1, MOST_CELLS // max(1, len(places)))]]
         title = f"{count(page.total, 'row')}, {count(len(page.columns), 'column')}; {_extent(page, len(rows))}"
-        return ToolResult("\n".join([title, *rows_text(columns, rows)]), kind="table")
+        rows, notes = await self._masking.rows(columns, rows, await self._origin(named.table))
+        told = [f"Note: {note}" for note in notes]
+        return ToolResult("\n".join([title, *told, *rows_text(columns, rows)]), kind="table")
+
+    async def _origin(self, table: str) -> Provenance:
+        """Where the rows of a table come from."""
+        results = (await self._analysis.catalogue()).results
+        found = next((each.provenance for each in results if each.handle.lower() == table.lower()), None)
+        return found or Provenance("", (UsedData(table, table, ()),))
+
+    async def _of_source(self, named: TableName) -> ToolResult:
+        """The columns of a source's table, or its tables where none is named."""
+        place = self._sources.place(named.table)
+        if not named.column:
+            tables = ", ".join(await self._sources.tables(place.name)) or "none"
+            return ToolResult(
+                f"Source {place.name} ({place.engine}); tables: {one_line(tables, MOST_CHARS)}\n{ELSEWHERE}"
+            )
+        profile = await self._sources.profile(place.name, named.column)
+        return ToolResult(f"{self._card(profile, MOST_CHARS, place.share)}\n{ELSEWHERE}")
+
+    def _card(self, profile: DatasetProfile, most: int, share: Share | None = None) -> str:
+        name, shared = profile.dataset.name, share or self._share
+        unmasked = self._masking.columns(name)
+        hidden = [each.column.name for each in profile.columns if each.personal]
+        masked = [column for column in hidden if column.lower() not in unmasked]
+        lines = [f"Shared of {name}: {SHARES[shared]}."]
+        if masked and shared != "schema":
+            shown = one_line(", ".join(masked), LEAST_CHARS)
+            lines[0] += f" Masked, as they look personal: {shown}; /unmask {name}.{masked[0]} shows one."
+        return "\n".join([card(profile, shared, most=most - LEAST_CHARS // 2, unmasked=unmasked), *lines])
 
     async def _profile(self, named: TableName) -> ToolResult:
         profile = await self._analysis.profile(named.table)
@@ -139,7 +195,7 @@ class MentionedTables:
             wanted = named.column.lower()
             columns = (each for each in profile.columns if each.column.name.lower() == wanted)
             profile = replace(profile, columns=tuple(columns))
-        return ToolResult(card(profile, self._share))
+        return ToolResult(self._card(profile, MOST_CHARS))
 
     # What is offered while a name is typed
 
@@ -164,7 +220,15 @@ class MentionedTables:
             Suggestion("table", each.name, each.name, f"{count(each.rows, 'row')} of {one_line(each.source, 60)}")
             for each in self._known.datasets
         ]
-        return [*results, *datasets]
+        return [*results, *datasets, *self._of_sources()]
+
+    def _of_sources(self) -> Iterator[Suggestion]:
+        """Sources, and their tables once they were listed."""
+        for place in self._sources.places.values():
+            yield Suggestion("table", place.name, place.name, f"source, {place.engine}")
+            for table in self._sources.known_tables(place.name) or ():
+                name = f"{place.name}.{table}"
+                yield Suggestion("table", name, name, f"table on {place.engine}")
 
     def metrics(self) -> Sequence[Suggestion]:
         """Agreed definitions. Blocks."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.engine import Analysis, Listener
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
 from ba_tui.analysis.metrics.check import MetricFinding, differences
@@ -22,6 +22,10 @@ from ba_tui.core.ports.tables import Cell, Column, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Call, Concern, Effect, OutputLevel, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.tools.data.copying import Copying, copy_to
+from ba_tui.tools.data.masking import Masking
+from ba_tui.tools.data.source_queries import SourceQueries
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 
@@ -35,19 +39,61 @@ READS = "Only statements that read can run: SELECT, WITH, FROM, DESCRIBE, SHOW, 
 REST = "[… more: query this result with LIMIT and OFFSET]"
 
 
-def query_data_tool(
-    definition: Definition, analysis: Analysis, files: DataFiles, concern: Concern, metrics: Metrics
-) -> Tool:
-    """``files`` may be read by a query; ``concern`` says why to ask about the files that one names; ``metrics`` are
-    the agreed definitions that queries can use by name."""
+@frozen
+class QueryMeans:
+    """What queries work with: ``files`` may be read by one, ``concern`` says why to ask about the files that one names;
+    ``sources`` run those that name one; ``masking`` hides personal values from the model; ``metrics`` are the agreed
+    definitions that queries can use by name."""
+
+    analysis: Analysis
+    files: DataFiles
+    concern: Concern
+    sources: SourceQueries
+    masking: Masking
+    copying: Copying
+    metrics: Metrics
+
+    async def expanded(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``args`` with definitions in place of their names. Raises AnalysisError for a name that is unknown."""
+        return {**args, "sql": (await expanded_query(args["sql"], self.metrics)).sql}
+
+    async def run(self, args: Mapping[str, Any], told: Listener) -> tuple[QueryResult, str]:
+        """Run an expanded statement; returns its result, and a line about a file that was written."""
+        if args.get("source"):
+            return await self.sources.run(args, told), ""
+        if copy := copy_to(args["sql"]):
+            await asyncio.to_thread(self.copying.checked, copy)
+            result = await self.analysis.query(copy.query, on_progress=told)
+            return result, await self.copying.write(copy, result.handle)
+        return await self.analysis.query(args["sql"], on_progress=told), ""
+
+    async def check(self, args: Mapping[str, Any]) -> None:
+        """Raises BaError for an expanded statement that can't run: no question is asked about it."""
+        if args.get("source"):
+            await self.sources.writes(args)
+            return
+        if copy := copy_to(args["sql"]):
+            await asyncio.to_thread(self.copying.checked, copy)
+        for statement in await self.analysis.statements(copy.query if copy else args["sql"]):
+            if statement.kind == "other":
+                hint = statement.instead or READS
+                raise Failed("permission_denied", f"This statement is not run: {statement.why}.", hint)
+            for file in statement.files:
+                await asyncio.to_thread(self.files.matched, file)
+
+
+def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
+    """The tool without its guards."""
+    sources, metrics = means.sources, means.metrics
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        query = await expanded_query(args["sql"], metrics)
-        result = await analysis.query(query.sql, on_progress=reporter(call.report))
-        found = await asyncio.to_thread(_differences, query.sql, metrics)
+        query = await means.expanded(args)
+        result, written = await means.run(query, reporter(call.report))
+        found = await asyncio.to_thread(_differences, query["sql"], metrics)
         told = (f"{each.title}. {each.why}{f' Compare: {each.proof}' if each.proof else ''}" for each in found)
+        masked = await means.masking.masked(result)
         return ToolResult(
-            result_text(replace(result, notes=(*result.notes, *told))),
+            "\n".join(filter(None, [written, result_text(replace(masked, notes=(*masked.notes, *told)))])),
             result_table(result),
             summary=" · ".join([result.handle, count(result.rows, "row"), *(each.title for each in found)]),
             kind="table",
@@ -55,41 +101,69 @@ def query_data_tool(
         )
 
     async def preview(args: Mapping[str, Any]) -> Source:
-        """The SQL, for a question. Raises BaError for a statement that cannot run: no question is asked about it."""
-        sql: str = args["sql"]
-        for statement in await analysis.statements((await expanded_query(sql, metrics)).sql):
-            if statement.kind == "other":
-                raise Failed("permission_denied", f"This statement is not run: {statement.why}.", READS)
-            for file in statement.files:
-                await asyncio.to_thread(files.matched, file)
-        return Source("query.sql", sql)
+        """The SQL, for a question."""
+        await means.check(await means.expanded(args))
+        return Source("query.sql", args["sql"])
 
-    async def asked(args: Mapping[str, Any]) -> str:
+    async def concern(args: Mapping[str, Any]) -> str:
         try:
-            return await concern({"sql": (await expanded_query(args["sql"], metrics)).sql})
+            query = await means.expanded(args)
         except AnalysisError:
             # It can't run, which its result says.
             return ""
+        return await (sources.concern(query) if args.get("source") else means.concern(query))
 
+    facts = ToolFacts(
+        category="data",
+        target="sql",
+        target_of=_target,
+        sql="sql",
+        dialect_of=sources.dialect,
+        tags=("sql", "csv", "excel", "table", "database"),
+        bulky=True,
+    )
+    description, schema = _with_sources(definition, sources)
     return Tool(
         NAME,
-        f"{definition.description}{offer(metrics.usable())}",
-        definition.input_schema,
+        f"{description}{offer(metrics.usable())}",
+        schema,
         run,
         Effect.READ,
         # The engine keeps time itself, and a query that ended the helper is not repeated unseen.
         timeout=None,
         idempotent=False,
-        facts=ToolFacts(category="data", target="sql", sql="sql", tags=("sql", "csv", "excel", "table"), bulky=True),
+        facts=facts,
         preview=preview,
         shorten=shortened,
         so_far=_nothing,
-        concern=asked,
+        concern=concern,
     )
 
 
 def _differences(sql: str, metrics: Metrics) -> tuple[MetricFinding, ...]:
     return differences(sql, metrics.usable())
+
+
+def _target(args: Mapping[str, Any]) -> str:
+    """The statement, behind the name of its source as a person types it."""
+    where = f"@{args['source']} " if args.get("source") else ""
+    return f"{where}{args.get('sql', '')}"
+
+
+def _with_sources(definition: Definition, queries: SourceQueries) -> tuple[str, Mapping[str, Any]]:
+    """Description and schema with the sources of the person, where there are any."""
+    schema = definition.input_schema
+    places = queries.sources.places.values()
+    if not places:
+        return definition.description, schema
+    named = ", ".join(f"{place.name} ({place.engine})" for place in places)
+    more = (
+        f"Sources: {named}. With source, the statement runs there, in its SQL dialect; SHOW TABLES and DESCRIBE work "
+    )
+    more += "everywhere. Filter and aggregate there; the result is a local handle that joins with other data."
+    about = {"type": "string", "enum": [place.name for place in places], "description": "Where it runs, if not here"}
+    properties: Mapping[str, Any] = schema["properties"]
+    return f"{definition.description.rstrip()} {more}\n", {**schema, "properties": {**properties, "source": about}}
 
 
 def _nothing(reports: str) -> str:
@@ -103,7 +177,9 @@ def result_text(result: QueryResult) -> str:
     shown = len(result.head)
     first = "" if shown == result.rows else f"; the first {shown:,} follow"
     size = f"{count(result.rows, 'row')}, {count(len(result.columns), 'column')}"
-    title = f"{result.handle}: {size}, {result.provenance.seconds:.2f} s{first}."
+    made = result.provenance
+    where = f" on {made.source} ({made.engine})" if made.source else ""
+    title = f"{result.handle}: {size}, {made.seconds:.2f} s{where}{first}."
     use = f"Later queries can read it as the table {result.handle}."
     notes = [f"Note: {one_line(note, CELL_CHARS)}" for note in result.notes]
     return "\n".join([f"{title} {use}", *notes, *rows_text(result.columns, result.head)])

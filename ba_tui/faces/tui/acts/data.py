@@ -21,7 +21,7 @@ ANYWAY = "--yes"
 
 async def data(chat: Actions, words: str) -> None:
     """The data screen; with a name, that table; with a file, its table."""
-    datasets = needed(inventory_of(chat).datasets, "This session has no data engine.")
+    datasets = _datasets(chat)
     name = words.strip().removeprefix("@")
     if not name:
         await _show_list(chat, datasets)
@@ -33,6 +33,18 @@ async def data(chat: Actions, words: str) -> None:
             _show_grid(chat, datasets, found[0].name)
         else:
             await _show_list(chat, datasets)
+
+
+async def unmask(chat: Actions, words: str) -> None:
+    """Let models see the values of a column that looks personal."""
+    datasets, column = _datasets(chat), words.strip().removeprefix("@")
+    await datasets.unmask(column)
+    shown = paintable(column, newlines=False)
+    chat.activity.hint(f"Models see the values of {shown} from now on. ba config edit takes it back.")
+
+
+def _datasets(chat: Actions) -> Datasets:
+    return needed(inventory_of(chat).datasets, "This session has no data engine.")
 
 
 async def _known(datasets: Datasets, name: str) -> str:
@@ -118,5 +130,6 @@ DATA = Room(
         SlashCommand("data", "View datasets, results and their rows", "[table or file]", keys="f4"): data,
         SlashCommand("report", "Write answers and results as a report", "[file.html|md|ipynb|py]"): report,
         SlashCommand("python", "View Python's variables and files", "[reset | save FILE [PATH]]"): python,
+        SlashCommand("unmask", "Let models see a column that looks personal", "<table.column>"): unmask,
     }
 )

@@ -53,7 +53,7 @@ def remember(chat: Actions, words: str) -> None:
 SHELL = Room(
     {
         SlashCommand("shell", "Run a command yourself; the same as !command", "<command>"): shell,
-        SlashCommand("sql", "Query data files yourself; the model reads the result", "<SELECT …>"): sql,
+        SlashCommand("sql", "Query data yourself, on files or @SOURCE; the model reads it", "<SELECT …>"): sql,
         SlashCommand("remember", "Keep a note (not there yet)", slash=False): remember,
     }
 )

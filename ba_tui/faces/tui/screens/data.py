@@ -9,10 +9,10 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.datasets import Datasets, SourceInfo
 from ba_tui.core.ports.python import PythonState
 from ba_tui.core.ports.tables import Catalogue, Column, Dataset, QueryResult
-from ba_tui.core.text.wording import byte_size, count, one_line
+from ba_tui.core.text.wording import byte_size, count, one_line, with_hint
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 EMPTY = "No data yet. /data FILE opens a CSV, JSON, Parquet, Excel or SQLite file."
@@ -21,29 +21,31 @@ SHOWN = 40
 """Columns whose names are shown."""
 LONGEST = 300
 NO_PYTHON = PythonState()
-VARIABLE, FILE, RESET = "variable", "file", "reset"
+VARIABLE, FILE, RESET, SOURCE = "variable", "file", "reset", "source"
 """What begins the id of a choice that is no table."""
 FRAMES = ("DataFrame", "Series")
 
 
 class DataList(Picker):
-    """Results first, the newest on top; then datasets, variables, files. Typing looks into names, sources, queries and
-    columns. Enter on a DataFrame keeps it as a result."""
+    """Results first, the newest on top; then datasets, variables, files, and sources with the tables that they have.
+    Typing looks into names, sources, queries and columns. Enter on a DataFrame keeps it as a result; a source is asked
+    for its tables when it is chosen, not before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("alt+p", "chart", "Draw a chart", show=False)]
 
     def __init__(self, datasets: Datasets, catalogue: Catalogue, python: PythonState = NO_PYTHON) -> None:
         size = f"{count(len(catalogue.datasets), 'dataset')}, {count(len(catalogue.results), 'result')}"
-        rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets), *_python(python)]
+        self._rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets), *_python(python)]
         if python.running:
             size = f"{size}, {count(len(python.variables), 'variable')}"
-        super().__init__(f"Data: {size}", rows, keys=KEYS)
+        super().__init__(f"Data: {size}", (), keys=KEYS)
         self.empty = EMPTY
         self._datasets = datasets
+        self._list_sources()
 
     def action_chart(self) -> None:
         """Draw a chart of the table under the cursor."""
-        if self.highlighted:
+        if self.highlighted and ":" not in self.highlighted:
             from ba_tui.faces.tui.charts.screen import ChartScreen  # noqa: PLC0415 - loaded for the first chart
 
             app_of(self).push_screen(ChartScreen(self._datasets, self.highlighted))
@@ -51,32 +53,56 @@ class DataList(Picker):
     def choose(self, id: str) -> None:
         kind, sign, name = id.partition(":")
         if sign:
+            if kind == SOURCE:
+                self.say(f"Asking {name.partition('.')[0]} …")
             self.run_worker(partial(self._chosen, kind, name), exclusive=True)
         else:
             self._open(id)
 
     async def _chosen(self, kind: str, name: str) -> None:
-        """Keep a variable, tell how a file is saved, or reset Python."""
+        """Ask a source, keep a variable, tell how a file is saved, or reset Python."""
         python = self._datasets.python
         try:
-            if python and kind == VARIABLE:
+            if kind == SOURCE:
+                await self._looked(*name.split(".", 1))
+            elif python and kind == VARIABLE:
                 self._open(await python.keep(name))
             elif python and kind == RESET:
                 await python.reset()
-                self.choices = [
-                    choice for choice in self.choices if choice.id.partition(":")[0] not in {VARIABLE, RESET}
-                ]
+                self._rows = [choice for choice in self._rows if choice.id.partition(":")[0] not in {VARIABLE, RESET}]
+                self._list_sources()
                 self.refill()
                 self.say("Python was reset: its variables are gone.")
             elif kind == FILE:
                 self.say(f"/python save {name} [PATH] copies it into your folder.")
         except BaError as error:
-            self.say(str(error))
+            self.say(with_hint(str(error), error.hint))
 
-    def _open(self, id: str) -> None:
+    def _open(self, name: str) -> None:
         from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - loaded for the first grid
 
-        app_of(self).push_screen(GridScreen(self._datasets, id))
+        app_of(self).push_screen(GridScreen(self._datasets, name))
+
+    async def _looked(self, source: str, table: str = "") -> None:
+        """List the tables of a source, or show the first rows of one. Raises BaError."""
+        if table:
+            self._open(await self._datasets.preview(source, table))
+        else:
+            await self._datasets.source_tables(source)
+            self._list_sources()
+            self.refill()
+        self.say(KEYS)
+
+    def _list_sources(self) -> None:
+        sources = (row for source in self._datasets.sources() for row in _source(source))
+        self.choices = [*self._rows, *sources]
+
+
+def _source(source: SourceInfo) -> Iterator[PickerChoice]:
+    below = "Enter lists its tables" if source.tables is None else count(len(source.tables), "table")
+    yield PickerChoice(f"{SOURCE}:{source.name}", (f"@{source.name}  {source.engine}", "source"), below)
+    for table in source.tables or ():
+        yield PickerChoice(f"{SOURCE}:{source.name}.{table}", (f"@{source.name}.{table}", "source"))
 
 
 def _python(state: PythonState) -> Iterator[PickerChoice]:

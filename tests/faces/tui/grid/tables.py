@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
+from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat, SourceInfo
 from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import (
     Arrangement,
@@ -45,6 +45,8 @@ class Tables:
     charts: list[tuple[ChartRequest, Arrangement]] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
     outputs: list[str] = field(default_factory=list)
+    unmasked: list[str] = field(default_factory=list)
+    listed: tuple[str, ...] | None = None
     gate: asyncio.Event | None = None
     begun = True
     python: PythonSession | None = None
@@ -53,6 +55,22 @@ class Tables:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)
         result = QueryResult("R1", self.columns, len(self.rows), (), Provenance("SELECT *\nFROM sales"))
         return Catalogue((dataset,), (result,))
+
+    def sources(self) -> tuple[SourceInfo, ...]:
+        return (SourceInfo("warehouse", "PostgreSQL", self.listed),)
+
+    async def source_tables(self, source: str) -> tuple[str, ...]:
+        if source != "warehouse" or self.listed is not None:
+            raise UsageError("warehouse: It can't be reached: refused", "Check sources in your settings.")
+        self.listed = ("orders",)
+        return self.listed
+
+    async def preview(self, source: str, table: str) -> str:
+        assert (source, table) == ("warehouse", "orders")
+        return "R1"
+
+    async def unmask(self, column: str) -> None:
+        self.unmasked.append(column)
 
     async def register(
         self, source: str, *, part: str = "", on_progress: Callable[[Progress], None] | None = None

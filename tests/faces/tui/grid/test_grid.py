@@ -92,6 +92,24 @@ async def test_the_data_screen_lists_what_there_is(world: World, tables: Tables)
         await hand.until(lambda: hand.app.screen is hand.chat)
 
 
+async def test_a_source_lists_its_tables_when_chosen_and_shows_rows_of_one(world: World, tables: Tables) -> None:
+    async with running(world) as hand:
+        await hand.send("/data")
+        await shown(hand, DataList)
+        await hand.press(*"warehouse")
+        await hand.until(lambda: "Enter lists its tables" in lines(hand))
+        await hand.press("enter")
+        await hand.until(lambda: "@warehouse.orders" in lines(hand))
+        await hand.press("enter")
+        await hand.until(lambda: "It can't be reached: refused" in keys(hand))
+        await hand.press("down", "enter")
+        await shown(hand, GridScreen)
+        await hand.press("escape", "escape")
+        await hand.until(lambda: hand.app.screen is hand.chat)
+        await hand.send("/unmask clients.mail")
+        await hand.until(lambda: tables.unmasked == ["clients.mail"])
+
+
 async def test_a_file_is_read_and_shown(world: World, tables: Tables) -> None:
     async with running(world) as hand:
         await hand.send("/data @sales.csv")

@@ -15,7 +15,8 @@ from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
 from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
-from ba_tui.core.ports.tables import Column, Provenance, QueryResult, Statement, UsedData
+from ba_tui.analysis.engine_process.traps.queries import CheckedQuery, findings_of_query
+from ba_tui.core.ports.tables import Column, Finding, Provenance, QueryResult, Statement, UsedData
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 
@@ -58,8 +59,26 @@ class Queries:
             data, seconds = self._used(tables), round(time.monotonic() - clock, 6)
             results = tuple(name for name in tables if self.store.result(name))
             provenance = Provenance(statement.sql, data, results, started, seconds, rows, ENGINE)
-            stored = StoredResult(number, columns, rows, provenance, tuple(notes))
+            findings, note = self._checked(request, statement, named, seconds)
+            notes += [note] if note else []
+            stored = StoredResult(number, columns, rows, provenance, tuple(notes), findings)
             return self._kept(cursor, stored, head)
+
+    def _checked(
+        self, request: WorkerRequest, statement: Statement, named: Mapping[str, str], seconds: float
+    ) -> tuple[tuple[Finding, ...], str]:
+        """The traps that a query met, without those that are muted, and what was left out."""
+        if statement.kind == "explain":
+            return (), ""
+        tables = {**self._names(), **{file.lower(): table for file, table in named.items()}}
+        checked = CheckedQuery(statement.sql, tables, self._columns, seconds)
+        # A cursor of its own: a check that fails must not end the transaction of the result.
+        with self.database.shared(request) as cursor:
+            findings, note = findings_of_query(cursor, request, checked)
+        return tuple(each for each in findings if each.trap not in self.store.muted(each.dataset)), note
+
+    def _columns(self, table: str) -> list[str]:
+        return [column.name for column in self.store.columns(table)]
 
     def adopt(self, request: WorkerRequest, file: Path, provenance: Provenance, head: int) -> QueryResult:
         """Keep a Parquet file of the inbox as a result."""

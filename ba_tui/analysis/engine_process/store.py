@@ -14,7 +14,7 @@ import duckdb
 from ba_tui.analysis.engine_process.cells import listed, row_of
 from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.analysis.wire import decoded
-from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
+from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Finding, Provenance, QueryResult, Row
 from ba_tui.core.values import frozen
 
 SCHEMA = "ba"
@@ -45,6 +45,7 @@ class StoredResult:
     rows: int
     provenance: Provenance
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def handle(self) -> str:
@@ -93,6 +94,11 @@ class Store:
             return stored.dataset.columns
         result = self.result(name)
         return result.columns if result else ()
+
+    def muted(self, name: str) -> tuple[str, ...]:
+        """The kinds of traps that are not told of a dataset."""
+        stored = self.dataset(name)
+        return stored.dataset.muted if stored else ()
 
     def standing(self) -> frozenset[str]:
         """The files that queries read where they lie."""
@@ -146,7 +152,9 @@ def _profile(text: str | None) -> DatasetProfile | None:
 def result_of(cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:
     """The result with its first rows."""
     rows = first_rows(cursor, quoted(stored.handle), stored.columns, head)
-    return QueryResult(stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes)
+    return QueryResult(
+        stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes, stored.findings
+    )
 
 
 def first_rows(

@@ -87,11 +87,26 @@ class BadRow:
 
 
 @frozen
+class Finding:
+    """A trap that makes numbers wrong. ``trap``: its kind, such as ``join_multiplies``; ``message``: one line for people;
+    ``proof``: a query that shows it. ``column``: the column, or several joined with ", "; ``part``: the piece of the
+    query, word for word."""
+
+    trap: str
+    dataset: str
+    message: str
+    proof: str
+    column: str = ""
+    part: str = ""
+
+
+@frozen
 class Dataset:
     """A file, some files, or a sheet or table of one (``part``) as the table ``name``.
 
     ``source`` is the path or glob as it was given. ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows
-    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch.
+    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch. ``muted``: the kinds of
+    traps that are not told of it.
     """
 
     name: str
@@ -108,6 +123,7 @@ class Dataset:
     conversions: tuple[Conversion, ...] = ()
     notes: tuple[str, ...] = ()
     loaded: float = 0.0
+    muted: tuple[str, ...] = ()
 
 
 @frozen
@@ -140,12 +156,15 @@ class ColumnProfile:
 
 @frozen
 class DatasetProfile:
-    """``approximate``: distinct counts and quartiles are estimates. ``seconds``: how long it took."""
+    """``approximate``: distinct counts and quartiles are estimates. ``seconds``: how long it took. ``findings``: traps
+    in the data; ``notes``: sentences about checks that were left out."""
 
     dataset: Dataset
     columns: tuple[ColumnProfile, ...]
     approximate: bool = False
     seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @frozen
@@ -174,7 +193,8 @@ class Provenance:
 
 @frozen
 class QueryResult:
-    """The table ``handle`` (R1, R2, …) with its first rows. ``notes``: what a reader must know, as a changed file."""
+    """The table ``handle`` (R1, R2, …) with its first rows. ``notes``: what a reader must know, as a changed file;
+    ``findings``: traps that the query met."""
 
     handle: str
     columns: tuple[Column, ...]
@@ -182,6 +202,7 @@ class QueryResult:
     head: tuple[Row, ...]
     provenance: Provenance
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @frozen

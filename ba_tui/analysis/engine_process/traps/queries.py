@@ -1,0 +1,73 @@
+"""All checks of a query, run after it for at most as long as it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import duckdb
+
+from ba_tui.analysis.engine_process.traps.figures import (
+    average_of_averages,
+    count_column,
+    float_sums,
+    integer_division,
+    null_base,
+    null_not_in,
+    top_without_order,
+)
+from ba_tui.analysis.engine_process.traps.joins import join_loses_rows, join_multiplies, key_variants, left_join_filter
+from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
+from ba_tui.analysis.engine_process.traps.syntax import Query, Select
+from ba_tui.core.ports.tables import Finding
+from ba_tui.core.values import frozen
+from ba_tui.processes.serving import WorkerRequest
+
+Check: TypeAlias = Callable[[Select, Prober], Iterator[Finding]]
+CHECKS: tuple[Check, ...] = (
+    join_multiplies,
+    join_loses_rows,
+    null_not_in,
+    count_column,
+    integer_division,
+    average_of_averages,
+    top_without_order,
+    left_join_filter,
+    null_base,
+    key_variants,
+    float_sums,
+)
+LEAST_SECONDS = 0.3
+"""Checks may take as long as the query, but always this: what is small is checked whole."""
+
+
+@frozen
+class CheckedQuery:
+    """``tables``: names in lower case to tables; ``columns``: a table's columns; ``seconds``: how long it ran."""
+
+    sql: str
+    tables: Mapping[str, str]
+    columns: Callable[[str], Sequence[str]]
+    seconds: float
+
+
+def findings_of_query(
+    cursor: duckdb.DuckDBPyConnection, request: WorkerRequest, checked: CheckedQuery
+) -> tuple[tuple[Finding, ...], str]:
+    """Return the traps that a query met, and a sentence where the time did not suffice to look for all."""
+    try:
+        query = Query(cursor, checked.sql, checked.tables, checked.columns)
+    except (duckdb.Error, KeyError):
+        # A PIVOT and a few others have no tree.
+        return (), ""
+    seconds = max(LEAST_SECONDS, checked.seconds)
+    probe = Prober(cursor, request, seconds)
+    found: dict[tuple[str, str, str], Finding] = {}
+    try:
+        for check in CHECKS:
+            for select in query.selects:
+                for each in check(select, probe):
+                    found.setdefault((each.trap, each.dataset, each.column), each)
+    except OutOfTime:
+        return tuple(found.values()), f"The checks for traps ended after {seconds:.1g} s; some were left out."
+    return tuple(found.values()), ""

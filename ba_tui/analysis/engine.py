@@ -135,13 +135,17 @@ class Analysis:
             matched = await asyncio.to_thread(self._place.files.matched, source)
         return await self._registered(matched, part, on_progress)
 
-    async def profile(self, name: str, *, on_progress: Listener | None = None) -> DatasetProfile:
+    async def profile(
+        self, name: str, *, mute: tuple[str, ...] | None = None, on_progress: Listener | None = None
+    ) -> DatasetProfile:
         """Return the statistics of a dataset, reading it anew first when its file changed. Cached until then.
+
+        ``mute``: the kinds of traps that are told no more of this dataset, here and in queries; () tells all again.
 
         Raises:
             UnknownTable: no dataset has this name.
         """
-        reply = await self._request("profile", {"name": name}, on_progress)
+        reply = await self._request("profile", {"name": name, "mute": mute}, on_progress)
         return _value(DatasetProfile, reply)
 
     async def catalogue(self) -> Catalogue:

@@ -18,6 +18,7 @@ from ba_tui.analysis.engine_process.formats import FoundFormat, found_format
 from ba_tui.analysis.engine_process.profiling import approximate, profiles_of
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
 from ba_tui.analysis.engine_process.text_files import LOADING, Loaded, TextSource, load_csv, load_json, view_parquet
+from ba_tui.analysis.engine_process.traps.datasets import findings_of_dataset
 from ba_tui.core.ports.tables import Conversion, Dataset, DatasetProfile, Fingerprint
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
@@ -94,6 +95,7 @@ class Datasets:
                 dataset = Dataset(
                     name, source, part, found.format, 0, (), prints, loaded.encoding, loaded.delimiter,
                     loaded.rows_skipped, loaded.bad_rows, conversions, loaded.notes, time.time(),
+                    known.dataset.muted if known else (), _day_first(cursor, loaded, conversions),
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
@@ -177,15 +179,27 @@ class Datasets:
         except duckdb.OutOfMemoryException:
             self._database.widen(cursor)
             columns = profiles_of(cursor, quoted(dataset.name), dataset.rows, tick)
-        profile = DatasetProfile(
-            dataset, columns, approximate(dataset.rows, len(columns)), round(time.monotonic() - started, 3)
-        )
+        seconds = time.monotonic() - started
+        findings, notes = findings_of_dataset(cursor, request, dataset, seconds)
+        rough = approximate(dataset.rows, len(columns))
+        profile = DatasetProfile(dataset, columns, rough, round(time.monotonic() - started, 3), findings, notes)
         kept = replace(stored, profile=profile)
         cursor.execute("BEGIN")
         self._store.write_dataset(cursor, kept)
         cursor.execute("COMMIT")
         self._store.noted(kept)
         return profile
+
+    def mute(self, request: WorkerRequest, stored: StoredDataset, traps: Sequence[str]) -> None:
+        """Write down which kinds of traps are not told of a dataset."""
+        dataset = replace(stored.dataset, muted=tuple(sorted(set(traps))))
+        profile = replace(stored.profile, dataset=dataset) if stored.profile else None
+        kept = replace(stored, dataset=dataset, profile=profile)
+        with self._database.shared(request) as cursor:
+            cursor.execute("BEGIN")
+            self._store.write_dataset(cursor, kept)
+            cursor.execute("COMMIT")
+        self._store.noted(kept)
 
     def forget(self, request: WorkerRequest, stored: StoredDataset) -> None:
         with self._database.shared(request) as cursor:
@@ -209,6 +223,15 @@ class Datasets:
         while name.lower() in taken:
             name, number = f"{base}_{number}", number + 1
         return name
+
+
+def _day_first(cursor: duckdb.DuckDBPyConnection, loaded: Loaded, conversions: Sequence[Conversion]) -> tuple[str, ...]:
+    """The date columns of LOADING that were text with the day or month first."""
+    if not loaded.date_format or loaded.date_format.startswith("%Y"):
+        return ()
+    columns = columns_of(cursor, LOADING) if loaded.format != "parquet" else ()
+    made = {each.column for each in conversions}
+    return tuple(column.name for column in columns if column.kind == "date" and column.name not in made)
 
 
 def _as_name(text: str) -> str:
@@ -331,7 +354,7 @@ def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[Conve
         if found := made.get(column.name):
             parts.append(f"{found.expression} AS {name}")
             conversion = found.conversion
-            if conversion.failed:
+            if conversion.failed or conversion.doubtful:
                 raw = next(each for each in _raw_names(column.name) if each.lower() not in taken)
                 taken.add(raw.lower())
                 parts.append(f"{name} AS {quoted(raw)}")

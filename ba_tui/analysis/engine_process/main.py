@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,11 @@ class Handlers:
         engine, given = self._engine, _given(request)
         stored = engine.dataset(given["name"])
         engine.datasets.refreshed(request, [stored.dataset.name])
-        return asdict(engine.datasets.profile(request, engine.dataset(given["name"])))
+        if given["mute"] is not None:
+            engine.datasets.mute(request, engine.dataset(given["name"]), given["mute"])
+        profile = engine.datasets.profile(request, engine.dataset(given["name"]))
+        told = tuple(each for each in profile.findings if each.trap not in profile.dataset.muted)
+        return asdict(replace(profile, findings=told))
 
     def catalogue(self, request: WorkerRequest) -> object:
         engine, head = self._engine, _given(request)["head"]

@@ -138,7 +138,11 @@ def _quartiles(
     if rows > EXACT_ROWS:
         names = ", ".join(quoted(column.name) for column in ordered)
         source = f"(SELECT {names} FROM {table} USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (1))"
-    expressions = ", ".join(f"quantile_disc({quoted(column.name)}, [0.25, 0.5, 0.75])" for column in ordered)
+    # As text: DuckDB's module needs others for times with a zone.
+    expressions = ", ".join(
+        f"quantile_disc({quoted(column.name)}, [0.25, 0.5, 0.75])" + ("" if column.numeric else "::VARCHAR[]")
+        for column in ordered
+    )
     values: Sequence[Any] = cursor.execute(f"SELECT {expressions} FROM {source}").fetchone() or []
     return {
         column.name: tuple(cell(each) for each in three)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from ba_tui.analysis.engine_process.failures import failed, of_query, refused, s
 from ba_tui.analysis.engine_process.statements import parsed
 from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
 from ba_tui.analysis.engine_process.traps.queries import CheckedQuery, findings_of_query
+from ba_tui.analysis.engine_process.traps.series import today_of
 from ba_tui.core.ports.tables import Column, Finding, Provenance, QueryResult, Statement, UsedData
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
@@ -71,14 +73,20 @@ class Queries:
         if statement.kind == "explain":
             return (), ""
         tables = {**self._names(), **{file.lower(): table for file, table in named.items()}}
-        checked = CheckedQuery(statement.sql, tables, self._columns, seconds)
+        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds)
         # A cursor of its own: a check that fails must not end the transaction of the result.
         with self.database.shared(request) as cursor:
             findings, note = findings_of_query(cursor, request, checked)
-        return tuple(each for each in findings if each.trap not in self.store.muted(each.dataset)), note
+        muted = {(each.dataset.name, trap) for each in self.store.datasets for trap in each.dataset.muted}
+        return tuple(each for each in findings if (each.dataset, each.trap) not in muted), note
 
     def _columns(self, table: str) -> list[str]:
         return [column.name for column in self.store.columns(table)]
+
+    def _today(self, table: str) -> date:
+        """The day on which a table is as it is: that of its files."""
+        stored = self.store.dataset(table)
+        return today_of(stored.dataset) if stored else date.max
 
     def adopt(self, request: WorkerRequest, file: Path, provenance: Provenance, head: int) -> QueryResult:
         """Keep a Parquet file of the inbox as a result."""

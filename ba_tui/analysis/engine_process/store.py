@@ -95,11 +95,6 @@ class Store:
         result = self.result(name)
         return result.columns if result else ()
 
-    def muted(self, name: str) -> tuple[str, ...]:
-        """The kinds of traps that are not told of a dataset."""
-        stored = self.dataset(name)
-        return stored.dataset.muted if stored else ()
-
     def standing(self) -> frozenset[str]:
         """The files that queries read where they lie."""
         return frozenset(path for each in self.datasets if each.dataset.format == "parquet" for path in each.paths)

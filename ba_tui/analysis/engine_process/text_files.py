@@ -25,11 +25,13 @@ LONGEST_HEADER = 1_000_000
 MOST_SHOWN = 20
 MOST_CHARS = 120
 ROUNDS = 4
+ZONE_ROWS = 20_000
 
 
 @frozen
 class Loaded:
-    """What a load made of LOADING. ``plain``: its texts came from a file where all values are text."""
+    """What a load made of LOADING. ``plain``: its texts came from a file where all values are text.
+    ``date_format``: how its dates were written."""
 
     format: DataFormat
     encoding: str = ""
@@ -38,6 +40,7 @@ class Loaded:
     bad_rows: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
     plain: bool = False
+    date_format: str = ""
 
 
 @frozen
@@ -88,12 +91,14 @@ def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
             way = replace(way, long=True)
         elif trouble == "types" and (mixed := [name for name in columns if name not in way.kept]):
             way = replace(way, kept=(*way.kept, *mixed))
+        elif zoned := _several_zones(cursor, way, source.paths):
+            way = replace(way, kept=(*way.kept, *zoned))
         else:
             break
     skipped, bad = (0, ()) if way.united else _bad_rows(cursor)
-    delimiter, notes = _dialect(cursor, source, way)
+    delimiter, notes, dates = _dialect(cursor, source, way)
     _check_shape(cursor, source.name)
-    return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, plain=True)
+    return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, plain=True, date_format=dates)
 
 
 def _tried(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, Sequence[str]]:
@@ -184,8 +189,8 @@ def _differ(source: TextSource) -> bool:
     return len(firsts) > 1
 
 
-def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, tuple[str, ...]]:
-    """The delimiter, and sentences about how the files were read."""
+def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, tuple[str, ...], str]:
+    """The delimiter, sentences about how the files were read, and how dates are written."""
     options = f", maximum_line_size = {MOST_LINE}, buffer_size = {2 * MOST_LINE}" if way.long else ""
     query = f"FROM sniff_csv({text(str(source.paths[0]))}, ignore_errors = true{options})"
     try:
@@ -200,7 +205,7 @@ def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -
         notes.append("The files have different columns, which were put together by their names.")
     if dates and _either_order(cursor, dates):
         notes.append(f"The dates are read as {dates}; day and month may be the other way round.")
-    return str(delimiter), tuple(notes)
+    return str(delimiter), tuple(notes), str(dates or "")
 
 
 def _either_order(cursor: duckdb.DuckDBPyConnection, written: str) -> bool:
@@ -211,6 +216,22 @@ def _either_order(cursor: duckdb.DuckDBPyConnection, written: str) -> bool:
     days = [f"max(day({quoted(str(name))}))" for name, kind, *_ in columns if str(kind) == "DATE"]
     row = cursor.execute(f"SELECT greatest({', '.join(days)}) FROM {LOADING}").fetchone() if days else None
     return bool(row and row[0] and row[0] <= 12)
+
+
+def _several_zones(cursor: duckdb.DuckDBPyConnection, way: _Csv, paths: Sequence[Path]) -> list[str]:
+    """Columns of times whose text has several zones, which would be lost."""
+    described = cursor.execute(f"FROM {LOADING} LIMIT 0").description or ()
+    names = [str(name) for name, kind, *_ in described if str(kind) == "TIMESTAMP WITH TIME ZONE"]
+    found: list[str] = []
+    for name in names:
+        options = replace(way, kept=(*way.kept, name)).options(paths)
+        zone = f"regexp_extract({quoted(name)}, '([+-]\\d\\d:?\\d*|Z)$')"
+        row = cursor.execute(
+            f"SELECT count(DISTINCT {zone}) FROM (SELECT {quoted(name)} FROM read_csv({options}) LIMIT {ZONE_ROWS})"
+        ).fetchone()
+        if row and row[0] > 1:
+            found.append(name)
+    return found
 
 
 def _check_shape(cursor: duckdb.DuckDBPyConnection, name: str) -> None:

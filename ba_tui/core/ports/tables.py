@@ -67,7 +67,8 @@ class Conversion:
     """What was done to a text column: ``what`` in words, such as "decimal comma" or "currency €, thousands separators".
 
     ``failed``: values that did not fit, with some ``examples``. They are NULL in the column; ``raw`` names the column
-    that keeps the text as it was, empty when every value fitted.
+    that keeps the text as it was, empty when every value fitted without doubt. ``doubtful``: one of them may mean
+    something else, as an amount in another currency.
     """
 
     column: str
@@ -75,6 +76,7 @@ class Conversion:
     failed: int = 0
     examples: tuple[str, ...] = ()
     raw: str = ""
+    doubtful: bool = False
 
 
 @frozen
@@ -88,7 +90,7 @@ class BadRow:
 
 @frozen
 class Finding:
-    """A trap that makes numbers wrong. ``trap``: its kind, such as ``join_multiplies``; ``message``: one line for people;
+    """A trap that makes numbers wrong. ``trap``: its kind, as ``join_multiplies``; ``message``: one line for people;
     ``proof``: a query that shows it. ``column``: the column, or several joined with ", "; ``part``: the piece of the
     query, word for word."""
 
@@ -106,7 +108,7 @@ class Dataset:
 
     ``source`` is the path or glob as it was given. ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows
     some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch. ``muted``: the kinds of
-    traps that are not told of it.
+    traps that are not told of it. ``day_first``: its date columns whose text had day or month first.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     loaded: float = 0.0
     muted: tuple[str, ...] = ()
+    day_first: tuple[str, ...] = ()
 
 
 @frozen

@@ -13,12 +13,16 @@ from tests.eval.traps.measure import measured, report
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.eval.traps", description=__doc__)
-    parser.add_argument("--cases", type=Path, help="a YAML or JSON-lines file or a folder (default: all but the holdout)")
+    parser.add_argument(
+        "--cases", type=Path, help="a YAML or JSON-lines file or a folder (default: all but the holdout)"
+    )
     parser.add_argument("--json", action="store_true", help="print figures and errors as JSON")
     parser.add_argument("--errors", type=int, default=10, metavar="N", help="list at most N misses and false warnings")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose id holds TEXT")
     given = parser.parse_args()
-    cases = load(given.cases) if given.cases else [each for path in sorted(FOLDER.glob("*.yaml")) for each in load(path)]
+    cases = (
+        load(given.cases) if given.cases else [each for path in sorted(FOLDER.glob("*.yaml")) for each in load(path)]
+    )
     cases = [each for each in cases if given.only in each.id]
     # The cases kept back tell nothing but totals.
     quiet = given.cases is not None and given.cases.resolve() == HOLDOUT.resolve()

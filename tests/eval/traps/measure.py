@@ -121,7 +121,7 @@ def _files(case: Case, folder: Path) -> list[Path]:
         if types := case.types.get(path.stem):
             target = path.with_suffix(".parquet")
             duckdb.execute(f"COPY (FROM read_csv(?, types = {types})) TO '{target}'", [str(path)])
-            path = target  # noqa: PLW2901 - the file that stands for it
+            path = target
         if case.today:
             _dated(path, case.today)
         paths.append(path)

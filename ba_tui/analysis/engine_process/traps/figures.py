@@ -16,12 +16,12 @@ from ba_tui.analysis.engine_process.traps.syntax import (
     is_call,
     walked,
 )
-from ba_tui.analysis.engine_process.traps.wording import stems, words
+from ba_tui.analysis.engine_process.traps.wording import known, stems, words
 from ba_tui.core.ports.tables import Finding
 from ba_tui.core.text.wording import count
 
-RATIOS = frozenset("per percent percentage pct rate ratio share quote quota anteil prozent head proportion".split())
-MEANS = frozenset("mean avg average rate ratio percent pct share expectancy durchschnitt mittel quote".split())
+RATIOS = known("per percent percentage pct rate ratio share quote quota anteil prozent head proportion")
+MEANS = known("mean avg average rate ratio percent pct share expectancy durchschnitt mittel quote")
 COUNTS = stems(
     "n count cnt number population pop people persons inhabitants size receipts orders visits sessions impressions "
     "members respondents customers units votes calls cases students pupils employees headcount patients tickets "
@@ -90,19 +90,19 @@ def null_base(select: Select, probe: Prober) -> Iterator[Finding]:
             if is_call(each, "/") and (below := _count_below(arguments(each)[1])):
                 given = arguments(below)[0]
                 shown = any(other is not item and _counts(other, given) for other in select.items)
-                if not shown and not _counts_itself(arguments(each)[0], given):
+                if not shown and _is_part(arguments(each)[0]):
                     yield from _without_nulls(select, probe, below, given)
 
 
 def _is_flag(node: Node) -> bool:
     """A CASE of constants without ELSE, or a condition as a number."""
     if node["class"] == "CAST":
-        return node["child"]["class"] in {"COLUMN_REF", "COMPARISON"} and node["cast_type"]["id"] not in {"VARCHAR"}
+        return node["child"]["class"] in {"COLUMN_REF", "COMPARISON"}
     if node["class"] != "CASE":
         return False
     results = [each["then_expr"] for each in node["case_checks"]]
     otherwise = node["else_expr"]
-    null = otherwise is None or (otherwise["class"] == "CONSTANT" and otherwise.get("literal", {}).get("kind") == "NULL")
+    null = otherwise is None or otherwise.get("literal", {}).get("kind") == "NULL_LITERAL"
     return null and len(results) > 1 and all(each["class"] == "CONSTANT" for each in results)
 
 
@@ -119,11 +119,9 @@ def _counts(item: Node, given: Node) -> bool:
     )
 
 
-def _counts_itself(node: Node, given: Node) -> bool:
-    """Whether a numerator is a total of something else, which has a base of its own."""
-    return not any(is_call(each, "count", "count_star", "count_if", "sum") for each in walked(node, into=False)) and bool(
-        given
-    )  # fmt: skip
+def _is_part(node: Node) -> bool:
+    """Whether a numerator counts or adds up."""
+    return any(is_call(each, "count", "count_star", "count_if", "sum") for each in walked(node, into=False))
 
 
 def _without_nulls(select: Select, probe: Prober, call: Node, given: Node) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from ba_tui.analysis.engine_process.traps.syntax import (
     columns_in,
     conjuncts,
     is_call,
+    reference,
 )
 from ba_tui.analysis.engine_process.traps.wording import stems
 from ba_tui.core.ports.tables import Finding
@@ -28,7 +29,7 @@ PLAIN = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "OUTER"})
 class Measure:
     """An aggregate over a join: the SELECT that joins, the relations it takes values from, and its item.
 
-    ``call`` may stand in another SELECT around ``select``. ``rows``: it counts rows; ``distinct``: repeats don't matter.
+    ``call`` may stand in another SELECT around ``select``.
     """
 
     select: Select
@@ -66,7 +67,7 @@ def measures(outer: Select) -> Iterator[Measure]:
 
 def _joining(select: Select | None) -> Select | None:
     """The SELECT with joins whose rows ``select`` gives one by one."""
-    if select is None or select.aggregated or select.node["modifiers"]:
+    if select is None or select.groups() or any(select.aggregates()) or select.node["modifiers"]:
         return None
     if len(select.relations) > 1:
         return select
@@ -127,10 +128,9 @@ def _multiplied(measure: Measure, relation: Relation, seen: tuple[int, int]) -> 
 
 
 def _join_of(select: Select, relation: Relation) -> Node | None:
-    """The join that a relation takes part in, the last one."""
-    return next((join for join in reversed(select.joins) if join), None) if len(select.joins) == 1 else next(
-        (join for join in reversed(select.joins) if join["right"] is not relation.node), None
-    )  # fmt: skip
+    """The join that brings another table to a relation, the last of several."""
+    others = [join for join in select.joins if len(select.joins) == 1 or join["right"] is not relation.node]
+    return others[-1] if others else None
 
 
 def _word(name: str) -> str:
@@ -226,10 +226,9 @@ def left_join_filter(select: Select, probe: Prober) -> Iterator[Finding]:
             f"The filter on {table}.{column} undoes the left join: {lost:,} of {count(figures[0], 'row')} of {base} "
             "are dropped. Put it into ON to keep them."
         )
-        proof = (
-            source.format(f"count(DISTINCT {name}) AS all_rows, count(DISTINCT {name}) FILTER ({test}) AS kept_rows")
-            + select.where(each)
-        )
+        proof = source.format(
+            f"count(DISTINCT {name}) AS all_rows, count(DISTINCT {name}) FILTER ({test}) AS kept_rows"
+        ) + select.where(each)
         only = len(select.conjuncts) == 1
         part = f"WHERE {select.query.part(each)}" if only else select.query.part(each)
         yield Finding("left_join_filter", table, message, proof, column, part)
@@ -304,17 +303,20 @@ def _missed(select: Select, probe: Prober, test: Node, told: set[tuple[str, str]
         yield Finding("key_variants", origin.table, message, proof, origin.column, select.query.part(test))
 
 
-def _unjoined(select: Select, probe: Prober, join: Node, told: set[tuple[str, str]]) -> Iterator[Finding]:
-    """Keys that would join but for case or blanks."""
-    pairs: list[tuple[Node, Node]] = []
+def _pairs(select: Select, join: Node) -> Iterator[tuple[Node, Node]]:
+    """What a join compares for equality."""
     for each in (*conjuncts(join["condition"]), *select.conjuncts):
         if each.get("type") == "COMPARE_EQUAL" and len(select.touched(each)) == 2:
-            pairs.append((each["left"], each["right"]))
+            yield each["left"], each["right"]
     for name in join["using_columns"]:
-        owners = [each for each in select.relations if name in select.names(each)]
+        owners = [each.alias for each in select.relations if name in select.names(each)]
         if len(owners) > 1:
-            pairs.append(tuple({"class": "COLUMN_REF", "column_names": [each.alias, name]} for each in owners[:2]))  # type: ignore[arg-type]
-    for left, right in pairs:
+            yield reference(owners[0], name), reference(owners[1], name)
+
+
+def _unjoined(select: Select, probe: Prober, join: Node, told: set[tuple[str, str]]) -> Iterator[Finding]:
+    """Keys that would join but for case or blanks."""
+    for left, right in _pairs(select, join):
         if left["class"] != "COLUMN_REF" or right["class"] != "COLUMN_REF":
             continue
         one, other = select.origin(left), select.origin(right)

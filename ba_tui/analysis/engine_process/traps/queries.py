@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
 from typing import TypeAlias
 
 import duckdb
@@ -17,6 +19,7 @@ from ba_tui.analysis.engine_process.traps.figures import (
     top_without_order,
 )
 from ba_tui.analysis.engine_process.traps.joins import join_loses_rows, join_multiplies, key_variants, left_join_filter
+from ba_tui.analysis.engine_process.traps.periods import mixed_by_column, partial_comparison
 from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
 from ba_tui.analysis.engine_process.traps.syntax import Query, Select
 from ba_tui.core.ports.tables import Finding
@@ -36,6 +39,7 @@ CHECKS: tuple[Check, ...] = (
     null_base,
     key_variants,
     float_sums,
+    mixed_by_column,
 )
 LEAST_SECONDS = 0.3
 """Checks may take as long as the query, but always this: what is small is checked whole."""
@@ -43,11 +47,13 @@ LEAST_SECONDS = 0.3
 
 @frozen
 class CheckedQuery:
-    """``tables``: names in lower case to tables; ``columns``: a table's columns; ``seconds``: how long it ran."""
+    """``tables``: names in lower case to tables; ``columns``: a table's columns; ``today``: the day on which a table is
+    as it is; ``seconds``: how long the query ran."""
 
     sql: str
     tables: Mapping[str, str]
     columns: Callable[[str], Sequence[str]]
+    today: Callable[[str], date]
     seconds: float
 
 
@@ -57,17 +63,19 @@ def findings_of_query(
     """Return the traps that a query met, and a sentence where the time did not suffice to look for all."""
     try:
         query = Query(cursor, checked.sql, checked.tables, checked.columns)
-    except (duckdb.Error, KeyError):
+    except (duckdb.Error, LookupError, TypeError):
         # A PIVOT and a few others have no tree.
         return (), ""
     seconds = max(LEAST_SECONDS, checked.seconds)
     probe = Prober(cursor, request, seconds)
     found: dict[tuple[str, str, str], Finding] = {}
     try:
-        for check in CHECKS:
+        for check in (*CHECKS, partial_comparison(checked.today)):
             for select in query.selects:
-                for each in check(select, probe):
-                    found.setdefault((each.trap, each.dataset, each.column), each)
+                # A form of SQL that a check did not expect must not cost the result.
+                with suppress(LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+                    for each in check(select, probe):
+                        found.setdefault((each.trap, each.dataset, each.column), each)
     except OutOfTime:
         return tuple(found.values()), f"The checks for traps ended after {seconds:.1g} s; some were left out."
     return tuple(found.values()), ""

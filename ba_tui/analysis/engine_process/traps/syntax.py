@@ -9,12 +9,14 @@ from typing import Any, TypeAlias, cast
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted
+from ba_tui.analysis.engine_process.traps.wording import known
 from ba_tui.core.values import frozen
 
 Node: TypeAlias = dict[str, Any]
-AGGREGATES = frozenset(
-    "sum avg mean count count_star min max median mode any_value first last arg_max arg_min max_by min_by stddev "
-    "variance quantile quantile_cont quantile_disc list string_agg bool_and bool_or product fsum kahan_sum".split()
+AGGREGATES = known(
+    "sum avg mean count count_star min max median mode any_value first last arg_max arg_min max_by min_by "
+    "stddev variance quantile quantile_cont quantile_disc list string_agg bool_and bool_or product fsum "
+    "kahan_sum"
 )
 OUTER = frozenset({"LEFT", "RIGHT", "FULL", "OUTER"})
 
@@ -66,7 +68,7 @@ class Query:
         self.columns = columns
         self.selects: list[Select] = []
         row = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
-        tree = json.loads(row[0]) if row else {"error": True}
+        tree: Node = json.loads(row[0]) if row else {"error": True}
         if not tree["error"]:
             for statement in tree["statements"]:
                 self.build(statement["node"], {}, "top")
@@ -221,13 +223,6 @@ class Select:
         """The first table that it reads."""
         return next((name for each in self.relations if (name := self.table_of(each))), "")
 
-    @property
-    def aggregated(self) -> bool:
-        """Whether its rows are groups."""
-        return bool(self.node["group_expressions"]) or self.node["aggregate_handling"] == "FORCE_AGGREGATES" or bool(
-            list(self.aggregates())
-        )  # fmt: skip
-
     def aggregates(self) -> Iterator[tuple[Node, Node]]:
         """Each call of an aggregate in what it gives, with the whole item."""
         for item in self.items:
@@ -235,7 +230,7 @@ class Select:
                 if each.get("class") == "FUNCTION" and each["function_name"].lower() in AGGREGATES:
                     yield each, item
 
-    def resolved(self, column: Node) -> Node:
+    def _resolved(self, column: Node) -> Node:
         """What a reference to an output's alias stands for, as in GROUP BY; other expressions are themselves."""
         if column["class"] == "COLUMN_REF" and len(column["column_names"]) == 1:
             item = self.item(column["column_names"][0])
@@ -252,7 +247,7 @@ class Select:
         if self.node["aggregate_handling"] == "FORCE_AGGREGATES" and not given:
             calls = [item for _, item in self.aggregates()]
             return [item for item in self.items if not any(item is call for call in calls)]
-        return [self.resolved(each) for each in given]
+        return [self._resolved(each) for each in given]
 
     # SQL
 
@@ -354,6 +349,12 @@ def walked(value: Any, *, into: bool = True) -> Iterator[Node]:
 def columns_in(node: Any) -> list[Node]:
     """The references to columns in an expression, without those of its subqueries."""
     return [each for each in walked(node, into=False) if each.get("class") == "COLUMN_REF"]
+
+
+def reference(alias: str, name: str) -> Node:
+    """A reference to a column as the parser has it."""
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location": 0, "query_location_length": 0,
+            "column_names": [alias, name]}  # fmt: skip
 
 
 def arguments(call: Node) -> list[Node]:

@@ -12,6 +12,11 @@ def words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
 
 
+def known(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())
+
+
 def stems(name: str) -> frozenset[str]:
     """The words of a name without the endings of the plural and of participles."""
     return frozenset(stem(word) for word in words(name))

@@ -1,0 +1,251 @@
+"""Queries that compare periods of which one is not whole, or add amounts of several units, currencies or zones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+from ba_tui.analysis.engine_process.traps.probing import Prober
+from ba_tui.analysis.engine_process.traps.series import Period, period
+from ba_tui.analysis.engine_process.traps.syntax import Node, Select, arguments, columns_in, is_call, reference, walked
+from ba_tui.analysis.engine_process.traps.wording import words
+from ba_tui.core.ports.tables import Finding
+from ba_tui.core.text.wording import count
+from ba_tui.core.values import frozen
+
+ADDED = ("sum", "count", "count_star", "fsum")
+TIME_WORDS = frozenset(["year", "month", "quarter", "week", "day", "date", "jahr", "monat", "period"])
+WHOLE = {
+    ("year", "month"): 12,
+    ("year", "quarter"): 4,
+    ("quarter", "month"): 3,
+    ("week", "day"): 7,
+    ("year", "week"): 52,
+}
+KINDS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "mixed_currency": ("currencies", frozenset(["currency", "curr", "ccy", "waehrung", "währung", "devise"])),
+    "mixed_units": ("units", frozenset(["unit", "units", "uom", "einheit", "unite"])),
+    "mixed_timezones": ("zones", frozenset(["timezone", "tz", "tzone", "zone", "zeitzone"])),
+}
+
+
+@frozen
+class Group:
+    """One group of a query: what it is called, and the periods of the data in it, each once."""
+
+    name: str
+    periods: tuple[Period, ...]
+
+
+def partial_comparison(today: Callable[[str], date]) -> Callable[[Select, Prober], Iterator[Finding]]:
+    """A check that knows the day on which a table is as it is."""
+
+    def check(select: Select, probe: Prober) -> Iterator[Finding]:
+        if not any(is_call(call, *ADDED) for call, _ in select.aggregates()) or not select.groups():
+            return
+        for column in _times(select):
+            groups = _groups(select, probe, column)
+            if groups:
+                yield from _partial(select, column, groups, today)
+                return
+
+    return check
+
+
+def _times(select: Select) -> Iterator[Node]:
+    """References to columns that may hold times: first those that it groups by."""
+    seen: set[tuple[str, ...]] = set()
+    grouped = [each for group in select.groups() for each in columns_in(group)]
+    named = [
+        reference(each.alias, name)
+        for each in select.relations
+        for name in select.names(each)
+        if set(words(name)) & TIME_WORDS
+    ]
+    for each in (*grouped, *named):
+        place = tuple(each["column_names"][-1:])
+        if place not in seen and select.owner(each):
+            seen.add(place)
+            yield each
+
+
+def _groups(select: Select, probe: Prober, column: Node) -> list[Group]:
+    """The groups with the periods of ``column`` in each; none where it holds no times."""
+    value = select.query.text(column)
+    siblings = [name for each in select.relations for name in select.names(each)]
+    quarter = next((name for name in siblings if name.lower() in {"quarter", "qtr"}), "")
+    shown = f"CAST({value} AS VARCHAR)"
+    if column["column_names"][-1].lower() in {"year", "jahr"} and quarter and not _grouped_by(select, quarter):
+        shown = f"concat({value}, '-Q', {quarter})"
+    keys = [select.query.text(each) for each in select.groups()]
+    rows = probe.rows(
+        f"{select.prefix}SELECT concat_ws(' ', {', '.join(keys)}) AS name, list(DISTINCT left({shown}, 10)) "
+        f"FROM {select.source()}{select.where()} GROUP BY {', '.join(keys)} LIMIT 1000"
+    )
+    found: list[Group] = []
+    for name, values in rows:
+        periods = [period(each) for each in values or () if each is not None]
+        if not periods or any(each is None for each in periods):
+            return []
+        known = sorted({each.number: each for each in periods if each}.values(), key=lambda each: each.start)
+        found.append(Group(str(name), tuple(known)))
+    grains = {each.grain for group in found for each in group.periods}
+    return found if len(found) > 1 and len(grains) == 1 else []
+
+
+def _grouped_by(select: Select, name: str) -> bool:
+    return any(each["column_names"][-1] == name for group in select.groups() for each in columns_in(group))
+
+
+def _partial(select: Select, column: Node, groups: Sequence[Group], today: Callable[[str], date]) -> Iterator[Finding]:
+    table = select.table
+    spans = [(group.periods[0].start, group.periods[-1].start) for group in groups]
+    ordered = sorted(range(len(groups)), key=lambda each: spans[each])
+    apart = all(spans[one][1] < spans[other][0] for one, other in pairwise(ordered))
+    if apart:
+        yield from _in_series(select, column, [groups[each] for each in ordered], today(table))
+    else:
+        yield from _by_entity(select, column, groups)
+
+
+def _in_series(select: Select, column: Node, groups: Sequence[Group], today: date) -> Iterator[Finding]:
+    """Groups that follow each other in time: is the first or last a fragment of its period?"""
+    grain = _grain(groups)
+    base = groups[0].periods[0].grain
+    if not grain or grain == base:
+        return
+    regular = _regular(groups)
+    partial: list[tuple[Group, str]] = []
+    for group in dict.fromkeys((groups[0], groups[-1])):
+        start, end = _bounds(grain, group.periods[0].start)
+        whole = WHOLE.get((grain, base)) or (end - start).days
+        others = [len(each.periods) for each in groups if each is not group]
+        usual = max(whole, 1) if base == "day" else min(whole, max(others, default=whole))
+        if group is groups[-1] and start <= today < end:
+            partial.append((group, f"was not over on {today}"))
+        elif regular and len(group.periods) < 0.8 * usual and base in {"day", "month", "quarter", "week"}:
+            partial.append((group, f"has {len(group.periods)} of {usual} {base}s"))
+    if not partial:
+        return
+    named = ", ".join(f"{grain} {group.name} {why}" for group, why in partial)
+    complete = len(groups) > len(partial)
+    for trap, what in (
+        ("partial_period", "it is no whole period"),
+        ("partial_comparison", "yet stands beside whole ones"),
+    ):
+        if trap == "partial_period" or complete:
+            yield _finding(select, column, trap, f"{named}: {what}.")
+
+
+def _grain(groups: Sequence[Group]) -> str:
+    """The period that a group is: the shortest that holds each of them."""
+    for grain in ("week", "month", "quarter", "year"):
+        bounds = [_bounds(grain, group.periods[0].start) for group in groups]
+        fits = all(start <= group.periods[-1].start < end for (start, end), group in zip(bounds, groups, strict=True))
+        if fits and len(set(bounds)) == len(groups):
+            return grain
+    return ""
+
+
+def _bounds(grain: str, day: date) -> tuple[date, date]:
+    if grain == "week":
+        start = date.fromordinal(day.toordinal() - day.weekday())
+        return start, date.fromordinal(start.toordinal() + 7)
+    months = {"month": 1, "quarter": 3, "year": 12}[grain]
+    first = (day.year * 12 + day.month - 1) // months * months
+    return date(first // 12, first % 12 + 1, 1), date((first + months) // 12, (first + months) % 12 + 1, 1)
+
+
+def _regular(groups: Sequence[Group]) -> bool:
+    """Whether the data come in equal steps."""
+    numbers = sorted({each.number for group in groups for each in group.periods})
+    steps = Counter(after - before for before, after in pairwise(numbers))
+    return len(numbers) > 4 and steps[1] >= 0.9 * steps.total()
+
+
+def _by_entity(select: Select, column: Node, groups: Sequence[Group]) -> Iterator[Finding]:
+    """Groups over the same time: does one have fewer periods than the others?"""
+    most = max(len(group.periods) for group in groups)
+    short = [group for group in groups if len(group.periods) <= 0.7 * most]
+    whole = [group for group in groups if len(group.periods) == most]
+    regular = groups[0].periods[0].grain in {"month", "quarter", "year", "week"}
+    if not regular or not short or most < 4 or len(whole) * 2 < len(groups) or not _regular(groups):
+        return
+    if any(is_call(call, "count", "count_star") for call, _ in select.aggregates()):
+        return
+    message = f"{short[0].name} has {count(len(short[0].periods), short[0].periods[0].grain)}, others have {most}."
+    yield _finding(select, column, "partial_comparison", message)
+
+
+def _finding(select: Select, column: Node, trap: str, message: str) -> Finding:
+    value = select.query.text(column)
+    keys = [select.query.text(each) for each in select.groups()]
+    names = ", ".join(f"{key} AS group_{number}" for number, key in enumerate(keys, 1))
+    proof = (
+        f"{select.prefix}SELECT {names}, min({value}) AS first, max({value}) AS last, count(DISTINCT {value}) AS n "
+        f"FROM {select.source()}{select.where()} GROUP BY {', '.join(keys)} ORDER BY first"
+    )
+    origin = select.origin(column)
+    table, name = (origin.table, origin.column) if origin else (select.table, column["column_names"][-1])
+    return Finding(trap, table, message, proof, name)
+
+
+def mixed_by_column(select: Select, probe: Prober) -> Iterator[Finding]:
+    """Values that are added or compared although a column beside them says that their units differ."""
+    told: set[tuple[str, str]] = set()
+    for call, _ in select.aggregates():
+        if not is_call(call, "sum", "avg", "mean", "min", "max", "median") or not arguments(call):
+            continue
+        given = arguments(call)[0]
+        if any(each.get("class") == "CASE" for each in walked(given, into=False)) or len(select.touched(given)) != 1:
+            continue
+        for column in columns_in(given):
+            for found in _beside(select, probe, column, call):
+                if (found.trap, found.dataset) not in told:
+                    told.add((found.trap, found.dataset))
+                    yield found
+
+
+def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator[Finding]:
+    owned, origin = select.owner(column), select.origin(column)
+    if not owned or not origin or origin.selects:
+        return
+    relation, name = owned
+    for other in select.names(relation):
+        for trap, (what, known) in KINDS.items():
+            if other == name or not set(words(other)) & known or not _of_kind(trap, name, call, probe, select):
+                continue
+            unit = f'"{relation.alias}"."{other}"'
+            keys = [select.query.text(each) for each in select.groups()]
+            if any(key.split(".")[-1].strip('"') == other for key in keys):
+                continue
+            by = f" GROUP BY {', '.join(keys)}" if keys else ""
+            proof = (
+                f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
+                f"{select.where()}{by} HAVING count(DISTINCT {unit}) > 1"
+            )
+            if trap != "mixed_timezones" and keys:
+                # Groups of one unit each are compared with each other all the same.
+                proof = (
+                    f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
+                    f"{select.where()} HAVING count(DISTINCT {unit}) > 1"
+                )
+            if row := probe.one(proof):
+                shown = ", ".join(map(str, row[0][:4]))
+                message = (
+                    f"{select.query.part(call)} takes values of several {what} together: {shown}, as {other} says."
+                )
+                yield Finding(trap, origin.table, message, proof, name, select.query.part(call))
+
+
+def _of_kind(trap: str, name: str, call: Node, probe: Prober, select: Select) -> bool:
+    """Whether a column can have such a unit: amounts have units, moments have zones."""
+    row: Sequence[Any] = probe.one(f'{select.prefix}SELECT typeof("{name}") FROM {select.source()} LIMIT 1')
+    kind = str(row[0]) if row else ""
+    if trap == "mixed_timezones":
+        return kind.startswith("TIMESTAMP") and is_call(call, "min", "max")
+    numeric = kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "DECIMAL", "FLOAT", "HUGEINT"))
+    return numeric and is_call(call, "sum", "avg", "mean", "median") and not set(words(name)) & {"quantity", "qty"}

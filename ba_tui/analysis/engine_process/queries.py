@@ -15,7 +15,7 @@ from ba_tui.analysis.engine_process.database import Database, quoted, text
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
-from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
+from ba_tui.analysis.engine_process.store import Store, StoredDataset, StoredResult, result_of
 from ba_tui.analysis.engine_process.traps.queries import CheckedQuery, findings_of_query
 from ba_tui.analysis.engine_process.traps.series import today_of
 from ba_tui.core.ports.tables import Column, Finding, Provenance, QueryResult, Statement, UsedData
@@ -73,7 +73,9 @@ class Queries:
         if statement.kind == "explain":
             return (), ""
         tables = {**self._names(), **{file.lower(): table for file, table in named.items()}}
-        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds)
+        read = [self.store.dataset(name) or self.store.result(name) for name in (*statement.tables, *named.values())]
+        rows = sum(each.dataset.rows if isinstance(each, StoredDataset) else each.rows for each in read if each)
+        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds, rows)
         # A cursor of its own: a check that fails must not end the transaction of the result.
         with self.database.shared(request) as cursor:
             findings, note = findings_of_query(cursor, request, checked)

@@ -26,6 +26,7 @@ MOST_SHOWN = 20
 MOST_CHARS = 120
 ROUNDS = 4
 ZONE_ROWS = 20_000
+ZONE = r"([+-]\d\d:?\d*|[A-Z]{1,5}|[A-Z]\w+/\w+)$"
 
 
 @frozen
@@ -225,7 +226,7 @@ def _several_zones(cursor: duckdb.DuckDBPyConnection, way: _Csv, paths: Sequence
     found: list[str] = []
     for name in names:
         options = replace(way, kept=(*way.kept, name)).options(paths)
-        zone = f"regexp_extract({quoted(name)}, '([+-]\\d\\d:?\\d*|Z)$')"
+        zone = f"regexp_extract({quoted(name)}, {text(ZONE)})"
         row = cursor.execute(
             f"SELECT count(DISTINCT {zone}) FROM (SELECT {quoted(name)} FROM read_csv({options}) LIMIT {ZONE_ROWS})"
         ).fetchone()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def main() -> None:
     cases = [each for each in cases if given.only in each.id]
     # The cases kept back tell nothing but totals.
     quiet = given.cases is not None and given.cases.resolve() == HOLDOUT.resolve()
-    score = asyncio.run(measured(cases))
+    score = measured(cases)
     if given.json:
         print(json.dumps(score.figures() | ({} if quiet else {"errors": score.errors[: given.errors]}), indent=2))
     else:

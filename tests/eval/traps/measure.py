@@ -9,16 +9,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
-from ba_tui.analysis.errors import AnalysisError
+from ba_tui.analysis.engine_process.database import Limits
+from ba_tui.analysis.engine_process.main import Handlers
 from ba_tui.core.ports.tables import Finding
-from tests.analysis.engines import engine_in
+from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
 from tests.eval.traps.cases import Case, Expected
 
 RECALL, FALSE_PER_CLEAN = 0.90, 1 / 20
+MEGABYTES = 500_000_000
 
 
 @dataclass
@@ -84,34 +86,50 @@ def _matches(expected: Expected, finding: Finding) -> bool:
     return expected.trap == finding.trap and expected.dataset in {"", finding.dataset}
 
 
-async def measured(cases: Iterable[Case]) -> Score:
-    """Run the cases, each with an engine of its own."""
+def measured(cases: Iterable[Case]) -> Score:
+    """Run the cases, each with an engine of its own in this process."""
     score = Score()
     for case in cases:
         with tempfile.TemporaryDirectory() as folder:
-            await _run(case, Path(folder), score)
+            _run(case, Path(folder), score)
     return score
 
 
-async def _run(case: Case, folder: Path, score: Score) -> None:
-    engine = engine_in(folder)
+class _Unheard:
+    """Stands for the connection to a client."""
+
+    def send(self, *_: object) -> None:
+        """Nobody listens."""
+
+
+def _run(case: Case, folder: Path, score: Score) -> None:
     findings: list[Finding] = []
+    state = folder / "state"
+    state.mkdir()
+    handlers = Handlers(state, Limits(MEGABYTES, 2, MEGABYTES, 100_000))
+
+    def ask(method: str, **payload: Any) -> Any:
+        request = WorkerRequest(cast("WorkerChannel", _Unheard()), 1, method, payload)
+        return getattr(handlers, method)(request)
+
     try:
         for path in _files(case, folder):
-            for dataset in await engine.register(path.name):
-                findings += (await engine.profile(dataset.name)).findings
+            for dataset in ask("register", source=path.name, paths=[str(path)], part=""):
+                findings += _found(ask("profile", name=dataset["name"], mute=None))
         if case.sql:
-            findings += (await engine.query(case.sql)).findings
+            findings += _found(ask("query", sql=case.sql, head=1, named={}))
         for each in findings:
-            if not (await engine.query(each.proof)).rows:
+            if not ask("query", sql=each.proof, head=1, named={})["rows"]:
                 score.unproved += 1
                 score.errors.append(f"unproved {each.trap} {case.id}: {each.proof}")
-    except AnalysisError as error:
+    except (HandlerFailed, duckdb.Error) as error:
         score.unproved += 1
         score.errors.append(f"failed  {case.id}: {error}")
-    finally:
-        await engine.close()
     score.note(case, findings)
+
+
+def _found(reply: Any) -> list[Finding]:
+    return [Finding(**each) for each in reply["findings"]]
 
 
 def _files(case: Case, folder: Path) -> list[Path]:

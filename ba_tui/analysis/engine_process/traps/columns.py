@@ -11,8 +11,18 @@ from ba_tui.core.ports.tables import Column, Dataset, Finding
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 
-MISSING = ("-", "--", "–", "—", "n/a", "na", "#n/a", "null", "none", "nan", "?", "k.a.", "keine angabe", "unknown",
-           "missing", "tbd")  # fmt: skip
+MISSING = known(
+    "- -- --- – — n/a na #n/a #n/v #ref! #div/0! #value! #name? null <na> none nan nil ? ?? . .. ... … * ** : x "
+    "xx xxx n.a. n.d. n.v. nd nv k.a. ka k.a keineangabe keineangaben keinedaten unbekannt fehlt unknown missing "
+    "tbd tba notavailable notapplicable notreported notrecorded nodata notknown suppressed withheld undefined "
+    "blank (blank) empty (empty) (null) s/d sindato sindatos inconnu nc n.c. nonrenseigné н/д нетданных 无 暂无 未知 "
+    "不明 brak brakdanych b.d. bd"
+)
+"""In lower case, without blanks."""
+DECORATED = (
+    r"(?:[~<>≈±≤≥*'`†#]|ca\.?|c\.|approx\.?|about|etwa|circa)?\s*{}\s*"
+    r"(?:[*†‡?+#^~]|\([a-z]\)|\(est\.?\)|est\.?|[pre])?"
+)
 UNITS = known(
     "mm cm m km in ft yd mi mg g kg t lb lbs oz st ml cl dl l hl gal s sec min h hr d °c °f c f k wh kwh "
     "mwh gwh w kw mw kb mb gb tb ha m2 m² m3 m³ bar psi"
@@ -74,7 +84,8 @@ def column_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
 
 def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
     v = f"trim({values.name})"
-    missing = f"lower({v}) IN ({', '.join(map(text, MISSING))})"
+    missing = f"lower(regexp_replace({v}, '\\s+', '', 'g')) IN ({', '.join(map(text, sorted(MISSING)))})"
+    word = f"NOT ({missing}) AND {v} <> '' AND NOT regexp_matches({v}, '\\d')"
     full = f"count(*) FILTER (regexp_full_match({v}, {{}}))"
     figures = probe.one(
         f"""SELECT count(*) FILTER ({v} <> ''), count(*) FILTER ({missing}),
@@ -84,12 +95,26 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
             {full.format(text(SHORT_DATE))},
             count(*) FILTER (regexp_matches({v}, {text(ZONE)}) AND regexp_matches({v}, '\\d:\\d\\d')),
             count(*) FILTER (regexp_matches({v}, '\\d:\\d\\d')), count(DISTINCT {values.name}),
-            {full.format(text(AMOUNT))}
+            {full.format(text(AMOUNT))}, {full.format(text(DECORATED.format(NUMBER)))},
+            count(*) FILTER ({word}), list(DISTINCT {v}) FILTER ({word})
         FROM {values.source}"""
     )
     if not figures or not figures[0]:
         return
-    given, holes, numbers, zeros, digits, points, commas, dates, zones, times, _, amounts = figures
+    given, holes, numbers, zeros, digits, points, commas, dates, zones, times, _, amounts, decorated, worded, held = (
+        figures
+    )
+    few = [each for each in held or () if each.casefold() != values.column.name.casefold()]
+    if (
+        worded > 1
+        and len(few) == 1
+        and len(few[0]) <= 16
+        and amounts >= 0.6 * given
+        and amounts + holes + worded == given
+    ):
+        # One word among numbers says that there is none, in whatever language.
+        missing = f"({missing} OR {v} = {text(few[0])})"
+        holes += worded
     rest = given - holes
     if holes and rest and (amounts >= 0.6 * rest or dates >= 0.6 * rest):
         yield values.finding("sentinels", f"has {count(holes, 'placeholder')} for a missing value.", missing)
@@ -103,10 +128,14 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
         message = f"has {count(commas, 'number')} with decimal comma and {points:,} with decimal point."
         yield values.finding("mixed_decimals", message, f"regexp_matches({v}, '[.,]\\d{{1,2}}\\D*$')")
     elif values.column.name != values.shown:
-        if not holes and amounts >= 0.8 * rest and dates < 0.6 * rest:
+        if not holes and max(amounts, decorated) >= 0.8 * rest and dates < 0.6 * rest:
             message = f"was text in the file; ba read {count(amounts, 'value')} as numbers."
             yield values.finding("text_numbers", message, f"{v} <> ''")
-    elif numbers >= 0.8 * rest and dates < 0.6 * rest and not _named_code(values):
+    elif (
+        max(numbers, decorated if numbers >= 0.5 * rest else 0) >= 0.8 * rest
+        and dates < 0.6 * rest
+        and not _named_code(values)
+    ):
         message = f"keeps {count(numbers, 'number')} as text: they sort and compare letter by letter."
         yield values.finding("text_numbers", message, f"regexp_full_match({v}, {text(NUMBER)})")
     yield from _units(values, probe, rest)

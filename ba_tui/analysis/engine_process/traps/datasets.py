@@ -13,7 +13,8 @@ from ba_tui.analysis.engine_process.traps.series import series_findings
 from ba_tui.core.ports.tables import Dataset, Finding
 from ba_tui.processes.serving import WorkerRequest
 
-LEAST_SECONDS = 0.5
+SMALL_ROWS = 50_000
+SMALL_SECONDS, LEAST_SECONDS = 4.0, 0.5
 CAUSED = frozenset({"text_numbers", "duplicate_keys"})
 
 
@@ -22,7 +23,7 @@ def findings_of_dataset(
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return the traps in a dataset, and a sentence where the time did not suffice to look for all. ``seconds``: how
     long the profile took, which the checks may take too."""
-    allowed = max(LEAST_SECONDS, seconds)
+    allowed = max(SMALL_SECONDS if dataset.rows <= SMALL_ROWS else LEAST_SECONDS, seconds)
     probe = Prober(cursor, request, allowed)
     found: dict[tuple[str, str], Finding] = {}
     try:

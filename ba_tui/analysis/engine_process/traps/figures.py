@@ -1,4 +1,4 @@
-"""Figures that a query computes wrongly: counts and bases without NULLs, means of means, cut-off fractions, floats."""
+"""Figures that a query computes wrongly: counts and bases without NULLs, cut-off fractions, sums of floats."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.analysis.engine_process.traps.probing import Prober
 from ba_tui.analysis.engine_process.traps.syntax import (
     Node,
-    Origin,
     Select,
     arguments,
     columns_in,
     conjuncts,
+    home,
     is_call,
     walked,
 )
@@ -21,12 +21,6 @@ from ba_tui.core.ports.tables import Finding
 from ba_tui.core.text.wording import count
 
 RATIOS = known("per percent percentage pct rate ratio share quote quota anteil prozent head proportion")
-MEANS = known("mean avg average rate ratio percent pct share expectancy durchschnitt mittel quote")
-COUNTS = stems(
-    "n count cnt number population pop people persons inhabitants size receipts orders visits sessions impressions "
-    "members respondents customers units votes calls cases students pupils employees headcount patients tickets "
-    "transactions clicks users beds households weight"
-)
 DIVISIONS = ("//", "divide")
 
 
@@ -38,6 +32,8 @@ def count_column(select: Select, probe: Prober) -> Iterator[Finding]:
     for call, item in calls:
         given = arguments(call)
         if not is_call(call, "count") or call["distinct"] or call["filter"] or len(given) != 1:
+            continue
+        if any(is_call(each, "/", *DIVISIONS) for each in walked(item, into=False)):
             continue
         if given[0]["class"] != "COLUMN_REF" or not (owned := select.owner(given[0])) or owned[0].optional:
             continue
@@ -55,7 +51,7 @@ def _left_out(select: Select, probe: Prober, call: Node, item: Node, column: str
     )
     row = probe.one(proof)
     if row and row[0] < row[1]:
-        table = _table(select, given)
+        table = home(select, given)
         message = (
             f"{select.query.part(call)} leaves out NULLs: {row[0]:,} of {count(row[1], 'row')} of {table}. "
             "COUNT(*) counts all."
@@ -71,11 +67,6 @@ def _meant(alias: str, column: str) -> bool:
     own, of = stems(alias), stems(column)
     near = any(one[:4] == other[:4] for one in own for other in of if min(len(one), len(other)) >= 4)
     return bool(own & of) or near or words(alias)[0] in {"with", "has", "non"} or words(alias)[-1].endswith("ed")
-
-
-def _table(select: Select, column: Node) -> str:
-    origin = select.origin(column)
-    return origin.table if origin else select.table
 
 
 def null_base(select: Select, probe: Prober) -> Iterator[Finding]:
@@ -142,83 +133,14 @@ def _without_nulls(select: Select, probe: Prober, call: Node, given: Node) -> It
             f"those where {column} is NULL are left out."
         )
         proof = f"SELECT * FROM ({proof}) WHERE base < all_rows"
-        yield Finding("null_base", _table(select, columns[0]), message, proof, column, select.query.part(call))
-
-
-def average_of_averages(select: Select, probe: Prober) -> Iterator[Finding]:
-    """Means of means or ratios whose groups are of different size."""
-    for call, _ in select.aggregates():
-        if not is_call(call, "avg", "mean"):
-            continue
-        given = arguments(call)[0]
-        part = select.query.part(call)
-        if given["class"] == "COLUMN_REF" and (origin := select.origin(given)):
-            found = _of_groups(probe, origin, part) if origin.selects else _of_means(select, probe, origin, part)
-            if found:
-                yield found
-        elif is_call(given, "/") and len(arguments(given)) == 2:
-            yield from _of_ratios(select, probe, call)
-
-
-def _of_groups(probe: Prober, origin: Origin, part: str) -> Finding | None:
-    """A mean over the groups of a subquery, which has a mean of each."""
-    for select, made in zip(origin.selects, origin.expressions, strict=True):
-        groups = select.groups()
-        if not groups or not any(is_call(each, "avg", "mean") for each in walked(made, into=False)):
-            continue
-        keys = ", ".join(select.query.text(each) for each in groups)
-        proof = (
-            f"SELECT min(n) AS smallest, max(n) AS largest FROM ({select.prefix}SELECT count(*) AS n "
-            f"FROM {select.source()}{select.where()} GROUP BY {keys}) HAVING min(n) < max(n)"
-        )
-        if row := probe.one(proof):
-            message = f"{part} averages means of groups of {row[0]:,} to {row[1]:,} rows without weights."
-            return Finding("average_of_averages", origin.table, message, proof, origin.column, part)
-    return None
-
-
-def _of_means(select: Select, probe: Prober, origin: Origin, part: str) -> Finding | None:
-    """A mean over a column of means that stands beside a column with the sizes of the groups."""
-    named = set(words(origin.column))
-    if not named & MEANS and not named >= {"life", "exp"}:
-        return None
-    base = stems(origin.column)
-    for name in select.query.columns(origin.table):
-        if name == origin.column or not stems(name) & (COUNTS | base) or set(words(name)) & MEANS:
-            continue
-        value, weight = quoted(origin.column), quoted(name)
-        proof = (
-            f"SELECT avg({value}) AS plain, sum({value} * {weight}) / sum({weight}) AS weighted "
-            f"FROM {quoted(origin.table)} HAVING abs(plain - weighted) > 0.001 * abs(plain) AND min({weight}) >= 0"
-        )
-        if row := probe.one(proof):
-            message = (
-                f"{part} gives each {origin.column} the same weight; weighted by {name}, the mean of the table is "
-                f"{row[1]:.4g} instead of {row[0]:.4g}."
-            )
-            return Finding("average_of_averages", origin.table, message, proof, origin.column, part)
-    return None
-
-
-def _of_ratios(select: Select, probe: Prober, call: Node) -> Iterator[Finding]:
-    over, below = arguments(arguments(call)[0])
-    if over["class"] != "COLUMN_REF" or below["class"] != "COLUMN_REF":
-        return
-    one, other = select.query.text(over), select.query.text(below)
-    proof = (
-        f"{select.prefix}SELECT avg({one} / {other}) AS plain, sum({one}) / sum({other}) AS weighted "
-        f"FROM {select.source()}{select.where()} HAVING abs(plain - weighted) > 0.005 * abs(weighted)"
-    )
-    if row := probe.one(proof):
-        part = select.query.part(call)
-        message = f"{part} averages ratios without weights: {row[0]:.4g}; the ratio of the sums is {row[1]:.4g}."
-        yield Finding("average_of_averages", _table(select, over), message, proof, over["column_names"][-1], part)
+        yield Finding("null_base", home(select, columns[0]), message, proof, column, select.query.part(call))
 
 
 def integer_division(select: Select, probe: Prober) -> Iterator[Finding]:
     """Divisions that cut off a fraction which the result needs."""
     groups = [select.query.text(each) for each in select.groups()]
-    for item in select.items:
+    tests = [*select.conjuncts, *conjuncts(select.node["having"]), *select.node["modifiers"]]
+    for item in (*select.items, *tests):
         for each in walked(item, into=False):
             if not is_call(each, *DIVISIONS) or len(arguments(each)) != 2:
                 continue
@@ -226,7 +148,8 @@ def integer_division(select: Select, probe: Prober) -> Iterator[Finding]:
             text = select.query.text(each)
             if _wanted(select, item, each, below) or any(text in group for group in groups):
                 continue
-            yield from _cut(select, probe, each, (over, below))
+            kept = select.where() if any(item is one for one in select.items) else ""
+            yield from _cut(select, probe, each, (over, below, kept))
 
 
 def _wanted(select: Select, item: Node, division: Node, below: str) -> bool:
@@ -245,20 +168,20 @@ def _wanted(select: Select, item: Node, division: Node, below: str) -> bool:
     return False
 
 
-def _cut(select: Select, probe: Prober, division: Node, sides: tuple[str, str]) -> Iterator[Finding]:
-    over, below = sides
+def _cut(select: Select, probe: Prober, division: Node, sides: tuple[str, str, str]) -> Iterator[Finding]:
+    over, below, kept = sides
     grouped = ", ".join(select.query.text(each) for each in select.groups())
     inner = any(is_call(each, "count", "count_star", "sum", "min", "max") for each in walked(division, into=False))
     rest = (
         f"{select.prefix}SELECT {over} AS dividend, {below} AS divisor, {over} % {below} AS lost FROM "
-        f"{select.source()}{select.where()}{f' GROUP BY {grouped}' if grouped and inner else ''}"
+        f"{select.source()}{kept}{f' GROUP BY {grouped}' if grouped and inner else ''}"
     )
     proof = f"SELECT * FROM ({rest}) WHERE lost <> 0"
     if probe.rows(f"{proof} LIMIT 1"):
         part = select.query.part(division)
         message = f"{part} cuts off the fraction; write / to keep it."
         columns = columns_in(division)
-        table = _table(select, columns[0]) if columns else select.table
+        table = home(select, columns[0]) if columns else select.table
         yield Finding("integer_division", table, message, proof, part=part)
 
 
@@ -298,14 +221,15 @@ def _ranks(select: Select, probe: Prober) -> bool:
 
 def null_not_in(select: Select, probe: Prober) -> Iterator[Finding]:
     """NOT IN with a NULL in its list, or on its left side."""
-    for test in select.conjuncts:
-        if test.get("type") != "OPERATOR_NOT":
-            continue
+    places = [select.node["where_clause"], select.node["having"], select.node["qualify"], *select.items]
+    for test in (each for each in walked(places, into=False, keep="ANY") if each.get("type") == "OPERATOR_NOT"):
         inner = test["children"][0]
         if inner.get("class") == "SUBQUERY" and inner["subquery_type"] == "ANY":
             yield from _null_in_list(select, probe, test, inner)
-        elif inner.get("type") == "COMPARE_IN" and (left := inner["children"][0])["class"] == "COLUMN_REF":
-            yield from _null_on_left(select, probe, test, left)
+        elif inner.get("type") == "COMPARE_IN" and any(test is each for each in select.conjuncts):
+            left = inner["children"][0]
+            if left["class"] == "COLUMN_REF":
+                yield from _null_on_left(select, probe, test, left)
 
 
 def _null_in_list(select: Select, probe: Prober, test: Node, inner: Node) -> Iterator[Finding]:
@@ -333,7 +257,7 @@ def _null_on_left(select: Select, probe: Prober, test: Node, left: Node) -> Iter
         f"{select.where(test, f'{value} IS NULL')} HAVING count(*) > 0"
     )
     if nulls := probe.number(proof):
-        table, column = _table(select, left), left["column_names"][-1]
+        table, column = home(select, left), left["column_names"][-1]
         message = f"NOT IN drops {count(int(nulls), 'row')} of {table} where {column} is NULL."
         yield Finding("null_not_in", table, message, proof, column, select.query.part(test))
 
@@ -389,4 +313,4 @@ def _lost_cents(select: Select, probe: Prober, call: Node) -> Iterator[Finding]:
     if columns and (row := probe.one(proof)):
         part = select.query.part(call)
         message = f"{part} loses cents: {row[0]:.2f} instead of {row[1]:.2f}."
-        yield Finding("float_sums", _table(select, columns[0]), message, proof, columns[0]["column_names"][-1], part)
+        yield Finding("float_sums", home(select, columns[0]), message, proof, columns[0]["column_names"][-1], part)

@@ -1,4 +1,4 @@
-"""Joins that repeat rows or lose them, filters that undo an outer join, and keys written in several ways."""
+"""Joins that repeat rows or lose them, and filters that undo an outer join."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from ba_tui.analysis.engine_process.traps.syntax import (
     Select,
     arguments,
     columns_in,
-    conjuncts,
     is_call,
-    reference,
+    walked,
 )
 from ba_tui.analysis.engine_process.traps.wording import stems
 from ba_tui.core.ports.tables import Finding
@@ -22,6 +21,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 
 SUMS = ("sum", "avg", "mean", "fsum", "kahan_sum", "median", "stddev")
+PICKS = frozenset({"COMPARE_EQUAL", "COMPARE_IN"})
 PLAIN = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "OUTER"})
 
 
@@ -49,13 +49,13 @@ class Measure:
 
 def measures(outer: Select) -> Iterator[Measure]:
     """The aggregates of a SELECT over joins, its own or that of a subquery that only picks rows."""
-    for call, item in outer.aggregates():
+    for call, item in (*outer.aggregates(), *_windows(outer)):
         if not is_call(call, *SUMS, "count", "count_star"):
             continue
-        columns = [each for argument in arguments(call) for each in columns_in(argument)]
+        columns = [each for argument in arguments(call) for each in _values(argument)]
         found = [owned for each in columns if (owned := outer.owner(each))]
         if len(outer.relations) > 1:
-            relations = tuple({relation.alias: relation for relation, _ in found}.values())
+            relations = tuple({relation.alias: relation for relation, _ in found}.values()) or _named(outer, call, item)
             groups = tuple(outer.query.text(each) for each in outer.groups())
             yield Measure(outer, relations, call, item, groups)
         elif len(outer.relations) == 1 and (inner := _joining(outer.relations[0].select)):
@@ -63,6 +63,31 @@ def measures(outer: Select) -> Iterator[Measure]:
             owners = [inner.owner(each) for item in items if item for each in columns_in(item)]
             relations = {owned[0].alias: owned[0] for owned in owners if owned}
             yield Measure(inner, tuple(relations.values()), call, item, ())
+
+
+def _windows(select: Select) -> Iterator[tuple[Node, Node]]:
+    """Aggregates over windows, as if they were calls."""
+    for item in select.items:
+        for each in walked(item):
+            if each.get("class") == "WINDOW" and each["type"] == "WINDOW_AGGREGATE" and not each["orders"]:
+                yield {**each, "class": "FUNCTION", "filter": each["filter_expr"]}, item
+
+
+def _values(node: Node) -> list[Node]:
+    """The references to columns that give an expression its value, without those that a CASE only tests."""
+    if node["class"] == "CASE":
+        parts = [*(each["then_expr"] for each in node["case_checks"]), node["else_expr"]]
+        return [each for part in parts if part for each in _values(part)] or columns_in(node)
+    return columns_in(node)
+
+
+def _named(select: Select, call: Node, item: Node) -> tuple[Relation, ...]:
+    """The relation that COUNT(*) counts by the name that it is given, as ``orders`` or ``n_orders``."""
+    named = stems(item["alias"]) - GENERIC
+    if not is_call(call, "count_star") or not named or len(named) > 1:
+        return ()
+    found = [each for each in select.relations if named & stems(select.table_of(each))]
+    return (found[0],) if len(found) == 1 else ()
 
 
 def _joining(select: Select | None) -> Select | None:
@@ -147,6 +172,8 @@ def join_loses_rows(outer: Select, probe: Prober) -> Iterator[Finding]:
         relation = _measured(probe, measure)
         if relation is None or relation.optional or relation.alias in told or not (table := select.table_of(relation)):
             continue
+        if _narrowed(select, relation):
+            continue
         told.add(relation.alias)
         own = [select.query.text(each) for each in select.conjuncts if select.touched(each) == {relation.alias}]
         kept = f" WHERE {' AND '.join(own)}" if own else ""
@@ -160,6 +187,15 @@ def join_loses_rows(outer: Select, probe: Prober) -> Iterator[Finding]:
             join = _join_of(select, relation)
             message = f"The inner join drops {int(lost):,} of {count(int(all_rows), 'row')} of {table}: no match."
             yield Finding("join_loses_rows", table, message, proof, part=select.query.part(join) if join else "")
+
+
+def _narrowed(select: Select, relation: Relation) -> bool:
+    """Whether WHERE asks for values of another table: a row without a match has none of them."""
+    return any(
+        touched and relation.alias not in touched and each.get("type") in PICKS
+        for each in select.conjuncts
+        if (touched := select.touched(each))
+    )
 
 
 def _alone(select: Select, relation: Relation) -> Select:
@@ -236,106 +272,3 @@ def left_join_filter(select: Select, probe: Prober) -> Iterator[Finding]:
 
 def _null_test(node: Node) -> bool:
     return node.get("type") in {"OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"}
-
-
-NORMAL = "lower(trim(regexp_replace({}, '\\s+', ' ', 'g')))"
-
-
-def key_variants(select: Select, probe: Prober) -> Iterator[Finding]:
-    """Text keys that differ in case or blanks only, where a query groups, counts, compares or joins by them."""
-    keys = [each for each in select.groups() if each["class"] == "COLUMN_REF"]
-    for call, _ in select.aggregates():
-        if is_call(call, "count") and call["distinct"]:
-            keys += [each for each in arguments(call) if each["class"] == "COLUMN_REF"]
-    told: set[tuple[str, str]] = set()
-    for each in keys:
-        origin = select.origin(each)
-        if origin and all(item["class"] == "COLUMN_REF" for item in origin.expressions):
-            place = (origin.table, origin.column)
-            if place not in told and (found := _variants(probe, *place)):
-                told.add(place)
-                yield found
-    for each in select.conjuncts:
-        if each.get("class") in {"COMPARISON", "OPERATOR"}:
-            yield from _missed(select, probe, each, told)
-    for join in select.joins:
-        yield from _unjoined(select, probe, join, told)
-
-
-def _variants(probe: Prober, table: str, column: str, test: str = "") -> Finding | None:
-    name = quoted(column)
-    normal = NORMAL.format(name)
-    where = f"{name} IS NOT NULL{test and f' AND {test}'}"
-    proof = (
-        f"SELECT list_sort(list(DISTINCT {name})) AS variants, count(*) AS n FROM {quoted(table)} "
-        f"WHERE {where} GROUP BY {normal} HAVING count(DISTINCT {name}) > 1 AND length({normal}) > 1 ORDER BY n DESC"
-    )
-    row = probe.one(proof)
-    if not row:
-        return None
-    shown = ", ".join(f'"{value}"' for value in row[0][:4])
-    message = f"{table}.{column} writes one key in several ways: {shown}; the query takes them for different ones."
-    return Finding("key_variants", table, message, proof, column)
-
-
-def _missed(select: Select, probe: Prober, test: Node, told: set[tuple[str, str]]) -> Iterator[Finding]:
-    """A comparison with a text that misses other ways of writing it."""
-    sides = [test["left"], test["right"]] if test["class"] == "COMPARISON" else test["children"]
-    column = next((each for each in sides if each["class"] == "COLUMN_REF"), None)
-    texts = [
-        each["literal"]["text"]
-        for each in sides
-        if each["class"] == "CONSTANT" and each.get("literal", {}).get("kind") == "STRING"
-    ]
-    if column is None or not texts or test["type"] not in {"COMPARE_EQUAL", "COMPARE_NOTEQUAL", "COMPARE_IN"}:
-        return
-    origin = select.origin(column)
-    if origin is None or (origin.table, origin.column) in told:
-        return
-    listed = ", ".join("'" + each.replace("'", "''") + "'" for each in texts)
-    wanted = ", ".join("'" + " ".join(each.lower().split()).replace("'", "''") + "'" for each in texts)
-    name = quoted(origin.column)
-    others = f"{NORMAL.format(name)} IN ({wanted}) AND {name} NOT IN ({listed})"
-    if probe.rows(f"SELECT 1 FROM {quoted(origin.table)} WHERE {others} LIMIT 1"):
-        told.add((origin.table, origin.column))
-        proof = f"SELECT {name}, count(*) AS n FROM {quoted(origin.table)} WHERE {others} GROUP BY 1"
-        message = f"The comparison misses values of {origin.table}.{origin.column} that differ in case or blanks only."
-        yield Finding("key_variants", origin.table, message, proof, origin.column, select.query.part(test))
-
-
-def _pairs(select: Select, join: Node) -> Iterator[tuple[Node, Node]]:
-    """What a join compares for equality."""
-    for each in (*conjuncts(join["condition"]), *select.conjuncts):
-        if each.get("type") == "COMPARE_EQUAL" and len(select.touched(each)) == 2:
-            yield each["left"], each["right"]
-    for name in join["using_columns"]:
-        owners = [each.alias for each in select.relations if name in select.names(each)]
-        if len(owners) > 1:
-            yield reference(owners[0], name), reference(owners[1], name)
-
-
-def _unjoined(select: Select, probe: Prober, join: Node, told: set[tuple[str, str]]) -> Iterator[Finding]:
-    """Keys that would join but for case or blanks."""
-    for left, right in _pairs(select, join):
-        if left["class"] != "COLUMN_REF" or right["class"] != "COLUMN_REF":
-            continue
-        one, other = select.origin(left), select.origin(right)
-        if one is None or other is None or {(one.table, one.column), (other.table, other.column)} & told:
-            continue
-        a, b = quoted(one.column), quoted(other.column)
-        proof = (
-            f"SELECT DISTINCT a.{a} AS one, b.{b} AS other FROM {quoted(one.table)} a JOIN {quoted(other.table)} b "
-            f"ON {NORMAL.format(f'a.{a}')} = {NORMAL.format(f'b.{b}')} WHERE a.{a} <> b.{b}"
-        )
-        if row := probe.one(proof):
-            # The side with both ways of writing is the one to mend.
-            mixed = probe.number(
-                f"SELECT count(DISTINCT {a} = upper({a})) FROM {quoted(one.table)} WHERE lower({a}) <> upper({a})"
-            )
-            to_mend = one if mixed > 1 else other
-            told.add((to_mend.table, to_mend.column))
-            message = (
-                f'{one.table}.{one.column} "{row[0]}" and {other.table}.{other.column} "{row[1]}" differ in case or '
-                "blanks only, so they do not join."
-            )
-            yield Finding("key_variants", to_mend.table, message, proof, to_mend.column, select.query.part(join))

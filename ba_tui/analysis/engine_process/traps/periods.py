@@ -18,6 +18,7 @@ from ba_tui.core.values import frozen
 
 ADDED = ("sum", "count", "count_star", "fsum")
 TIME_WORDS = frozenset(["year", "month", "quarter", "week", "day", "date", "jahr", "monat", "period"])
+TIME_CALLS = frozenset(["year", "month", "quarter", "week", "date_part", "date_trunc", "strftime", "dayofyear"])
 WHOLE = {
     ("year", "month"): 12,
     ("year", "quarter"): 4,
@@ -26,8 +27,11 @@ WHOLE = {
     ("year", "week"): 52,
 }
 KINDS: Mapping[str, tuple[str, frozenset[str]]] = {
-    "mixed_currency": ("currencies", frozenset(["currency", "curr", "ccy", "waehrung", "währung", "devise"])),
-    "mixed_units": ("units", frozenset(["unit", "units", "uom", "einheit", "unite"])),
+    "mixed_currency": (
+        "currencies",
+        frozenset(["currency", "curr", "cur", "ccy", "waehrung", "währung", "devise", "moneda", "valuta", "币种"]),
+    ),
+    "mixed_units": ("units", frozenset(["unit", "units", "uom", "einheit", "unite", "unidad", "unita", "单位"])),
     "mixed_timezones": ("zones", frozenset(["timezone", "tz", "tzone", "zone", "zeitzone"])),
 }
 
@@ -44,6 +48,10 @@ def partial_comparison(today: Callable[[str], date]) -> Callable[[Select, Prober
     """A check that knows the day on which a table is as it is."""
 
     def check(select: Select, probe: Prober) -> Iterator[Finding]:
+        if select is select.query.selects[-1]:
+            for sources, column in _picked(select):
+                groups = _picked_groups(probe, sources, column)
+                yield from _partial(sources[0][0], column, groups, today) if len(groups) > 1 else ()
         if not any(is_call(call, *ADDED) for call, _ in select.aggregates()) or not select.groups():
             return
         for column in _times(select):
@@ -53,6 +61,73 @@ def partial_comparison(today: Callable[[str], date]) -> Callable[[Select, Prober
                 return
 
     return check
+
+
+def _picked(last: Select) -> Iterator[tuple[list[tuple[Select, str]], Node]]:
+    """Periods that conditions pick: FILTER and CASE of one SELECT, or WHERE of several of one table. Each with the
+    column of times."""
+    whole: list[tuple[Select, str, Node]] = []
+    for select in last.query.selects:
+        if select.groups() or not any(is_call(call, *ADDED) for call, _ in select.aggregates()):
+            continue
+        inside: list[tuple[Select, str, Node]] = []
+        for call, _ in select.aggregates():
+            if not is_call(call, *ADDED, "count_if"):
+                continue
+            tests = [call["filter"]] if call["filter"] else []
+            for each in walked(list(arguments(call)), into=False):
+                tests += [check["when_expr"] for check in each["case_checks"]] if each.get("class") == "CASE" else []
+            inside.extend(
+                (select, select.query.text(test), column) for test in tests if (column := _timed(select, test))
+            )
+        yield from _alike(inside)
+        tests = [each for each in select.conjuncts if _timed(select, each)]
+        if tests and not inside:
+            column = _timed(select, tests[0])
+            whole += [(select, "true", column)] if column else []
+    yield from _alike(whole)
+
+
+def _alike(found: Sequence[tuple[Select, str, Node]]) -> Iterator[tuple[list[tuple[Select, str]], Node]]:
+    """Those that are about the same column of one table, where there are several."""
+    if not found:
+        return
+    select, _, column = found[0]
+    origin = select.origin(column)
+    same = [
+        (each, test)
+        for each, test, other in found
+        if (own := each.origin(other)) and origin and (own.table, own.column) == (origin.table, origin.column)
+    ]
+    if len(dict.fromkeys((id(each), test) for each, test in same)) > 1:
+        yield same, column
+
+
+def _timed(select: Select, test: Node) -> Node | None:
+    """The one column that a condition compares with constants, where its name or a function says that it is a time."""
+    columns = {tuple(each["column_names"]): each for each in columns_in(test)}
+    if len(columns) != 1 or not (owned := select.owner(column := next(iter(columns.values())))):
+        return None
+    calls = {each["function_name"].lower() for each in walked(test, into=False) if each.get("class") == "FUNCTION"}
+    casts = any(each.get("class") == "CAST" for each in walked(test, into=False))
+    return column if calls & TIME_CALLS or casts or set(words(owned[1])) & TIME_WORDS else None
+
+
+def _picked_groups(probe: Prober, sources: Sequence[tuple[Select, str]], column: Node) -> list[Group]:
+    found: list[Group] = []
+    for select, test in sources:
+        value = select.query.text(column) if len(select.relations) > 1 else f'"{column["column_names"][-1]}"'
+        row = probe.one(
+            f"{select.prefix}SELECT list(DISTINCT left(CAST({value} AS VARCHAR), 10)) FILTER ({test}) "
+            f"FROM {select.source()}{select.where()}"
+        )
+        periods = [period(each) for each in (row[0] if row else None) or () if each is not None]
+        if not periods or any(each is None for each in periods):
+            return []
+        known = sorted({each.number: each for each in periods if each}.values(), key=lambda each: each.start)
+        if all(each.periods != tuple(known) for each in found):
+            found.append(Group(f"{known[0].start} to {known[-1].start}", tuple(known)))
+    return found
 
 
 def _times(select: Select) -> Iterator[Node]:
@@ -124,6 +199,8 @@ def _in_series(select: Select, column: Node, groups: Sequence[Group], today: dat
         whole = WHOLE.get((grain, base)) or (end - start).days
         others = [len(each.periods) for each in groups if each is not group]
         usual = max(whole, 1) if base == "day" else min(whole, max(others, default=whole))
+        if _as_far(group, groups, grain):
+            continue
         if group is groups[-1] and start <= today < end:
             partial.append((group, f"was not over on {today}"))
         elif regular and len(group.periods) < 0.8 * usual and base in {"day", "month", "quarter", "week"}:
@@ -138,6 +215,17 @@ def _in_series(select: Select, column: Node, groups: Sequence[Group], today: dat
     ):
         if trap == "partial_period" or complete:
             yield _finding(select, column, trap, f"{named}: {what}.")
+
+
+def _as_far(group: Group, groups: Sequence[Group], grain: str) -> bool:
+    """Whether the other groups end at the same place of their periods, as the first ten days of each month do."""
+
+    def reached(each: Group) -> int:
+        return (each.periods[-1].start - _bounds(grain, each.periods[0].start)[0]).days
+
+    start, end = _bounds(grain, group.periods[0].start)
+    far = max(reached(each) for each in groups if each is not group)
+    return far <= reached(group) + max(1, 0.05 * (end - start).days) and far < 0.8 * (end - start).days
 
 
 def _grain(groups: Sequence[Group]) -> str:
@@ -183,10 +271,11 @@ def _by_entity(select: Select, column: Node, groups: Sequence[Group]) -> Iterato
 def _finding(select: Select, column: Node, trap: str, message: str) -> Finding:
     value = select.query.text(column)
     keys = [select.query.text(each) for each in select.groups()]
-    names = ", ".join(f"{key} AS group_{number}" for number, key in enumerate(keys, 1))
+    names = "".join(f"{key} AS group_{number}, " for number, key in enumerate(keys, 1))
+    grouped = f" GROUP BY {', '.join(keys)} ORDER BY first" if keys else ""
     proof = (
-        f"{select.prefix}SELECT {names}, min({value}) AS first, max({value}) AS last, count(DISTINCT {value}) AS n "
-        f"FROM {select.source()}{select.where()} GROUP BY {', '.join(keys)} ORDER BY first"
+        f"{select.prefix}SELECT {names}min({value}) AS first, max({value}) AS last, count(DISTINCT {value}) AS n "
+        f"FROM {select.source()}{select.where()}{grouped}"
     )
     origin = select.origin(column)
     table, name = (origin.table, origin.column) if origin else (select.table, column["column_names"][-1])

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import duckdb
 
+from ba_tui.analysis.engine_process.traps.averages import average_of_averages
 from ba_tui.analysis.engine_process.traps.figures import (
-    average_of_averages,
     count_column,
     float_sums,
     integer_division,
@@ -18,10 +18,11 @@ from ba_tui.analysis.engine_process.traps.figures import (
     null_not_in,
     top_without_order,
 )
-from ba_tui.analysis.engine_process.traps.joins import join_loses_rows, join_multiplies, key_variants, left_join_filter
+from ba_tui.analysis.engine_process.traps.joins import join_loses_rows, join_multiplies, left_join_filter
 from ba_tui.analysis.engine_process.traps.periods import mixed_by_column, partial_comparison
 from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
 from ba_tui.analysis.engine_process.traps.syntax import Query, Select
+from ba_tui.analysis.engine_process.traps.variants import key_variants
 from ba_tui.core.ports.tables import Finding
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import WorkerRequest
@@ -41,20 +42,23 @@ CHECKS: tuple[Check, ...] = (
     float_sums,
     mixed_by_column,
 )
-LEAST_SECONDS = 0.3
-"""Checks may take as long as the query, but always this: what is small is checked whole."""
+SMALL_ROWS = 50_000
+SMALL_SECONDS, LEAST_SECONDS = 2.0, 0.1
+"""Checks may take as long as the query, but always this. Small tables are checked whole even on a busy machine."""
 
 
 @frozen
 class CheckedQuery:
     """``tables``: names in lower case to tables; ``columns``: a table's columns; ``today``: the day on which a table is
-    as it is; ``seconds``: how long the query ran."""
+    as it is; ``seconds``: how long the query ran; ``rows``: rows of what it
+    read."""
 
     sql: str
     tables: Mapping[str, str]
     columns: Callable[[str], Sequence[str]]
     today: Callable[[str], date]
     seconds: float
+    rows: int
 
 
 def findings_of_query(
@@ -66,7 +70,7 @@ def findings_of_query(
     except (duckdb.Error, LookupError, TypeError):
         # A PIVOT and a few others have no tree.
         return (), ""
-    seconds = max(LEAST_SECONDS, checked.seconds)
+    seconds = max(SMALL_SECONDS if checked.rows <= SMALL_ROWS else LEAST_SECONDS, checked.seconds)
     probe = Prober(cursor, request, seconds)
     found: dict[tuple[str, str, str], Finding] = {}
     try:

@@ -15,9 +15,14 @@ from ba_tui.core.values import frozen
 
 MOST_ROWS, MOST_COLUMNS = 5_000, 40
 TOTAL = regex(
-    r"(?i)\W*(?:(?:grand|sub|over|report|page|year|month|quarter)?[- ]?totals?(?:[ :].*)?|.* total|all [a-z ]+|all|"
-    r"both [a-z]+|overall|sum|zwischensumme|(?:gesamt)?summe(?:[ :].*)?|gesamt|insgesamt|saldo|balance|world|"
-    r"whole [a-z]+|alle|beide geschlechter|somme|totale?|combined)\W*"
+    r"(?i)\W*(?:(?:grand|sub|over|report|page|year|month|quarter)?[- ]?totals?(?:[ :].*)?|.*[ -]totals?|all [a-z ]+|"
+    r"all|both [a-z]+|overall|aggregate|sum(?: of .*)?|zwischensumme|(?:gesamt|end)?summe(?:[ :].*)?|"
+    r".* (?:gesamt|summe)|gesamt(?:[ :].*)?|insgesamt|saldo|balance|world|national(?: .*)?|nationwide|whole [a-z]+|"
+    r"alle|beide geschlechter|(?:sous-|sub)?tot(?:ale?|aux|ali|ales|aal|alt|als)(?:[ :].*)?|ensemble|toutes?|tous|"
+    r"somme|suma|subtotal|razem|ogółem|łącznie|celkem|spolu|összesen|ukupno|toplam|genel toplam|summa|sammanlagt|i alt|"
+    r"yhteensä|jumlah|tổng(?: cộng)?|итого.*|всего.*|разом|усього|σύνολο|합계|총계|소계|"
+    r"(?:合计|总计|小计|合計|総計|小計|總計).*|.+(?:合计|小计|合計|小計)|"
+    r"total general|total général|totale generale|eu[- ]?\d\d|combined)\W*"
 )
 GROUPS = stems("world members income area states union oecd brics caribbean dividend situations")
 _NUMBER = regex(r"[-+(]?[$€£]?\s*[\d.,'\s]*\d[)%-]?")
@@ -149,9 +154,33 @@ def _totals(rows: Rows) -> Iterator[Finding]:
             yield _total(rows, column, f"{quoted(column.name)} IN ({', '.join(map(text, sorted(labels)))})", labels)
         elif len(groups) > 3 and {"country", "region", "area", "nation", "land", "entity"} & set(words(column.name)):
             yield _total(rows, column, f"{quoted(column.name)} IN ({', '.join(map(text, sorted(groups)))})", groups)
+        elif not marked and rows.measures and (label := _summed(rows, place)):
+            yield _total(rows, column, f"{quoted(column.name)} = {text(label)}", {label})
         empty = [number for number, row in enumerate(rows.rows) if row[place] is None]
         if not marked and 1 < len(empty) <= len(rows.rows) // 2 and _adds_up(rows, empty, place, strict=True):
             yield _total(rows, column, f"{quoted(column.name)} IS NULL", {"empty"})
+
+
+def _summed(rows: Rows, place: int) -> str:
+    """A label whose row is, group by group, the sum of the other rows: a total whatever it is called."""
+    keys = [each for each in range(len(rows.columns)) if each != place and each not in rows.measures]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, row in enumerate(rows.rows):
+        groups.setdefault(tuple(row[key] for key in keys), []).append(number)
+    large = [group for group in groups.values() if 3 < len(group) < 500]
+    if len(large) < 2:
+        return ""
+    labels = dict.fromkeys(str(value) for number in large[0] if (value := rows.rows[number][place]) is not None)
+    for label in labels:
+        right = 0
+        for group in large:
+            own = [number for number in group if str(rows.rows[number][place]) == label]
+            others = [number for number in group if number not in own]
+            sums = (_is_sum(rows, rows.rows[own[0]], others, each) for each in rows.measures) if len(own) == 1 else ()
+            right += any(sums)
+        if right >= max(2, 0.9 * len(large)):
+            return label
+    return ""
 
 
 def _total(rows: Rows, column: Column, where: str, labels: set[str]) -> Finding:
@@ -213,9 +242,7 @@ def _shifted(rows: Rows) -> Iterator[Finding]:
             odd = odd if len(odd) == known and len(odd) * 5 <= 2 * len(given) else []
         elif rows.columns[right].kind == "text":
             both = [row for row in given if row[right] is not None]
-            digit = [row for row in both if _digit(row[right]) and not _digit(row[left])]
-            odd = [row for row in both if _digit(row[left]) and not _digit(row[right])]
-            odd = odd if len(odd) > 1 and len(digit) >= 0.6 * len(both) and len(odd) + len(digit) == len(both) else []
+            odd = _exchanged(list(both), left, right)
         if odd:
             name, next_name = rows.columns[left].name, rows.columns[right].name
             message = f"{count(len(odd), 'row')} of {rows.dataset.name} have a value of {next_name} in {name}."
@@ -226,8 +253,24 @@ def _shifted(rows: Rows) -> Iterator[Finding]:
             return
 
 
-def _digit(value: Any) -> bool:
-    return any(char.isdigit() for char in str(value))
+def _exchanged(rows: Sequence[tuple[Any, ...]], left: int, right: int) -> list[tuple[Any, ...]]:
+    """The rows whose two values have the forms that are usual in each other's column."""
+    forms = [(_form(row[left]), _form(row[right])) for row in rows]
+    usual = max(set(forms), key=forms.count, default=("", ""))
+    odd = [row for row, form in zip(rows, forms, strict=True) if form == (usual[1], usual[0])]
+    least = 1 if set(usual) & {"mail", "link"} else 2
+    clear = forms.count(usual) >= 0.6 * len(rows) and forms.count(usual) + len(odd) == len(rows)
+    return odd if usual[0] != usual[1] and len(odd) >= least and clear else []
+
+
+def _form(value: Any) -> str:
+    """What a text looks like: an address, one with digits, or words."""
+    shown = str(value)
+    if "@" in shown and " " not in shown:
+        return "mail"
+    if "://" in shown or shown.startswith("www."):
+        return "link"
+    return "digits" if any(char.isdigit() for char in shown) else "words"
 
 
 def _repeated_keys(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
@@ -243,8 +286,11 @@ def _repeated_keys(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
         row = probe.one(f"SELECT count({name}), count(DISTINCT {name}) FROM {table}")
         others = [stems(column.name) for column in dataset.columns[1:]]
         parts = sum(bool(other & PARTS) and "valid" not in other for other in others[:1])
-        if row and 0.7 * row[0] <= row[1] < row[0] and not parts:
+        if row and 0.7 * row[0] <= row[1] < row[0] and not parts and not _compound(dataset, probe):
             yield _repeated(dataset, first.name, name, row[0] - row[1])
+        return
+    if second := _second_key(dataset, probe):
+        yield _repeated(dataset, *second)
         return
     pair = dataset.columns[:2]
     if len(pair) == 2 and all(column.kind == "text" for column in pair) and all(
@@ -257,6 +303,31 @@ def _repeated_keys(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
         )
         if row and 0.8 * row[0] <= row[1] < row[0] and row[1] >= 0.9 * row[2] and min(row[3], row[4]) > 1:
             yield _repeated(dataset, ", ".join(column.name for column in pair), f"{one}, {other}", row[0] - row[1])
+
+
+def _compound(dataset: Dataset, probe: Prober) -> bool:
+    """Whether the first column names a row only with another key, as the order and the article of its lines do."""
+    first = quoted(dataset.columns[0].name)
+    own = stems(dataset.columns[0].name) & stems(dataset.name)
+    keys = [each for each in dataset.columns[1:] if set(words(each.name)) & KEYS or stems(each.name) & PARTS]
+    return not own and any(
+        probe.number(f"SELECT count(*) = count(DISTINCT ({first}, {quoted(each.name)})) FROM {quoted(dataset.name)}")
+        for each in keys[:5]
+    )
+
+
+def _second_key(dataset: Dataset, probe: Prober) -> tuple[str, str, int] | None:
+    """A number of their own, with repeats, of things whose names stand in the first column and come once each."""
+    keys = [each for each in dataset.columns[1:] if set(words(each.name)) & KEYS and each.kind in {"integer", "text"}]
+    if dataset.columns[0].kind != "text" or len(keys) != 1:
+        return None
+    first, name = quoted(dataset.columns[0].name), quoted(keys[0].name)
+    row = probe.one(
+        f"SELECT count({name}), count(DISTINCT {name}), count(DISTINCT {first}) FROM {quoted(dataset.name)}"
+    )
+    if row and row[2] == dataset.rows and 0.8 * row[0] <= row[1] < row[0]:
+        return keys[0].name, name, row[0] - row[1]
+    return None
 
 
 def _repeated(dataset: Dataset, columns: str, names: str, extra: int) -> Finding:

@@ -115,7 +115,8 @@ def times(dataset: Dataset, column: Column, probe: Prober, where: str = "") -> t
     for each, n in known:
         numbers[each.number] += n
     grain = next(iter(grains))
-    if column.kind == "date" and len(known) > 3 and all(each.start.day == 1 for each, _ in known):
+    last = all(each.end.day == 1 for each, _ in known)
+    if column.kind == "date" and len(known) > 3 and (last or all(each.start.day == 1 for each, _ in known)):
         return "month", Counter({each.start.year * 12 + each.start.month - 1: n for each, n in known})
     return grain, numbers
 

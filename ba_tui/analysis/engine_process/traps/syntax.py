@@ -331,16 +331,19 @@ def conjuncts(node: Node | None) -> list[Node]:
     return [node]
 
 
-def walked(value: Any, *, into: bool = True) -> Iterator[Node]:
-    """Every node of a tree; with ``into`` false not those of subqueries and windows."""
+def walked(value: Any, *, into: bool = True, keep: str = "") -> Iterator[Node]:
+    """Every node of a tree; with ``into`` false not those of subqueries and windows. ``keep``: a type of subquery
+    that is given itself."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
             node = cast("Node", each)
-            if not into and node.get("class") in {"SUBQUERY", "WINDOW"}:
+            if not into and node.get("class") in {"SUBQUERY", "WINDOW"} and node.get("subquery_type") != keep:
                 continue
             yield node
+            if not into and node.get("class") == "SUBQUERY":
+                continue
             waiting.extend(reversed(list(node.values())))
         elif isinstance(each, list):
             waiting.extend(reversed(cast("list[Any]", each)))
@@ -363,3 +366,9 @@ def arguments(call: Node) -> list[Node]:
 
 def is_call(node: Node, *names: str) -> bool:
     return node.get("class") == "FUNCTION" and node["function_name"].lower() in names
+
+
+def home(select: Select, column: Node) -> str:
+    """The table that a reference to a column means, else the first that is read."""
+    origin = select.origin(column)
+    return origin.table if origin else select.table

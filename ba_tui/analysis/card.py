@@ -63,9 +63,10 @@ def _reading(dataset: Dataset) -> Iterator[str]:
 
 def _traps(profile: DatasetProfile) -> Iterator[str]:
     """What may make numbers of it wrong."""
-    yield from (f"Careful: {one_line(each.message, 200)}" for each in profile.findings[:MOST_TRAPS])
-    if len(profile.findings) > MOST_TRAPS:
-        yield f"Careful: {count(len(profile.findings) - MOST_TRAPS, 'more trap')}."
+    told = profile.told
+    yield from (f"Careful: {one_line(each.message, 200)}" for each in told[:MOST_TRAPS])
+    if len(told) > MOST_TRAPS:
+        yield f"Careful: {count(len(told) - MOST_TRAPS, 'more trap')}."
     yield from profile.notes
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -25,6 +25,7 @@ from ba_tui.analysis.errors import (
     UnknownTable,
 )
 from ba_tui.analysis.files import DataFiles, Matched
+from ba_tui.analysis.muting import MutedTraps
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tables import (
@@ -33,6 +34,7 @@ from ba_tui.core.ports.tables import (
     ColumnProfile,
     Dataset,
     DatasetProfile,
+    Fingerprint,
     Page,
     Progress,
     Provenance,
@@ -103,10 +105,12 @@ class _FilesNeeded(AnalysisError):
 
 class Analysis:
     """The engine of one session. The helper starts at the first request. Requests may run side by side; cancelling one
-    interrupts its query. Any of them raises an ``AnalysisError``, whose words are one line for people."""
+    interrupts its query. Any of them raises an ``AnalysisError``, whose words are one line for people. ``muted``: the
+    traps that the person does not want to be told of."""
 
-    def __init__(self, place: EnginePlace) -> None:
+    def __init__(self, place: EnginePlace, muted: MutedTraps | None = None) -> None:
         self._place = place
+        self.muted = muted or MutedTraps()
         self._worker: Worker | None = None
         self._starting = asyncio.Lock()
 
@@ -136,21 +140,37 @@ class Analysis:
         return await self._registered(matched, part, on_progress)
 
     async def profile(
-        self, name: str, *, mute: tuple[str, ...] | None = None, on_progress: Listener | None = None
+        self, name: str, *, thorough: bool = False, on_progress: Listener | None = None
     ) -> DatasetProfile:
         """Return the statistics of a dataset, reading it anew first when its file changed. Cached until then.
 
-        ``mute``: the kinds of traps that are told no more of this dataset, here and in queries; () tells all again.
+        ``thorough``: also looks for missing and far values, repeated rows and keys without their row in another
+        dataset, which takes longer.
 
         Raises:
             UnknownTable: no dataset has this name.
         """
-        reply = await self._request("profile", {"name": name, "mute": mute}, on_progress)
-        return _value(DatasetProfile, reply)
+        reply = await self._request("profile", {"name": name, "thorough": thorough}, on_progress)
+        profile: DatasetProfile = _value(DatasetProfile, reply)
+        return replace(profile, findings=self.muted.marked(profile.findings, _paths(profile.dataset.files)))
 
     async def catalogue(self) -> Catalogue:
         """Return the datasets and results of the session; nothing, without starting the helper, where none began."""
-        return _value(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS})) if self.begun else Catalogue()
+        if not self.begun:
+            return Catalogue()
+        found: Catalogue = _value(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS}))
+        files = {each.name: _paths(each.files) for each in found.datasets}
+        findings = tuple(
+            mark for each in found.findings for mark in self.muted.marked([each], files.get(each.dataset, ()))
+        )
+        return replace(found, results=tuple(map(self._marked, found.results)), findings=findings)
+
+    def _marked(self, result: QueryResult) -> QueryResult:
+        files = {each.name: _paths(each.files) for each in result.provenance.datasets}
+        findings = tuple(
+            mark for each in result.findings for mark in self.muted.marked([each], files.get(each.dataset, ()))
+        )
+        return replace(result, findings=findings)
 
     async def forget(self, name: str) -> None:
         """Drop a dataset. Results that were made of it stay."""
@@ -184,7 +204,7 @@ class Analysis:
         except WorkerTimeout as error:
             hint = "Filter or aggregate earlier, or raise analysis.query_seconds."
             raise QueryFailed(f"The query took longer than {limit:g} s and was stopped.", hint, "timeout") from error
-        return _value(QueryResult, reply)
+        return self._marked(_value(QueryResult, reply))
 
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
@@ -293,6 +313,10 @@ class Analysis:
                 figures = (limits.memory, limits.threads, limits.disk, limits.rows)
                 self._worker = Worker(WorkerEntry(ENTRY, (str(place.folder), *map(str, figures))), place.worker)
             return self._worker
+
+
+def _paths(files: Iterable[Fingerprint]) -> tuple[str, ...]:
+    return tuple(each.path for each in files)
 
 
 def _value(kind: type[T] | Any, reply: object) -> T:

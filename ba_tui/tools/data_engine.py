@@ -16,6 +16,7 @@ from typing import Any
 
 from ba_tui.analysis.engine import Analysis, EngineLimits, EnginePlace
 from ba_tui.analysis.files import DataFiles
+from ba_tui.analysis.muting import MUTED, MutedTraps
 from ba_tui.context.session_data import JSON, dataset_kind
 from ba_tui.core.profiles import READING
 from ba_tui.core.tool import Tool
@@ -41,9 +42,14 @@ MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
 
 
-def session_engine(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> Analysis:
+def session_engine(access: DataAccess, settings: Settings, sandbox: Sandbox, folder: Path | None) -> Analysis:
     """The engine that keeps its data below ``folder`` of a session; None: in a temporary one."""
-    return Analysis(engine_place(folder, settings, files, sandbox))
+    return Analysis(engine_place(folder, settings, access.files(), sandbox), muted_traps(access.state, settings))
+
+
+def muted_traps(state: Path, settings: Settings) -> MutedTraps:
+    """What is muted by the settings and by the person."""
+    return MutedTraps(state / MUTED, settings.analysis.mute_traps)
 
 
 def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> EnginePlace:
@@ -78,11 +84,13 @@ def engine_limits(settings: Settings) -> EngineLimits:
 
 @frozen
 class DataAccess:
-    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets."""
+    """Which files of a session its rules let ``reader`` read as data; they must hold no secrets. ``state``: where ba
+    keeps what the person muted."""
 
     workspace: Workspace
     reader: Tool
     judge: Callable[[JudgedCall], Judgement]
+    state: Path
 
     def files(self) -> DataFiles:
         """The files that may be registered. Where a rule asks, whoever names the file has asked."""

@@ -158,7 +158,7 @@ class GuardedTools:
         self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
-        access = DataAccess(workspace, self.readers["read_file"], policy.judge)
+        access = DataAccess(workspace, self.readers["read_file"], policy.judge, where.state)
         folder = scope.file.parent if scope.id else None
         self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
         tools = (*tools, *self.data.tools)

@@ -9,6 +9,8 @@ import pytest
 
 from ba_tui.analysis.card import card
 from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.muting import MutedTraps
+from ba_tui.core.ports.tables import Finding
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -78,15 +80,33 @@ async def test_a_profile_tells_the_traps_in_the_data(
     assert (await engine.query(found[trap].proof)).rows
 
 
-async def test_muted_traps_are_not_told_even_after_the_file_changed(engine: Analysis, files: Path, put: Put) -> None:
+async def test_muted_traps_are_marked_even_after_the_file_changed(engine: Analysis, files: Path, put: Put) -> None:
     source = put("muted.csv", "zip,n\n01234,1\n99999,\n")
     (dataset,) = await engine.register(source)
-    assert (await engine.profile(dataset.name)).findings
+    assert (await engine.profile(dataset.name)).told
     sql = f"SELECT count(n) AS rows FROM {dataset.name}"
-    assert (await engine.query(sql)).findings
-    assert not (await engine.profile(dataset.name, mute=("leading_zeros", "count_column"))).findings
-    assert not (await engine.query(sql)).findings
+    assert (await engine.query(sql)).told
+    paths = [each.path for each in dataset.files]
+    for trap in ("leading_zeros", "count_column"):
+        engine.muted.mute(trap, paths, muted=True)
+    profile = await engine.profile(dataset.name)
+    assert profile.findings
+    assert not profile.told
+    assert "leading zeros" not in card(profile)
+    assert not (await engine.query(sql)).told
     (files / source).write_text("zip,n\n01234,1\n99999,\n88888,3\n")
-    (dataset,) = await engine.register(source)
-    assert dataset.muted == ("count_column", "leading_zeros")
-    assert not (await engine.profile(dataset.name)).findings
+    await engine.register(source)
+    assert not (await engine.profile(dataset.name)).told
+    engine.muted.mute("leading_zeros", paths, muted=False)
+    assert [each.trap for each in (await engine.profile(dataset.name)).told] == ["leading_zeros"]
+
+
+async def test_what_is_muted_holds_for_later_sessions(tmp_path: Path) -> None:
+    store = tmp_path / "muted.json"
+    zeros = Finding("leading_zeros", "sales", "sales.zip …", "SELECT 1")
+    MutedTraps(store).mute("leading_zeros", ["/data/sales.csv"], muted=True)
+    assert [each.muted for each in MutedTraps(store).marked([zeros], ["/data/sales.csv"])] == [True]
+    assert [each.muted for each in MutedTraps(store).marked([zeros], ["/data/other.csv"])] == [False]
+    assert [each.muted for each in MutedTraps(None, ["all"]).marked([zeros], [])] == [True]
+    store.write_text("not JSON")
+    assert [each.muted for each in MutedTraps(store).marked([zeros], ["/data/sales.csv"])] == [False]

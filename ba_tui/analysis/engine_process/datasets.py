@@ -95,7 +95,7 @@ class Datasets:
                 dataset = Dataset(
                     name, source, part, found.format, 0, (), prints, loaded.encoding, loaded.delimiter,
                     loaded.rows_skipped, loaded.bad_rows, conversions, loaded.notes, time.time(),
-                    known.dataset.muted if known else (), _day_first(cursor, loaded, conversions),
+                    _day_first(cursor, loaded, conversions),
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
@@ -189,17 +189,6 @@ class Datasets:
         cursor.execute("COMMIT")
         self._store.noted(kept)
         return profile
-
-    def mute(self, request: WorkerRequest, stored: StoredDataset, traps: Sequence[str]) -> None:
-        """Write down which kinds of traps are not told of a dataset."""
-        dataset = replace(stored.dataset, muted=tuple(sorted(set(traps))))
-        profile = replace(stored.profile, dataset=dataset) if stored.profile else None
-        kept = replace(stored, dataset=dataset, profile=profile)
-        with self._database.shared(request) as cursor:
-            cursor.execute("BEGIN")
-            self._store.write_dataset(cursor, kept)
-            cursor.execute("COMMIT")
-        self._store.noted(kept)
 
     def forget(self, request: WorkerRequest, stored: StoredDataset) -> None:
         with self._database.shared(request) as cursor:

@@ -18,6 +18,7 @@ from ba_tui.analysis.engine_process.failures import failed, of_query, said, unkn
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
+from ba_tui.analysis.engine_process.traps.quality import quality_findings
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
 from ba_tui.core.values import frozen
@@ -81,17 +82,21 @@ class Handlers:
         engine, given = self._engine, _given(request)
         stored = engine.dataset(given["name"])
         engine.datasets.refreshed(request, [stored.dataset.name])
-        if given["mute"] is not None:
-            engine.datasets.mute(request, engine.dataset(given["name"]), given["mute"])
         profile = engine.datasets.profile(request, engine.dataset(given["name"]))
-        told = tuple(each for each in profile.findings if each.trap not in profile.dataset.muted)
-        return asdict(replace(profile, findings=told))
+        if given["thorough"]:
+            others = [each.dataset for each in engine.store.datasets]
+            with engine.database.shared(request, f"checking {profile.dataset.name}") as cursor:
+                findings, notes = quality_findings(cursor, request, profile, others)
+            profile = replace(profile, findings=(*profile.findings, *findings), notes=(*profile.notes, *notes))
+        return asdict(profile)
 
     def catalogue(self, request: WorkerRequest) -> object:
         engine, head = self._engine, _given(request)["head"]
         with engine.database.shared(request) as cursor:
             results = tuple(result_of(cursor, each, head) for each in engine.store.results)
-        return asdict(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
+        kept = engine.store.datasets
+        findings = tuple(found for each in kept if each.profile for found in each.profile.findings)
+        return asdict(Catalogue(tuple(each.dataset for each in kept), results, findings))
 
     def forget(self, request: WorkerRequest) -> object:
         engine = self._engine

@@ -15,7 +15,7 @@ from ba_tui.analysis.engine_process.database import Database, quoted, text
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
-from ba_tui.analysis.engine_process.store import Store, StoredDataset, StoredResult, result_of
+from ba_tui.analysis.engine_process.store import Store, StoredResult, result_of
 from ba_tui.analysis.engine_process.traps.queries import CheckedQuery, findings_of_query
 from ba_tui.analysis.engine_process.traps.series import today_of
 from ba_tui.core.ports.tables import Column, Finding, Provenance, QueryResult, Statement, UsedData
@@ -69,21 +69,21 @@ class Queries:
     def _checked(
         self, request: WorkerRequest, statement: Statement, named: Mapping[str, str], seconds: float
     ) -> tuple[tuple[Finding, ...], str]:
-        """The traps that a query met, without those that are muted, and what was left out."""
+        """The traps that a query met, and what was left out."""
         if statement.kind == "explain":
             return (), ""
         tables = {**self._names(), **{file.lower(): table for file, table in named.items()}}
-        read = [self.store.dataset(name) or self.store.result(name) for name in (*statement.tables, *named.values())]
-        rows = sum(each.dataset.rows if isinstance(each, StoredDataset) else each.rows for each in read if each)
-        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds, rows)
+        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds, self._rows)
         # A cursor of its own: a check that fails must not end the transaction of the result.
         with self.database.shared(request) as cursor:
-            findings, note = findings_of_query(cursor, request, checked)
-        muted = {(each.dataset.name, trap) for each in self.store.datasets for trap in each.dataset.muted}
-        return tuple(each for each in findings if (each.dataset, each.trap) not in muted), note
+            return findings_of_query(cursor, request, checked)
 
     def _columns(self, table: str) -> list[str]:
         return [column.name for column in self.store.columns(table)]
+
+    def _rows(self, table: str) -> int:
+        stored, result = self.store.dataset(table), self.store.result(table)
+        return stored.dataset.rows if stored else result.rows if result else 0
 
     def _today(self, table: str) -> date:
         """The day on which a table is as it is: that of its files."""

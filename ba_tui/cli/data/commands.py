@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
+from ba_tui.cli.data.check import check
 from ba_tui.cli.streams import tell_of_waiting
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.text.wording import one_line, with_hint
 from ba_tui.core.values import frozen
 from ba_tui.resources import places
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ba_tui.core.ports.tables import Progress, QueryResult
 
 STDIN = "-"
+LONGEST = 600
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED = range(5)
 LIMITS = frozenset({"timeout", "resource_error"})
 ROWS = 100
@@ -40,6 +42,7 @@ T = TypeVar("T")
 Format = Literal["table", "markdown", "csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(check)
 Part = Annotated[str, typer.Option(metavar="NAME", help="Read only this sheet or table of each file.")]
 
 
@@ -62,7 +65,7 @@ def profile(
 
     codes: list[int] = []
     profiles: list[dict[str, Any]] = []
-    with _data(folder_of(cwd), files) as data:
+    with opened_data(folder_of(cwd), files) as data:
         for file in data.files:
             try:
                 for dataset in data.run(data.engine.register(file, part=part, on_progress=data.line.show)):
@@ -72,7 +75,7 @@ def profile(
                         names = [column.name for column in dataset.columns]
                         print_line(card(found, most=1_000_000, unmasked=names))
             except AnalysisError as error:
-                codes.append(_told(error))
+                codes.append(told_error(error))
     if json_:
         print_line(json.dumps(profiles, indent=2))
     return max(codes, default=OK)
@@ -104,7 +107,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
 
     wanted = _format("json" if json_ else format, output)
-    with _data(folder_of(cwd), files or ()) as data:
+    with opened_data(folder_of(cwd), files or ()) as data:
         try:
             for file in data.files:
                 data.run(data.engine.register(file, part=part, on_progress=data.line.show))
@@ -112,7 +115,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
             data.line.clear()
             return _delivered(data, result, wanted, output, rows)
         except AnalysisError as error:
-            return _told(error)
+            return told_error(error)
 
 
 def _format(given: Format | None, output: Path | None) -> Format:
@@ -129,12 +132,14 @@ def _format(given: Format | None, output: Path | None) -> Format:
     return chosen
 
 
-def _delivered(data: _Data, result: QueryResult, format: Format, output: Path | None, rows: int) -> int:
+def _delivered(data: OpenData, result: QueryResult, format: Format, output: Path | None, rows: int) -> int:
     """Print or write the rows."""
     from ba_tui.cli.data.rows import markdown_lines, table_lines  # noqa: PLC0415 - see query
 
     for note in result.notes:
         say(note)
+    for each in result.told:
+        say(f"careful: {one_line(each.message, LONGEST)} ({each.trap})")
     if format not in PRINTED:
         return _export(data, result.handle, format, output)
     shown = data.run(_head(data.engine, result, rows or result.rows))
@@ -158,7 +163,7 @@ async def _head(engine: Analysis, result: QueryResult, wanted: int) -> list[tupl
     return shown
 
 
-def _export(data: _Data, handle: str, format: Any, output: Path | None) -> int:
+def _export(data: OpenData, handle: str, format: Any, output: Path | None) -> int:
     export = data.engine.exported(handle, format, on_progress=data.line.show)
     with data.run(export.__aenter__()).open("rb") as source:
         if output:
@@ -170,7 +175,7 @@ def _export(data: _Data, handle: str, format: Any, output: Path | None) -> int:
     return OK
 
 
-def _told(error: AnalysisError) -> int:
+def told_error(error: AnalysisError) -> int:
     """Say what failed; returns the exit code for it."""
     from ba_tui.analysis.errors import DataRefused, DataUnreadable, EngineFailed, QueryRefused  # noqa: PLC0415
 
@@ -203,7 +208,7 @@ class _ProgressLine:
 
 
 @frozen
-class _Data:
+class OpenData:
     """The engine of one command, ``files`` to register, and the ``runner`` of its loop."""
 
     engine: Analysis
@@ -220,18 +225,18 @@ class _Data:
 
 
 @contextmanager
-def _data(folder: Path, named: Sequence[str]) -> Generator[_Data]:
+def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenData]:
     """An engine for the files that are named, and those of ``folder``; all it kept is gone afterwards."""
     from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
-    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
+    from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, _signals(), asyncio.Runner() as runner:
         files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
         outside = [Path(folder, file).parent for file in files]
-        place = temporary_place(load(folder).settings, places(), folder, outside)
-        engine = Analysis(place)
+        settings, where = load(folder).settings, places()
+        engine = Analysis(temporary_place(settings, where, folder, outside), muted_traps(where.state, settings))
         try:
-            yield _Data(engine, files, runner, _ProgressLine())
+            yield OpenData(engine, files, runner, _ProgressLine())
         finally:
             runner.run(engine.close())
 

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
+from ba_tui.core.ports.tables import (
+    Arrangement,
+    Catalogue,
+    ColumnProfile,
+    Dataset,
+    Finding,
+    Page,
+    Progress,
+    QueryResult,
+)
 from ba_tui.core.values import frozen
 
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -45,6 +54,18 @@ class Datasets(Protocol):
 
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         """Make a dataset of what a tool printed: ``text``, or the stored whole ``ref``."""
+        ...
+
+    async def findings(self, name: str) -> tuple[Finding, ...]:
+        """The traps of a dataset or result, those that are muted marked."""
+        ...
+
+    async def mute(self, finding: Finding, *, muted: bool) -> None:
+        """Tell the kind of a finding no more for its dataset, in this and later sessions, or tell it again."""
+        ...
+
+    async def query(self, sql: str) -> QueryResult:
+        """Run one statement that only reads, and keep its rows as the next result."""
         ...
 
     async def page(

@@ -92,7 +92,7 @@ class BadRow:
 class Finding:
     """A trap that makes numbers wrong. ``trap``: its kind, as ``join_multiplies``; ``message``: one line for people;
     ``proof``: a query that shows it. ``column``: the column, or several joined with ", "; ``part``: the piece of the
-    query, word for word."""
+    query, word for word. ``muted``: the person does not want to be told of this kind in this dataset."""
 
     trap: str
     dataset: str
@@ -100,6 +100,7 @@ class Finding:
     proof: str
     column: str = ""
     part: str = ""
+    muted: bool = False
 
 
 @frozen
@@ -107,8 +108,8 @@ class Dataset:
     """A file, some files, or a sheet or table of one (``part``) as the table ``name``.
 
     ``source`` is the path or glob as it was given. ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows
-    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch. ``muted``: the kinds of
-    traps that are not told of it. ``day_first``: its date columns whose text had day or month first.
+    some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the epoch.
+    ``day_first``: its date columns whose text had day or month first.
     """
 
     name: str
@@ -125,7 +126,6 @@ class Dataset:
     conversions: tuple[Conversion, ...] = ()
     notes: tuple[str, ...] = ()
     loaded: float = 0.0
-    muted: tuple[str, ...] = ()
     day_first: tuple[str, ...] = ()
 
 
@@ -169,6 +169,11 @@ class DatasetProfile:
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The findings that are not muted."""
+        return tuple(each for each in self.findings if not each.muted)
+
 
 @frozen
 class UsedData:
@@ -206,6 +211,11 @@ class QueryResult:
     provenance: Provenance
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The findings that are not muted."""
+        return tuple(each for each in self.findings if not each.muted)
 
 
 @frozen
@@ -246,10 +256,17 @@ class Page:
 
 @frozen
 class Catalogue:
-    """What a session has: its datasets, the oldest first, and its results, R1 first."""
+    """What a session has: its datasets, the oldest first, and its results, R1 first. ``findings``: traps in the data of
+    the datasets."""
 
     datasets: tuple[Dataset, ...] = ()
     results: tuple[QueryResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def findings_of(self, name: str) -> tuple[Finding, ...]:
+        """The traps of a dataset or result, also those that are muted."""
+        result = next((each for each in self.results if each.handle == name), None)
+        return result.findings if result else tuple(each for each in self.findings if each.dataset == name)
 
 
 StatementKind: TypeAlias = Literal["read", "explain", "other"]

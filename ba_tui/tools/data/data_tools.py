@@ -10,6 +10,8 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.settings import Settings
+from ba_tui.tools.data.data_quality import NAME as QUALITY
+from ba_tui.tools.data.data_quality import data_quality_tool
 from ba_tui.tools.data.mentioned_tables import MentionedTables
 from ba_tui.tools.data.query_data import NAME as QUERY
 from ba_tui.tools.data.query_data import query_data_tool
@@ -38,7 +40,8 @@ def data_tools(
 ) -> DataTools:
     """Return those of the session in ``folder``; None: of one that keeps nothing."""
     files = access.files()
-    engine = session_engine(folder, settings, files, sandbox)
+    engine = session_engine(access, settings, sandbox, folder)
     query = query_data_tool(definitions[QUERY], engine, files, access.concern)
     tables = MentionedTables(engine, files, settings.analysis.share)
-    return DataTools(engine, query, (query,), tables, DataNearby(access.workspace.root, engine))
+    quality = data_quality_tool(definitions[QUALITY], engine, access.concern)
+    return DataTools(engine, query, (query, quality), tables, DataNearby(access.workspace.root, engine))

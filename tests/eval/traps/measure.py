@@ -115,7 +115,7 @@ def _run(case: Case, folder: Path, score: Score) -> None:
     try:
         for path in _files(case, folder):
             for dataset in ask("register", source=path.name, paths=[str(path)], part=""):
-                findings += _found(ask("profile", name=dataset["name"], mute=None))
+                findings += _found(ask("profile", name=dataset["name"], thorough=False))
         if case.sql:
             findings += _found(ask("query", sql=case.sql, head=1, named={}))
         for each in findings:

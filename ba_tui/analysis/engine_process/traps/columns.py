@@ -37,7 +37,7 @@ NO_QUANTITIES = stems(
     "id no number code year zip plz amount price total revenue cost sales betrag umsatz population pop"
 )
 LENGTHS = stems("height length width size depth diameter altitude groesse laenge hoehe breite")
-MOST_ROWS, MOST_COLUMNS = 200_000, 200
+MOST_ROWS, MOST_COLUMNS = 50_000, 200
 SHORT_DATE = r"\s*(\d{1,2})[/.-](\d{1,2})[/.-](\d{2}|\d{4})\s*"
 ZONE = r"\d\s*([+-]\d{2}:?\d{2}|Z|UTC|GMT|[A-Z]{2,4}T)\s*$"
 
@@ -69,7 +69,7 @@ class Values:
 def column_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
     """The traps in the values of each column."""
     table = quoted(dataset.name)
-    source = table if dataset.rows <= MOST_ROWS else f"(FROM {table} USING SAMPLE reservoir(50000 ROWS) REPEATABLE (1))"
+    source = table if dataset.rows <= MOST_ROWS else probe.sample(dataset.name, dataset.rows)
     for column in dataset.columns[:MOST_COLUMNS]:
         values = Values(dataset, column, source)
         if column.kind == "text":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.analysis.engine_process.traps.probing import Prober
@@ -100,10 +100,19 @@ def _joining(select: Select | None) -> Select | None:
 
 
 def _repeats(probe: Prober, measure: Measure) -> dict[str, tuple[int, int]]:
-    """By relation: rows of the join that hold one of its rows, and how many different ones, group by group."""
+    """By relation: rows of the join that hold one of its rows, and how many different ones, group by group. A large
+    table is asked by a sample, joined with all of the others."""
+    select = measure.select
+    if any(each.table in select.query.samples for each in select.relations):
+        found = [_counted(probe, measure, (each,)) for each in select.relations]
+        return {alias: seen for each in found for alias, seen in each.items()} if all(found) else {}
+    return _counted(probe, measure, select.relations)
+
+
+def _counted(probe: Prober, measure: Measure, relations: Sequence[Relation]) -> dict[str, tuple[int, int]]:
     select = measure.select
     parts: list[str] = []
-    for each in select.relations:
+    for each in relations:
         keys = ", ".join((*measure.groups, f"{quoted(each.alias)}.{each.row}"))
         parts += [
             f"count({quoted(each.alias)}.{each.row})",
@@ -111,8 +120,8 @@ def _repeats(probe: Prober, measure: Measure) -> dict[str, tuple[int, int]]:
             if measure.groups
             else f"count(DISTINCT {keys})",
         ]
-    row = probe.one(f"{select.prefix}SELECT {', '.join(parts)} FROM {select.source(select.relations)}{select.where()}")
-    return {each.alias: (row[2 * place], row[2 * place + 1]) for place, each in enumerate(select.relations) if row}
+    row = probe.one(f"{select.prefix}SELECT {', '.join(parts)} FROM {select.source(relations)}{select.where()}")
+    return {each.alias: (row[2 * place], row[2 * place + 1]) for place, each in enumerate(relations) if row}
 
 
 def _names(measure: Measure) -> str:
@@ -143,11 +152,12 @@ def _multiplied(measure: Measure, relation: Relation, seen: tuple[int, int]) -> 
     name = f"{quoted(relation.alias)}.{relation.row}"
     proof = (
         f"{select.prefix}SELECT count({name}) AS joined_rows, count(DISTINCT {name}) AS rows_of_{_word(table)} "
-        f"FROM {select.source((relation,))}{select.where()}"
+        f"FROM {select.source((relation,), whole=True)}{select.where()}"
     )
+    sampled = " in a sample" if relation.table in select.query.samples else ""
     message = (
         f"The join repeats rows of {table} ×{seen[0] / max(seen[1], 1):.2g} "
-        f"({seen[0]:,} instead of {seen[1]:,}); {select.query.part(measure.call)} takes them several times."
+        f"({seen[0]:,} instead of {seen[1]:,}{sampled}); {select.query.part(measure.call)} takes them several times."
     )
     return Finding("join_multiplies", table, message, proof, part=select.query.part(join) if join else "")
 
@@ -177,16 +187,24 @@ def join_loses_rows(outer: Select, probe: Prober) -> Iterator[Finding]:
         told.add(relation.alias)
         own = [select.query.text(each) for each in select.conjuncts if select.touched(each) == {relation.alias}]
         kept = f" WHERE {' AND '.join(own)}" if own else ""
-        name = f"{quoted(relation.alias)}.{relation.row}"
-        joined = f"SELECT DISTINCT {name} FROM {select.source((relation,), joined_only=True)}"
-        base = Select.source(_alone(select, relation), (relation,))
-        proof = f"{select.prefix}SELECT * FROM {base}{kept or ' WHERE true'} AND {name} NOT IN ({joined})"
-        lost = probe.number(f"SELECT count(*) FROM ({proof})")
+        lost = probe.number(f"SELECT count(*) FROM ({_unmatched(select, relation, kept, whole=False)})")
+        base = _alone(select, relation).source((relation,))
         all_rows = probe.number(f"{select.prefix}SELECT count(*) FROM {base}{kept}")
         if lost:
+            proof = _unmatched(select, relation, kept, whole=True)
             join = _join_of(select, relation)
-            message = f"The inner join drops {int(lost):,} of {count(int(all_rows), 'row')} of {table}: no match."
+            sampled = ", in a sample" if relation.table in select.query.samples else ""
+            rows = count(int(all_rows), "row")
+            message = f"The inner join drops {int(lost):,} of {rows} of {table}{sampled}: no match."
             yield Finding("join_loses_rows", table, message, proof, part=select.query.part(join) if join else "")
+
+
+def _unmatched(select: Select, relation: Relation, kept: str, *, whole: bool) -> str:
+    """A query for the rows of a relation that a join drops."""
+    name = f"{quoted(relation.alias)}.{relation.row}"
+    joined = f"SELECT DISTINCT {name} FROM {select.source((relation,), joined_only=True, whole=whole)}"
+    base = _alone(select, relation).source((relation,), whole=whole)
+    return f"{select.prefix}SELECT * FROM {base}{kept or ' WHERE true'} AND {name} NOT IN ({joined})"
 
 
 def _narrowed(select: Select, relation: Relation) -> bool:

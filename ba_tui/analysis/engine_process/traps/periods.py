@@ -152,13 +152,14 @@ def _groups(select: Select, probe: Prober, column: Node) -> list[Group]:
     value = select.query.text(column)
     siblings = [name for each in select.relations for name in select.names(each)]
     quarter = next((name for name in siblings if name.lower() in {"quarter", "qtr"}), "")
-    shown = f"CAST({value} AS VARCHAR)"
+    shown, parts = "CAST(moment AS VARCHAR)", f"{value} AS moment"
     if column["column_names"][-1].lower() in {"year", "jahr"} and quarter and not _grouped_by(select, quarter):
-        shown = f"concat({value}, '-Q', {quarter})"
+        shown, parts = "concat(moment, '-Q', part)", f"{value} AS moment, {quarter} AS part"
     keys = [select.query.text(each) for each in select.groups()]
     rows = probe.rows(
-        f"{select.prefix}SELECT concat_ws(' ', {', '.join(keys)}) AS name, list(DISTINCT left({shown}, 10)) "
-        f"FROM {select.source()}{select.where()} GROUP BY {', '.join(keys)} LIMIT 1000"
+        f"{select.prefix}SELECT name, list(DISTINCT left({shown}, 10)) FROM (SELECT DISTINCT "
+        f"concat_ws(' ', {', '.join(keys)}) AS name, {parts} FROM {select.source()}{select.where()}) "
+        "GROUP BY name LIMIT 1000"
     )
     found: list[Group] = []
     for name, values in rows:

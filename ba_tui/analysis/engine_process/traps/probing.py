@@ -10,8 +10,11 @@ from typing import Any
 
 import duckdb
 
+from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.core.ports.tables import Finding
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
+
+SAMPLE_ROWS = 20_000
 
 
 class OutOfTime(Exception):
@@ -62,6 +65,16 @@ class Prober:
     def proved(self, finding: Finding) -> bool:
         """Whether the finding's proof returns something."""
         return bool(self.rows(f"SELECT * FROM ({finding.proof}) LIMIT 1"))
+
+    def sample(self, table: str, rows: int) -> str:
+        """Make a temporary table of some rows of a table, each with a number in ``~row``; return its name."""
+        name = quoted(f"~sample of {table}")
+        percent = max(0.001, 100 * SAMPLE_ROWS / max(rows, 1))
+        source = (
+            f'SELECT *, row_number() OVER () AS "~row" FROM {quoted(table)} USING SAMPLE {percent:.4f}% (system, 1)'
+        )
+        self.rows(f"CREATE OR REPLACE TEMP TABLE {name} AS {source}")
+        return name
 
     def _stop(self) -> None:
         with suppress(duckdb.Error):

@@ -29,19 +29,20 @@ from ba_tui.processes.serving import WorkerRequest
 
 Check: TypeAlias = Callable[[Select, Prober], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
-    join_multiplies,
-    join_loses_rows,
     null_not_in,
     count_column,
-    integer_division,
-    average_of_averages,
     top_without_order,
+    integer_division,
+    join_multiplies,
+    join_loses_rows,
     left_join_filter,
+    average_of_averages,
     null_base,
-    key_variants,
-    float_sums,
     mixed_by_column,
+    float_sums,
+    key_variants,
 )
+"""Cheap ones first."""
 SMALL_ROWS = 50_000
 SMALL_SECONDS, LEAST_SECONDS = 2.0, 0.1
 """Checks may take as long as the query, but always this. Small tables are checked whole even on a busy machine."""
@@ -50,15 +51,15 @@ SMALL_SECONDS, LEAST_SECONDS = 2.0, 0.1
 @frozen
 class CheckedQuery:
     """``tables``: names in lower case to tables; ``columns``: a table's columns; ``today``: the day on which a table is
-    as it is; ``seconds``: how long the query ran; ``rows``: rows of what it
-    read."""
+    as it is; ``seconds``: how long the query ran; ``rows``: how many a table
+    has."""
 
     sql: str
     tables: Mapping[str, str]
     columns: Callable[[str], Sequence[str]]
     today: Callable[[str], date]
     seconds: float
-    rows: int
+    rows: Callable[[str], int]
 
 
 def findings_of_query(
@@ -70,10 +71,14 @@ def findings_of_query(
     except (duckdb.Error, LookupError, TypeError):
         # A PIVOT and a few others have no tree.
         return (), ""
-    seconds = max(SMALL_SECONDS if checked.rows <= SMALL_ROWS else LEAST_SECONDS, checked.seconds)
+    read = {each.table for select in query.selects for each in select.relations if each.table}
+    large = [name for name in sorted(read) if checked.rows(name) > SMALL_ROWS]
+    seconds = max(LEAST_SECONDS if large else SMALL_SECONDS, checked.seconds)
     probe = Prober(cursor, request, seconds)
     found: dict[tuple[str, str, str], Finding] = {}
     try:
+        for name in large if any(select.joins or len(select.relations) > 1 for select in query.selects) else ():
+            query.samples[name] = probe.sample(name, checked.rows(name))
         for check in (*CHECKS, partial_comparison(checked.today)):
             for select in query.selects:
                 # A form of SQL that a check did not expect must not cost the result.

@@ -91,7 +91,8 @@ def _rejected(dataset: Dataset) -> Iterator[Finding]:
     bad = [each for each in dataset.bad_rows if "columns" in each.reason]
     if bad:
         listed = ", ".join(f"({each.line}, {text(each.reason)}, {text(each.text)})" for each in bad[:20])
-        message = f"{count(dataset.rows_skipped, 'line')} of {dataset.name} have too many or too few fields: left out."
+        lines = count(dataset.rows_skipped, "line")
+        message = f"{lines} with too many or too few fields left out of {dataset.name}."
         proof = f"SELECT * FROM (VALUES {listed}) AS bad(line, reason, text)"
         yield Finding("shifted_columns", dataset.name, message, proof)
 
@@ -332,5 +333,5 @@ def _second_key(dataset: Dataset, probe: Prober) -> tuple[str, str, int] | None:
 
 def _repeated(dataset: Dataset, columns: str, names: str, extra: int) -> Finding:
     proof = f"SELECT {names}, count(*) AS n FROM {quoted(dataset.name)} GROUP BY ALL HAVING n > 1 ORDER BY n DESC"
-    message = f"{dataset.name}.{columns} looks like a key, but {count(extra, 'row')} repeat a value."
+    message = f"{dataset.name}.{columns} looks like a key, but repeats a value in {count(extra, 'row')}."
     return Finding("duplicate_keys", dataset.name, message, proof, columns)

@@ -100,9 +100,12 @@ def times(dataset: Dataset, column: Column, probe: Prober, where: str = "") -> t
         return "", Counter()
     if column.kind not in {"date", "timestamp", "text", "integer"}:
         return "", Counter()
+    head = probe.rows(f"SELECT CAST({name} AS VARCHAR) FROM {quoted(dataset.name)} WHERE {name} IS NOT NULL LIMIT 3")
+    if any(period(value) is None for (value,) in head):
+        return "", Counter()
     found = probe.rows(
-        f"SELECT CAST({name} AS VARCHAR), count(*) FROM {quoted(dataset.name)} "
-        f"WHERE {name} IS NOT NULL{f' AND {where}' if where else ''} GROUP BY 1 LIMIT {MOST_TIMES}"
+        f"SELECT CAST(moment AS VARCHAR), n FROM (SELECT {name} AS moment, count(*) AS n FROM {quoted(dataset.name)} "
+        f"WHERE {name} IS NOT NULL{f' AND {where}' if where else ''} GROUP BY 1 LIMIT {MOST_TIMES})"
     )
     periods = [(period(value), n) for value, n in found]
     if not found or len(found) >= MOST_TIMES or any(each is None for each, _ in periods):

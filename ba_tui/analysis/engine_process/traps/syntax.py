@@ -65,6 +65,8 @@ class Query:
         self._bytes = sql.encode()
         self.sql = sql
         self.tables = tables
+        self.samples: dict[str, str] = {}
+        """Tables of which only a sample is checked, with the table that holds it."""
         self.columns = columns
         self.selects: list[Select] = []
         row = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
@@ -263,9 +265,14 @@ class Select:
         """Its tree without the WITH, which ``prefix`` gives."""
         return {**self.node, "cte_map": {"map": []}}
 
-    def source(self, numbered: Sequence[Relation] = (), *, joined_only: bool = False) -> str:
-        """Its FROM as SQL. ``numbered``: relations whose rows get a number. ``joined_only``: only what joins tables
-        with each other stays of the conditions, with that of WHERE in them."""
+    def source(self, numbered: Sequence[Relation] = (), *, joined_only: bool = False, whole: bool = False) -> str:
+        """Its FROM as SQL. ``numbered``: relations whose rows get a number; of a large one it is a sample, but for
+        ``whole``. ``joined_only``: only what joins tables stays of the conditions, with that of WHERE in them."""
+        if whole and self.query.samples:
+            kept, self.query.samples = self.query.samples, {}
+            text = self.source(numbered, joined_only=joined_only)
+            self.query.samples = kept
+            return text
         text = self._from(self.node["from_table"], {each.alias for each in numbered}, joined_only=joined_only)
         if joined_only:
             kept = [self.query.text(each) for each in self.conjuncts if len(self.touched(each)) > 1]
@@ -295,9 +302,14 @@ class Select:
             name = _name(node).lower()
             if name not in self._known:
                 bare = quoted(self.query.tables.get(name, _name(node)))
+        if alias in numbered and (sample := self.query.samples.get(self._table_named(alias))):
+            return f'(SELECT *, "~row" AS {quoted("~" + alias)} FROM {sample}) AS {quoted(alias)}'
         if alias in numbered:
             return f"(SELECT *, row_number() OVER () AS {quoted('~' + alias)} FROM {bare}) AS {quoted(alias)}"
         return f"{bare} AS {quoted(alias)}" if alias else bare
+
+    def _table_named(self, alias: str) -> str:
+        return next((each.table for each in self.relations if each.alias == alias), "")
 
     def touched(self, node: Node) -> set[str]:
         """The aliases of the relations that an expression reads."""

@@ -52,8 +52,9 @@ def _variants(probe: Prober, table: str, column: str, test: str = "") -> Finding
     normal = NORMAL.format(name)
     where = f"{name} IS NOT NULL{test and f' AND {test}'}"
     proof = (
-        f"SELECT list_sort(list(DISTINCT {name})) AS variants, count(*) AS n FROM {quoted(table)} "
-        f"WHERE {where} GROUP BY {normal} HAVING count(DISTINCT {name}) > 1 AND length({normal}) > 1 ORDER BY n DESC"
+        f"SELECT list_sort(list(DISTINCT {name})) AS variants, sum(n) AS n FROM (SELECT {name}, count(*) AS n "
+        f"FROM {quoted(table)} WHERE {where} GROUP BY 1) GROUP BY {normal} "
+        f"HAVING count(DISTINCT {name}) > 1 AND length({normal}) > 1 ORDER BY n DESC"
     )
     row = probe.one(proof)
     if not row:

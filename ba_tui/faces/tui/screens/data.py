@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.tables import Catalogue, Column, Dataset, QueryResult
+from ba_tui.core.ports.tables import Catalogue, Column, Dataset, Finding, QueryResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
@@ -20,7 +20,8 @@ class DataList(Picker):
 
     def __init__(self, datasets: Datasets, catalogue: Catalogue) -> None:
         size = f"{count(len(catalogue.datasets), 'dataset')}, {count(len(catalogue.results), 'result')}"
-        rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets)]
+        rows = [_result(each) for each in reversed(catalogue.results)]
+        rows += [_dataset(each, catalogue.findings_of(each.name)) for each in catalogue.datasets]
         super().__init__(f"Data: {size}", rows, keys="Enter opens as a grid · type to search · Esc closes")
         self.empty = EMPTY
         self._datasets = datasets
@@ -33,16 +34,21 @@ class DataList(Picker):
 
 def _result(result: QueryResult) -> PickerChoice:
     sql = one_line(result.provenance.sql, LONGEST)
-    cells = (f"{result.handle}  {sql}", *_size(result.rows, result.columns))
+    cells = (f"{result.handle}  {sql}", _warned(result.findings), *_size(result.rows, result.columns))
     return PickerChoice(result.handle, cells, _names(result.columns), keywords=_all_names(result.columns))
 
 
-def _dataset(dataset: Dataset) -> PickerChoice:
+def _dataset(dataset: Dataset, findings: Sequence[Finding]) -> PickerChoice:
     part = f" · {dataset.part}" if dataset.part else ""
     skipped = f" · {count(dataset.rows_skipped, 'bad row')} skipped" if dataset.rows_skipped else ""
     title = f"{dataset.name}  {dataset.source}{part}{skipped}"
-    cells = (title, *_size(dataset.rows, dataset.columns))
+    cells = (title, _warned(findings), *_size(dataset.rows, dataset.columns))
     return PickerChoice(dataset.name, cells, _names(dataset.columns), keywords=_all_names(dataset.columns))
+
+
+def _warned(findings: Sequence[Finding]) -> str:
+    told = sum(not each.muted for each in findings)
+    return f"! {count(told, 'warning')}" if told else ""
 
 
 def _size(rows: int, columns: Sequence[Column]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.tables import Finding
-from ba_tui.core.traps import ALL, KINDS
+from ba_tui.core.ports.traps import ALL, KINDS
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,8 @@ class MutedTraps:
         if not isinstance(data, dict):
             return {}
         known = cast("dict[str, Any]", data)
-        return {path: [str(kind) for kind in kinds] for path, kinds in known.items() if isinstance(kinds, list)}
+        lists = {path: cast("list[Any]", kinds) for path, kinds in known.items() if isinstance(kinds, list)}
+        return {path: [str(kind) for kind in kinds] for path, kinds in lists.items()}
 
 
 def _changed(kept: dict[str, list[str]], trap: str, paths: Iterable[str], *, muted: bool) -> dict[str, list[str]]:

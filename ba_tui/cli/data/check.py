@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.data.opened import OK, USAGE, opened_data, told_error
+from ba_tui.core.ports.traps import ALL, KINDS
 from ba_tui.core.text.wording import count, one_line
-from ba_tui.core.traps import ALL, KINDS
 
 if TYPE_CHECKING:
     from ba_tui.core.ports.tables import DatasetProfile
 
-OK, USAGE, FOUND = 0, 1, 6
+FOUND = 6
 LONGEST = 2_000
 
 
@@ -39,7 +40,6 @@ def check(
       6 something was found · 130 interrupted
     """
     from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.cli.data.commands import opened_data, told_error  # noqa: PLC0415 - that module registers this one
 
     left_out = frozenset(mute or ())
     if unknown := left_out - {*KINDS, ALL}:

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import shutil
-import signal
 import sys
-import tempfile
-from collections.abc import Coroutine, Generator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.data.check import check
-from ba_tui.cli.streams import tell_of_waiting
+from ba_tui.cli.data.opened import OK, OpenData, opened_data, told_error
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import one_line, with_hint
-from ba_tui.core.values import frozen
-from ba_tui.resources import places
+from ba_tui.core.text.wording import one_line
 
 if TYPE_CHECKING:
     from ba_tui.analysis.engine import Analysis
-    from ba_tui.analysis.errors import AnalysisError
-    from ba_tui.core.ports.tables import Progress, QueryResult
+    from ba_tui.core.ports.tables import QueryResult
 
-STDIN = "-"
 LONGEST = 600
-OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED = range(5)
-LIMITS = frozenset({"timeout", "resource_error"})
 ROWS = 100
 BINARY = frozenset({"parquet", "xlsx"})
 PRINTED = frozenset({"table", "markdown"})
-T = TypeVar("T")
 Format = Literal["table", "markdown", "csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 
 app = typer.Typer(no_args_is_help=True)
@@ -173,92 +159,3 @@ def _export(data: OpenData, handle: str, format: Any, output: Path | None) -> in
             sys.stdout.flush()
             shutil.copyfileobj(source, sys.stdout.buffer)
     return OK
-
-
-def told_error(error: AnalysisError) -> int:
-    """Say what failed; returns the exit code for it."""
-    from ba_tui.analysis.errors import DataRefused, DataUnreadable, EngineFailed, QueryRefused  # noqa: PLC0415
-
-    say(with_hint(str(error), error.hint))
-    if isinstance(error, DataRefused | QueryRefused):
-        return DENIED
-    if isinstance(error, DataUnreadable | EngineFailed):
-        return INFRASTRUCTURE
-    return LIMIT if error.kind in LIMITS else USAGE
-
-
-class _ProgressLine:
-    """One line on stderr that says what is done; nothing where no person looks."""
-
-    def __init__(self) -> None:
-        self._shown = False
-
-    def show(self, progress: Progress) -> None:
-        if sys.stderr.isatty():
-            share = f" {progress.share:.0%}" if progress.share is not None else ""
-            sys.stderr.write(f"\r\x1b[K{paintable(progress.doing, newlines=False)}{share}")
-            sys.stderr.flush()
-            self._shown = True
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._shown = False
-
-
-@frozen
-class OpenData:
-    """The engine of one command, ``files`` to register, and the ``runner`` of its loop."""
-
-    engine: Analysis
-    files: Sequence[str]
-    runner: asyncio.Runner
-    line: _ProgressLine
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` returns. Ctrl+C cancels it and goes on as KeyboardInterrupt."""
-        try:
-            return self.runner.run(work)
-        finally:
-            self.line.clear()
-
-
-@contextmanager
-def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenData]:
-    """An engine for the files that are named, and those of ``folder``; all it kept is gone afterwards."""
-    from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
-    from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, _signals(), asyncio.Runner() as runner:
-        files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
-        outside = [Path(folder, file).parent for file in files]
-        settings, where = load(folder).settings, places()
-        engine = Analysis(temporary_place(settings, where, folder, outside), muted_traps(where.state, settings))
-        try:
-            yield OpenData(engine, files, runner, _ProgressLine())
-        finally:
-            runner.run(engine.close())
-
-
-def _stdin(folder: Path) -> Path:
-    """Standard input as a file, which the engine may read as often as it likes."""
-    if sys.stdin.isatty():
-        raise UsageError("Standard input is a terminal.", 'Pipe data in: cat sales.csv | ba data query "FROM stdin" -')
-    tell_of_waiting()
-    file = folder / "stdin.csv"
-    with file.open("wb") as target:
-        shutil.copyfileobj(sys.stdin.buffer, target)
-    return file
-
-
-@contextmanager
-def _signals() -> Generator[None]:
-    """Within it, what ends a process ends it in order, as Ctrl+C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

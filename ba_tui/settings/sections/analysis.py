@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from ba_tui.core.traps import ALL, KINDS
+from ba_tui.core.ports.traps import ALL, KINDS
 from ba_tui.core.values import frozen
 from ba_tui.settings.fields import Amount, FieldCheck, Whole, about
 from ba_tui.settings.sections.group import SettingsGroup

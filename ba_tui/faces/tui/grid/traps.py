@@ -10,14 +10,15 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widgets import OptionList, Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Finding
+from ba_tui.core.ports.traps import KINDS
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, one_line
-from ba_tui.core.traps import KINDS
 from ba_tui.faces.tui.grid.feed import RowFeed
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
@@ -32,6 +33,15 @@ def warning_line(findings: Sequence[Finding], key: str) -> str:
     if not told:
         return f"{count(muted, 'muted warning')} · {key} lists" if muted else ""
     return f"! {count(len(told), 'warning')} · {key} lists · {one_line(told[0].message, LONGEST)}"
+
+
+class GridWanted(Message):
+    """The rows of ``table`` should be shown."""
+
+    def __init__(self, datasets: Datasets, table: str) -> None:
+        super().__init__()
+        self.datasets = datasets
+        self.table = table
 
 
 class WarningLine(Static):
@@ -106,15 +116,13 @@ class TrapList(Picker):
         self.run_worker(partial(self._prove, self._findings[int(id)]), exclusive=True, exit_on_error=False)
 
     async def _prove(self, finding: Finding) -> None:
-        from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - it shows this list
-
         try:
             result = await self._datasets.query(finding.proof)
         except BaError as error:
             self.say(error.with_hint)
             return
         self.say(TRAP_KEYS)
-        app_of(self).push_screen(GridScreen(self._datasets, result.handle))
+        self.post_message(GridWanted(self._datasets, result.handle))
 
     def action_mute(self) -> None:
         """Report the kind of the chosen finding no more for its dataset, or report it again."""

@@ -142,7 +142,7 @@ def _of_table(key: str) -> str:
 
 @cache
 def names() -> set[str]:
-    """What pages may write with an underscore: settings, traps, tools, events, fields of JSON and workflows, examples."""
+    """What pages may write with an underscore: settings, traps, tools, events, fields of files and JSON, examples."""
     tools: dict[str, Any] = yaml.safe_load((bundled("config") / "tools.yaml").read_text("utf-8"))
     sources = (Path(module.__file__ or "").read_text("utf-8") for module in FIELDS)
     fields = (name for source in sources for name in re.findall(r'["\s]([a-z_]+)["=]', source))

@@ -1,4 +1,5 @@
-"""The kinds of traps in data and queries, by the names that settings and findings have for them."""
+"""The kinds of traps in data and queries, by the names that settings and findings have for them; the gravest
+of data, and of queries, first."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
 from ba_tui.analysis.engine_process.traps.rows import row_findings
 from ba_tui.analysis.engine_process.traps.series import series_findings
 from ba_tui.core.ports.tables import Dataset, Finding
+from ba_tui.core.ports.traps import KINDS
 from ba_tui.processes.serving import WorkerRequest
 
 SMALL_ROWS = 50_000
@@ -39,6 +40,7 @@ def findings_of_dataset(
 
 
 def _causes(found: dict[tuple[str, str], Finding]) -> tuple[Finding, ...]:
-    """The findings without those that a heading among the rows causes."""
+    """The findings without those that a heading among the rows causes, the gravest first."""
     headed = any(trap == "header_footer_inside" for trap, _ in found)
-    return tuple(each for each in found.values() if not headed or each.trap not in CAUSED)
+    kept = [each for each in found.values() if not headed or each.trap not in CAUSED]
+    return tuple(sorted(kept, key=lambda each: list(KINDS).index(each.trap)))

@@ -146,6 +146,7 @@ def _inside(rows: Rows, row: Sequence[Any], what: str) -> Finding:
 def _totals(rows: Rows) -> Iterator[Finding]:
     if len(rows.rows) < 3:
         return
+    labelled = any(row[place] and TOTAL.fullmatch(str(row[place])) for place in rows.texts for row in rows.rows)
     for place in rows.texts:
         column = rows.columns[place]
         labels = {str(row[place]) for row in rows.rows if row[place] and TOTAL.fullmatch(str(row[place]))}
@@ -158,7 +159,7 @@ def _totals(rows: Rows) -> Iterator[Finding]:
         elif not marked and rows.measures and (label := _summed(rows, place)):
             yield _total(rows, column, f"{quoted(column.name)} = {text(label)}", {label})
         empty = [number for number, row in enumerate(rows.rows) if row[place] is None]
-        if not marked and 1 < len(empty) <= len(rows.rows) // 2 and _adds_up(rows, empty, place, strict=True):
+        if not labelled and 1 < len(empty) <= len(rows.rows) // 2 and _adds_up(rows, empty, place, strict=True):
             yield _total(rows, column, f"{quoted(column.name)} IS NULL", {"empty"})
 
 

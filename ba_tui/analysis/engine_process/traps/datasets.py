@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import duckdb
 
-from ba_tui.analysis.engine_process.traps.columns import column_findings
-from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
+from ba_tui.analysis.engine_process.traps.columns import MOST_ROWS, column_findings
+from ba_tui.analysis.engine_process.traps.probing import SAMPLE_ROWS, OutOfTime, Prober
 from ba_tui.analysis.engine_process.traps.rows import row_findings
 from ba_tui.analysis.engine_process.traps.series import series_findings
 from ba_tui.core.ports.tables import Dataset, Finding
@@ -26,6 +26,8 @@ def findings_of_dataset(
     long the profile took, which the checks may take too."""
     allowed = max(SMALL_SECONDS if dataset.rows <= SMALL_ROWS else LEAST_SECONDS, seconds)
     probe = Prober(cursor, request, allowed)
+    large = dataset.rows > MOST_ROWS
+    notes = (f"Values of {dataset.name} were checked for traps in a sample of {SAMPLE_ROWS:,} rows.",) if large else ()
     found: dict[tuple[str, str], Finding] = {}
     try:
         for check in (column_findings, row_findings, series_findings):
@@ -35,8 +37,8 @@ def findings_of_dataset(
                     found.setdefault((each.trap, each.column), each)
     except OutOfTime:
         note = f"The checks of {dataset.name} for traps ended after {allowed:.1g} s; some were left out."
-        return _causes(found), (note,)
-    return _causes(found), ()
+        return _causes(found), (*notes, note)
+    return _causes(found), notes
 
 
 def _causes(found: dict[tuple[str, str], Finding]) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ MOST_CHARS = 6_000
 """About 1,500 tokens."""
 MOST_COLUMNS = 60
 MOST_BAD = 3
+MOST_TRAPS = 10
 CELL_CHARS = 40
 MASKS: dict[Personal, str] = {"mail": "‹mail›", "phone": "‹phone›", "name": "‹name›", "iban": "‹IBAN›"}
 
@@ -21,7 +22,7 @@ def card(
     """Return a few lines about a dataset, at most ``most`` characters. Never more of its rows than three values a
     column; those of columns that look personal are masked, but for the columns ``unmasked``."""
     allowed = {name.lower() for name in unmasked}
-    head = [_title(profile.dataset), *_reading(profile.dataset)]
+    head = [_title(profile.dataset), *_reading(profile.dataset), *_traps(profile)]
     columns = [
         _column(each, profile, share, masked=each.column.name.lower() not in allowed) for each in profile.columns
     ]
@@ -59,6 +60,15 @@ def _reading(dataset: Dataset) -> Iterator[str]:
     for each in dataset.conversions:
         if each.failed:
             yield f"{each.column}: values that did not fit are NULL; {each.raw} keeps the text."
+
+
+def _traps(profile: DatasetProfile) -> Iterator[str]:
+    """What may make numbers of it wrong."""
+    told = profile.told
+    yield from (f"Careful: {one_line(each.message, 200)}" for each in told[:MOST_TRAPS])
+    if len(told) > MOST_TRAPS:
+        yield f"Careful: {count(len(told) - MOST_TRAPS, 'more trap')}."
+    yield from profile.notes
 
 
 def _column(each: ColumnProfile, profile: DatasetProfile, share: Share, *, masked: bool) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -26,6 +27,7 @@ from ba_tui.analysis.errors import (
     UnknownTable,
 )
 from ba_tui.analysis.files import DataFiles, Matched
+from ba_tui.analysis.muting import MutedTraps
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tables import (
@@ -34,6 +36,7 @@ from ba_tui.core.ports.tables import (
     ColumnProfile,
     Dataset,
     DatasetProfile,
+    Fingerprint,
     Page,
     Progress,
     Provenance,
@@ -105,10 +108,12 @@ class _FilesNeeded(AnalysisError):
 
 class Analysis:
     """The engine of one session. The helper starts at the first request. Requests may run side by side; cancelling one
-    interrupts its query. Any of them raises an ``AnalysisError``, whose words are one line for people."""
+    interrupts its query. Any of them raises an ``AnalysisError``, whose words are one line for people. ``muted``: the
+    traps that the person does not want to be told of."""
 
-    def __init__(self, place: EnginePlace) -> None:
+    def __init__(self, place: EnginePlace, muted: MutedTraps | None = None) -> None:
         self._place = place
+        self.muted = muted or MutedTraps()
         self._worker: Worker | None = None
         self._starting = asyncio.Lock()
         self.charts = Charts(self._request)
@@ -142,18 +147,38 @@ class Analysis:
         payload = {"source": source, "paths": [str(path) for path in paths], "part": part, "name": name}
         return _value(tuple[Dataset, ...], await self._request("register", payload, on_progress))
 
-    async def profile(self, name: str, *, on_progress: Listener | None = None) -> DatasetProfile:
+    async def profile(
+        self, name: str, *, thorough: bool = False, on_progress: Listener | None = None
+    ) -> DatasetProfile:
         """Return the statistics of a dataset, reading it anew first when its file changed. Cached until then.
+
+        ``thorough``: also looks for missing and far values, repeated rows and keys without their row in another
+        dataset, which takes longer.
 
         Raises:
             UnknownTable: no dataset has this name.
         """
-        reply = await self._request("profile", {"name": name}, on_progress)
-        return _value(DatasetProfile, reply)
+        reply = await self._request("profile", {"name": name, "thorough": thorough}, on_progress)
+        profile: DatasetProfile = _value(DatasetProfile, reply)
+        return replace(profile, findings=self.muted.marked(profile.findings, _paths(profile.dataset.files)))
 
     async def catalogue(self) -> Catalogue:
         """Return the datasets and results of the session; nothing, without starting the helper, where none began."""
-        return _value(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS})) if self.begun else Catalogue()
+        if not self.begun:
+            return Catalogue()
+        found: Catalogue = _value(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS}))
+        files = {each.name: _paths(each.files) for each in found.datasets}
+        findings = tuple(
+            mark for each in found.findings for mark in self.muted.marked([each], files.get(each.dataset, ()))
+        )
+        return replace(found, results=tuple(map(self._marked, found.results)), findings=findings)
+
+    def _marked(self, result: QueryResult) -> QueryResult:
+        files = {each.name: _paths(each.files) for each in result.provenance.datasets}
+        findings = tuple(
+            mark for each in result.findings for mark in self.muted.marked([each], files.get(each.dataset, ()))
+        )
+        return replace(result, findings=findings)
 
     async def forget(self, name: str) -> None:
         """Drop a dataset. Results that were made of it stay."""
@@ -194,7 +219,7 @@ class Analysis:
         except WorkerTimeout as error:
             hint = "Filter or aggregate earlier, or raise analysis.query_seconds."
             raise QueryFailed(f"The query took longer than {limit:g} s and was stopped.", hint, "timeout") from error
-        return _value(QueryResult, reply)
+        return self._marked(_value(QueryResult, reply))
 
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
@@ -304,6 +329,10 @@ class Analysis:
                 figures = (limits.memory, limits.threads, limits.disk, limits.rows)
                 self._worker = Worker(WorkerEntry(ENTRY, (str(place.folder), *map(str, figures))), place.worker)
             return self._worker
+
+
+def _paths(files: Iterable[Fingerprint]) -> tuple[str, ...]:
+    return tuple(each.path for each in files)
 
 
 def _value(kind: type[T] | Any, reply: object) -> T:

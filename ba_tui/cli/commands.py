@@ -20,7 +20,7 @@ COMMANDS = {
     "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
     "guide": CliCommand("guide", "guide"),
     "run": CliCommand("run", "run"),
-    "data": CliCommand("data.application", help="Profile, query and chart data files, without a model."),
+    "data": CliCommand("data.application", help="Profile, query, chart and check data files, without a model."),
     "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
     "config": CliCommand("config", help="Show, check and change settings."),
     "permissions": CliCommand("permissions", help="List, check, add and remove permission rules."),

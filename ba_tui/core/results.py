@@ -69,13 +69,15 @@ class ScriptCall:
 
 @frozen
 class Table:
-    """``handle``: the result of a query (R1) that ``rows`` are the first of; it has ``total`` rows."""
+    """``handle``: the result of a query (R1) that ``rows`` are the first of; it has ``total`` rows. ``warnings``: lines
+    to read before a number of it is believed."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     type: Literal["table"] = "table"
     handle: str = ""
     total: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 from ba_tui.analysis.engine import Analysis, EngineLimits, EnginePlace
 from ba_tui.analysis.files import DataFiles
 from ba_tui.analysis.metrics.definitions import Metrics, metric_folders
+from ba_tui.analysis.muting import MUTED, MutedTraps
 from ba_tui.context.session_data import JSON, dataset_kind
 from ba_tui.core.profiles import READING
 from ba_tui.core.tool import Tool
@@ -47,6 +48,11 @@ MOST_ENTRIES = 2_000
 """Names that are read to find a data file."""
 SETTLED_NS = 2 * 10**9
 """Nanoseconds without a change after which a folder need not be read again."""
+
+
+def muted_traps(state: Path, settings: Settings) -> MutedTraps:
+    """What is muted by the settings and by the person."""
+    return MutedTraps(state / MUTED, settings.analysis.mute_traps)
 
 
 def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> EnginePlace:

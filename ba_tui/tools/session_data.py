@@ -17,7 +17,7 @@ from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFo
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat, SourceInfo
 from ba_tui.core.ports.python import PythonSession
-from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
+from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Finding, Page, QueryResult
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
@@ -130,6 +130,18 @@ class SessionData:
 
     async def unmask(self, column: str) -> None:
         await self._masking.allow(column)
+
+    async def findings(self, name: str) -> tuple[Finding, ...]:
+        return (await self._analysis.catalogue()).findings_of(name)
+
+    async def mute(self, finding: Finding, *, muted: bool) -> None:
+        found = await self._analysis.catalogue()
+        files = next((each.files for each in found.datasets if each.name == finding.dataset), ())
+        paths = [each.path for each in files]
+        await asyncio.to_thread(self._analysis.muted.mute, finding.trap, paths, muted=muted)
+
+    async def query(self, sql: str) -> QueryResult:
+        return await self._analysis.query(sql)
 
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100

@@ -32,6 +32,7 @@ async def test_the_card_tells_what_a_query_needs(people: DatasetProfile) -> None
     assert card(people).splitlines() == [
         "Table people: people.csv, 39 rows, 4 columns",
         "1 bad row left out: line 41 (too few columns)",
+        "Careful: 1 line with too many or too few fields left out of people.",
         "- id BIGINT; probably a key; 1 to 39; quartiles 10, 20, 30; such as 1, 2, 3",
         "- mail VARCHAR; probably a key; such as ‹mail›",
         "- region VARCHAR; 2 distinct; most often North (26), South (13); such as North, South",

@@ -21,6 +21,7 @@ import yaml
 
 from ba_tui.cli.main import run
 from ba_tui.core.messages import Usage
+from ba_tui.core.ports.traps import KINDS
 from ba_tui.faces import headless
 from ba_tui.faces.claude import asking, host, lines, results
 from ba_tui.faces.tui.rooms import COMMANDS
@@ -141,13 +142,13 @@ def _of_table(key: str) -> str:
 
 @cache
 def names() -> set[str]:
-    """What pages may write with an underscore: settings, tools, events, fields of JSON and of workflows, examples."""
+    """What pages may write with an underscore: settings, traps, tools, events, fields of files and JSON, examples."""
     tools: dict[str, Any] = yaml.safe_load((bundled("config") / "tools.yaml").read_text("utf-8"))
     sources = (Path(module.__file__ or "").read_text("utf-8") for module in FIELDS)
     fields = (name for source in sources for name in re.findall(r'["\s]([a-z_]+)["=]', source))
     known = {part for key in SETTINGS for part in key.split(".")}
     used = {each.name for each in dataclasses.fields(Usage)}
-    return {*known, *tools["core"], *tools["optional"], *HOOK_EVENTS, *fields, *used, *EXAMPLES}
+    return {*known, *KINDS, *tools["core"], *tools["optional"], *HOOK_EVENTS, *fields, *used, *EXAMPLES}
 
 
 def problems(text: str) -> str:

@@ -72,14 +72,14 @@ class TextColumn:
         """One row of figures about the table."""
         return self.cursor.execute(f"SELECT {expressions} FROM {source or self.table}").fetchone() or ()
 
-    def proved(self, expression: str, what: str) -> Converted:
-        """The conversion, with the values that it does not fit."""
+    def proved(self, expression: str, what: str, *, doubtful: bool = False) -> Converted:
+        """The conversion, with the values that it does not fit. ``doubtful``: the text is kept beside it anyway."""
         wrong = f"{self.table} WHERE {self.present} AND ({expression}) IS NULL"
         failures, examples = self.figures(f"count(*), list(DISTINCT left({self.name}, 40))", wrong)
         if failures:
             what = f"{what}; {count(failures, 'value')} did not fit"
         shown = tuple(sorted(map(str, examples or ()))[:MOST_EXAMPLES])
-        return Converted(expression, Conversion(self.column, what, failures, shown))
+        return Converted(expression, Conversion(self.column, what, failures, shown, doubtful=doubtful))
 
 
 def conversion_of(column: TextColumn, sample: Sequence[str]) -> Converted | None:
@@ -104,7 +104,7 @@ def _numbers(column: TextColumn) -> Converted | None:
     bare = f"CASE WHEN {_apart(trimmed)} THEN {trimmed} ELSE {bare} END"
     bare = f"regexp_replace({bare}, '^\\((.*)\\)$', '-\\1')"
     bare = f"regexp_replace({bare}, '^([\\d.,]+)-$', '-\\1')"
-    given, points, commas, money, percent, spaced, zeros, grouped, signs, longest = column.figures(
+    given, points, commas, money, percent, spaced, zeros, grouped, signs, longest, holes, negative = column.figures(
         f"""count(*) FILTER (present), count(*) FILTER (present AND regexp_full_match(v, {text(POINT)})),
             count(*) FILTER (present AND regexp_full_match(v, {text(COMMA)})),
             count(*) FILTER (present AND regexp_matches(t, {text(CURRENCY)})),
@@ -113,7 +113,8 @@ def _numbers(column: TextColumn) -> Converted | None:
             count(*) FILTER (present AND regexp_matches(v, '^[+-]?0\\d')),
             count(*) FILTER (present AND contains(v, ',')),
             list_sort(list(DISTINCT regexp_extract(t, {text(CURRENCY)})) FILTER (present)),
-            max(length(v)) FILTER (present)""",
+            max(length(v)) FILTER (present), count(*) FILTER (NOT present AND t <> ''),
+            count(*) FILTER (present AND regexp_matches(t, '^\\(.*\\)$|\\d-$'))""",
         f"(SELECT {present} AS present, {bare} AS v, {trimmed} AS t FROM {column.table})",
     )
     if not given or zeros or max(points, commas) < NEEDED * given:
@@ -134,7 +135,8 @@ def _numbers(column: TextColumn) -> Converted | None:
         "decimal comma" if comma else "thousands separators" if grouped else "",
     )
     what = ", ".join(part for part in parts if part) or "numbers among other text"
-    return column.proved(f"CASE WHEN {fits} THEN TRY_CAST({plain} AS {kind}) END", what)
+    doubtful = len(found) > 1 or bool(holes or negative or (spaced and not money))
+    return column.proved(f"CASE WHEN {fits} THEN TRY_CAST({plain} AS {kind}) END", what, doubtful=doubtful)
 
 
 def _apart(value: str) -> str:
@@ -174,7 +176,9 @@ def _dates(column: TextColumn, trimmed: str, days: Sequence[str]) -> Converted |
     what = f"dates written {' and '.join(written)}" if days is DATES else "dates with names of months"
     if both:
         what += "; day and month may be the other way round"
-    made = column.proved(f"CAST(try_strptime({trimmed}, [{', '.join(map(text, kept))}]) AS {kind})", what)
+    made = column.proved(
+        f"CAST(try_strptime({trimmed}, [{', '.join(map(text, kept))}]) AS {kind})", what, doubtful=both
+    )
     return made if made.conversion.failed <= (1 - NEEDED) * given else None
 
 

@@ -26,6 +26,7 @@ from ba_tui.analysis.engine_process.text_files import (
     parquet_reader,
     view_parquet,
 )
+from ba_tui.analysis.engine_process.traps.datasets import findings_of_dataset
 from ba_tui.core.ports.tables import FILES, Conversion, Dataset, DatasetProfile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
@@ -129,6 +130,7 @@ class Datasets:
                 dataset = Dataset(
                     name, source, part, found.format, 0, (), prints.result(), loaded.encoding, loaded.delimiter,
                     loaded.rows_skipped, loaded.bad_rows, filled.conversions, notes, time.time(), filled.reading,
+                    _day_first(cursor, loaded, filled.conversions),
                 )  # fmt: skip
                 stored = self._keep(cursor, StoredDataset(number, tuple(map(str, paths)), dataset))
             finally:
@@ -214,9 +216,10 @@ class Datasets:
         except duckdb.OutOfMemoryException:
             self._database.widen(cursor)
             columns = profiles_of(cursor, quoted(dataset.name), dataset.rows, tick)
-        profile = DatasetProfile(
-            dataset, columns, approximate(dataset.rows, len(columns)), round(time.monotonic() - started, 3)
-        )
+        seconds = time.monotonic() - started
+        findings, notes = findings_of_dataset(cursor, request, dataset, seconds)
+        rough = approximate(dataset.rows, len(columns))
+        profile = DatasetProfile(dataset, columns, rough, round(time.monotonic() - started, 3), findings, notes)
         kept = replace(stored, profile=profile)
         cursor.execute("BEGIN")
         self._store.write_dataset(cursor, kept)
@@ -246,6 +249,15 @@ class Datasets:
         while name.lower() in taken:
             name, number = f"{base}_{number}", number + 1
         return name
+
+
+def _day_first(cursor: duckdb.DuckDBPyConnection, loaded: Loaded, conversions: Sequence[Conversion]) -> tuple[str, ...]:
+    """The date columns of LOADING that were text with the day or month first."""
+    if not loaded.date_format or loaded.date_format.startswith("%Y"):
+        return ()
+    columns = columns_of(cursor, LOADING) if loaded.format != "parquet" else ()
+    made = {each.column for each in conversions}
+    return tuple(column.name for column in columns if column.kind == "date" and column.name not in made)
 
 
 def _as_name(text: str) -> str:
@@ -355,7 +367,7 @@ def _converted(cursor: duckdb.DuckDBPyConnection, *, plain: bool) -> tuple[str, 
         if found := made.get(column.name):
             parts.append(f"{found.expression} AS {name}")
             conversion = found.conversion
-            if conversion.failed:
+            if conversion.failed or conversion.doubtful:
                 raw = next(each for each in _raw_names(column.name) if each.lower() not in taken)
                 taken.add(raw.lower())
                 parts.append(f"{name} AS {quoted(raw)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ba_tui.analysis.engine_process.pivoting import CrossTable, pivot_query
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import LandedFile, Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
+from ba_tui.analysis.engine_process.traps.quality import quality_findings
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.displays.charts import ChartRequest
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
@@ -88,13 +90,21 @@ class Handlers:
         engine, given = self._engine, _given(request)
         stored = engine.dataset(given["name"])
         engine.datasets.refreshed(request, [stored.dataset.name])
-        return encoded(engine.datasets.profile(request, engine.dataset(given["name"])))
+        profile = engine.datasets.profile(request, engine.dataset(given["name"]))
+        if given["thorough"]:
+            others = [each.dataset for each in engine.store.datasets]
+            with engine.database.shared(request, f"checking {profile.dataset.name}") as cursor:
+                findings, notes = quality_findings(cursor, request, profile, others)
+            profile = replace(profile, findings=(*profile.findings, *findings), notes=(*profile.notes, *notes))
+        return encoded(profile)
 
     def catalogue(self, request: WorkerRequest) -> object:
         engine, head = self._engine, _given(request)["head"]
         with engine.database.shared(request) as cursor:
             results = tuple(engine.store.shown(cursor, each, head) for each in engine.store.results)
-        return encoded(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
+        kept = engine.store.datasets
+        findings = tuple(found for each in kept if each.profile for found in each.profile.findings)
+        return encoded(Catalogue(tuple(each.dataset for each in kept), results, findings))
 
     def forget(self, request: WorkerRequest) -> object:
         engine = self._engine

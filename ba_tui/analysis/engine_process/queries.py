@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,9 @@ from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.failures import failed, of_query, refused, said, unreadable
 from ba_tui.analysis.engine_process.statements import parsed
 from ba_tui.analysis.engine_process.store import Store, StoredResult
-from ba_tui.core.ports.tables import Column, Provenance, QueryResult, Statement, UsedData
+from ba_tui.analysis.engine_process.traps.queries import CheckedQuery, findings_of_query
+from ba_tui.analysis.engine_process.traps.series import today_of
+from ba_tui.core.ports.tables import Column, Finding, Provenance, QueryResult, Statement, UsedData
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
@@ -68,8 +71,34 @@ class Queries:
             data, seconds = self._used(tables, named), round(time.monotonic() - clock, 6)
             results = tuple(name for name in tables if self.store.result(name))
             provenance = Provenance(statement.sql, data, results, started, seconds, rows, ENGINE)
-            stored = StoredResult(number, columns, rows, provenance, tuple(notes))
+            findings, note = self._checked(request, statement, named, seconds)
+            notes += [note] if note else []
+            stored = StoredResult(number, columns, rows, provenance, tuple(notes), findings)
             return self._kept(cursor, stored, head)
+
+    def _checked(
+        self, request: WorkerRequest, statement: Statement, named: Mapping[str, str], seconds: float
+    ) -> tuple[tuple[Finding, ...], str]:
+        """The traps that a query met, and what was left out."""
+        if statement.kind == "explain":
+            return (), ""
+        tables = {**self.store.names(), **{file.lower(): table for file, table in named.items()}}
+        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds, self._rows)
+        # A cursor of its own: a check that fails must not end the transaction of the result.
+        with self.database.shared(request) as cursor:
+            return findings_of_query(cursor, request, checked)
+
+    def _columns(self, table: str) -> list[str]:
+        return [column.name for column in self.store.columns(table)]
+
+    def _rows(self, table: str) -> int:
+        stored, result = self.store.dataset(table), self.store.result(table)
+        return stored.dataset.rows if stored else result.rows if result else 0
+
+    def _today(self, table: str) -> date:
+        """The day on which a table is as it is: that of its files."""
+        stored = self.store.dataset(table)
+        return today_of(stored.dataset) if stored else date.max
 
     def adopt(self, request: WorkerRequest, landed: LandedFile, provenance: Provenance, head: int) -> QueryResult:
         """Keep a Parquet file of the inbox as a result."""

@@ -14,7 +14,7 @@ import duckdb
 from ba_tui.analysis.engine_process.cells import listed, rows_of
 from ba_tui.analysis.engine_process.database import quoted, text
 from ba_tui.analysis.wire import decoded, encoded
-from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Provenance, QueryResult, Row
+from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Finding, Provenance, QueryResult, Row
 from ba_tui.core.values import frozen
 
 SCHEMA = "ba"
@@ -44,6 +44,7 @@ class StoredResult:
     rows: int
     provenance: Provenance
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def handle(self) -> str:
@@ -146,7 +147,9 @@ class Store:
         if key not in self._heads:
             self._heads[key] = first_rows(cursor, quoted(stored.handle), stored.columns, head)
         rows = self._heads[key]
-        return QueryResult(stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes)
+        return QueryResult(
+            stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes, stored.findings
+        )
 
 
 def _profile(stored: str | None) -> DatasetProfile | None:

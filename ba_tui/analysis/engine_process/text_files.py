@@ -28,12 +28,15 @@ MOST_CHARS = 120
 ROUNDS = 4
 LOOK, LOOK_LINES = 65_536, 40
 DELIMITERS = ",;\t|"
+ZONE_ROWS = 20_000
+ZONE = r"([+-]\d\d:?\d*|[A-Z]{1,5}|[A-Z]\w+/\w+)$"
 
 
 @frozen
 class Loaded:
     """What a load made of LOADING. ``plain``: its texts came from a file where all values are text. ``reader``: the
-    call that reads the same from the files as they are, with FILES in place of their list; empty where none does."""
+    call that reads the same from the files as they are, with FILES in place of their list; empty where none does.
+    ``date_format``: how its dates were written."""
 
     format: DataFormat
     encoding: str = ""
@@ -43,6 +46,7 @@ class Loaded:
     notes: tuple[str, ...] = ()
     plain: bool = False
     reader: str = ""
+    date_format: str = ""
 
 
 @frozen
@@ -102,13 +106,15 @@ def load_csv(cursor: duckdb.DuckDBPyConnection, source: TextSource) -> Loaded:
             way = replace(way, longest=_longest_line(source))
         elif trouble == "types" and (mixed := [name for name in columns if name not in way.kept]):
             way = replace(way, kept=(*way.kept, *mixed))
+        elif zoned := _several_zones(cursor, way, source.paths):
+            way = replace(way, kept=(*way.kept, *zoned))
         else:
             break
     skipped, bad = (0, ()) if way.united else _bad_rows(cursor)
-    delimiter, notes = _dialect(cursor, source, way)
+    delimiter, notes, dates = _dialect(cursor, source, way)
     _check_shape(cursor, source.name)
     reader = way.reader(FILES) if source.paths == given else ""
-    return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, True, reader)
+    return Loaded("csv", encoding or "utf-8", delimiter, skipped, bad, notes, True, reader, dates)
 
 
 def _longest_line(source: TextSource) -> int:
@@ -232,8 +238,8 @@ def _lines_above(source: TextSource) -> int:
     return best[2]
 
 
-def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, tuple[str, ...]]:
-    """The delimiter, and sentences about how the files were read."""
+def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -> tuple[str, tuple[str, ...], str]:
+    """The delimiter, sentences about how the files were read, and how dates are written."""
     above = [f"skip = {way.skip}", "header = true"] if way.skip else []
     options = ", ".join((text(str(source.paths[0])), "ignore_errors = true", *way.sizes, *above))
     query = f"FROM sniff_csv({options})"
@@ -250,7 +256,7 @@ def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -
         notes.append("The files have different columns, which were put together by their names.")
     if dates and _either_order(cursor, dates):
         notes.append(f"The dates are read as {dates}; day and month may be the other way round.")
-    return str(delimiter), tuple(notes)
+    return str(delimiter), tuple(notes), str(dates or "")
 
 
 def _either_order(cursor: duckdb.DuckDBPyConnection, written: str) -> bool:
@@ -261,6 +267,24 @@ def _either_order(cursor: duckdb.DuckDBPyConnection, written: str) -> bool:
     days = [f"max(day({quoted(str(name))}))" for name, kind, *_ in columns if str(kind) == "DATE"]
     row = cursor.execute(f"SELECT greatest({', '.join(days)}) FROM {LOADING}").fetchone() if days else None
     return bool(row and row[0] and row[0] <= 12)
+
+
+def _several_zones(cursor: duckdb.DuckDBPyConnection, way: _Csv, paths: Sequence[Path]) -> list[str]:
+    """Columns of times whose text has several zones, which would be lost."""
+    described = cursor.execute(f"FROM {LOADING} LIMIT 0").description or ()
+    names = [str(name) for name, kind, *_ in described if str(kind) == "TIMESTAMP WITH TIME ZONE"]
+    found: list[str] = []
+    for name in names:
+        # Rows that don't fit were counted by the load.
+        reader = replace(way, kept=(*way.kept, name)).reader(_listed(paths))
+        reader = reader.replace("store_rejects = true", "ignore_errors = true")
+        zone = f"regexp_extract({quoted(name)}, {text(ZONE)})"
+        row = cursor.execute(
+            f"SELECT count(DISTINCT {zone}) FROM (SELECT {quoted(name)} FROM {reader} LIMIT {ZONE_ROWS})"
+        ).fetchone()
+        if row and row[0] > 1:
+            found.append(name)
+    return found
 
 
 def _check_shape(cursor: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
+from ba_tui.cli.data.check import check
 from ba_tui.cli.data.compare import compare
 from ba_tui.cli.data.locales import FigureFormat, figure_format
 from ba_tui.cli.data.metrics import agreed_metrics, metrics
 from ba_tui.cli.data.opened import OK, Locale, OpenedData, export, head, opened_data, told
 from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 
 if TYPE_CHECKING:
     from ba_tui.core.ports.tables import QueryResult
 
+LONGEST = 600
 ROWS = 100
 BINARY = frozenset({"parquet", "xlsx"})
 PRINTED = frozenset({"table", "markdown"})
@@ -31,6 +34,7 @@ Format = Literal["table", "markdown", "csv", "tsv", "json", "jsonl", "parquet", 
 app = typer.Typer(no_args_is_help=True)
 app.command()(compare)
 app.command()(metrics)
+app.command()(check)
 Part = Annotated[str, typer.Option(metavar="NAME", help="Read only this sheet or table of each file.")]
 
 
@@ -192,6 +196,8 @@ def _delivered(
     """Print or write the rows."""
     for note in result.notes:
         say(note)
+    for each in result.told:
+        say(f"careful: {one_line(each.message, LONGEST)} ({each.trap})")
     if format not in PRINTED:
         return export(data, result.handle, format, output)
     shown = data.run(head(data.engine, result, printed.rows or result.rows))

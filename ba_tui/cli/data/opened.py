@@ -117,13 +117,14 @@ class OpenedData:
 def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
     """An engine for the files that are named, and those of ``folder``; all it kept is gone afterwards."""
     from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
-    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
+    from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, as_interrupts(), asyncio.Runner() as runner:
         files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
         outside = [Path(folder, file).parent for file in files]
-        place = temporary_place(load(folder).settings, places(), folder, outside)
-        engine = Analysis(place)
+        settings, where = load(folder).settings, places()
+        place = temporary_place(settings, where, folder, outside)
+        engine = Analysis(place, muted_traps(where.state, settings))
         try:
             yield OpenedData(engine, place, files, runner, ProgressLine())
         finally:

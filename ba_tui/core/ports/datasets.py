@@ -8,7 +8,16 @@ from typing import Literal, Protocol, TypeAlias
 from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.python import PythonSession
-from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
+from ba_tui.core.ports.tables import (
+    Arrangement,
+    Catalogue,
+    ColumnProfile,
+    Dataset,
+    Finding,
+    Page,
+    Progress,
+    QueryResult,
+)
 from ba_tui.core.values import frozen
 
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -77,6 +86,18 @@ class Datasets(Protocol):
 
     async def unmask(self, column: str) -> None:
         """Let models see the values of a column, as TABLE.COLUMN, although they look personal. Kept in the settings."""
+        ...
+
+    async def findings(self, name: str) -> tuple[Finding, ...]:
+        """The traps of a dataset or result, those that are muted marked."""
+        ...
+
+    async def mute(self, finding: Finding, *, muted: bool) -> None:
+        """Tell the kind of a finding no more for its dataset, in this and later sessions, or tell it again."""
+        ...
+
+    async def query(self, sql: str) -> QueryResult:
+        """Run one statement that only reads, and keep its rows as the next result."""
         ...
 
     async def page(

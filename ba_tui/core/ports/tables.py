@@ -69,7 +69,8 @@ class Conversion:
     """What was done to a text column: ``what`` in words, such as "decimal comma" or "currency €, thousands separators".
 
     ``failed``: values that did not fit, with some ``examples``. They are NULL in the column; ``raw`` names the column
-    that keeps the text as it was, empty when every value fitted.
+    that keeps the text as it was, empty when every value fitted without doubt. ``doubtful``: one of them may mean
+    something else, as an amount in another currency.
     """
 
     column: str
@@ -77,6 +78,7 @@ class Conversion:
     failed: int = 0
     examples: tuple[str, ...] = ()
     raw: str = ""
+    doubtful: bool = False
 
 
 @frozen
@@ -89,6 +91,21 @@ class BadRow:
 
 
 @frozen
+class Finding:
+    """A trap that makes numbers wrong. ``trap``: its kind, as ``join_multiplies``; ``message``: one line for people;
+    ``proof``: a query that shows it. ``column``: the column, or several joined with ", "; ``part``: the piece of the
+    query, word for word. ``muted``: the person does not want to be told of this kind in this dataset."""
+
+    trap: str
+    dataset: str
+    message: str
+    proof: str
+    column: str = ""
+    part: str = ""
+    muted: bool = False
+
+
+@frozen
 class Dataset:
     """A file, some files, or a sheet or table of one (``part``) as the table ``name``.
 
@@ -96,7 +113,8 @@ class Dataset:
     ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows some. ``notes`` are sentences about how it was
     read. ``loaded``: seconds since the epoch. ``reading`` is the query with which DuckDB alone reads the files the same
     way, with ``FILES`` in place of their list; empty where ba had to prepare them first, as an Excel sheet or a text in
-    an old encoding.
+    an old encoding. ``day_first``: its date columns whose text had day or month
+    first.
     """
 
     name: str
@@ -114,6 +132,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     loaded: float = 0.0
     reading: str = ""
+    day_first: tuple[str, ...] = ()
 
 
 @frozen
@@ -146,12 +165,20 @@ class ColumnProfile:
 
 @frozen
 class DatasetProfile:
-    """``approximate``: distinct counts and quartiles are estimates. ``seconds``: how long it took."""
+    """``approximate``: distinct counts and quartiles are estimates. ``seconds``: how long it took. ``findings``: traps
+    in the data; ``notes``: sentences about checks that were left out."""
 
     dataset: Dataset
     columns: tuple[ColumnProfile, ...]
     approximate: bool = False
     seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The findings that are not muted."""
+        return tuple(each for each in self.findings if not each.muted)
 
 
 @frozen
@@ -182,7 +209,8 @@ class Provenance:
 
 @frozen
 class QueryResult:
-    """The table ``handle`` (R1, R2, …) with its first rows. ``notes``: what a reader must know, as a changed file."""
+    """The table ``handle`` (R1, R2, …) with its first rows. ``notes``: what a reader must know, as a changed file;
+    ``findings``: traps that the query met."""
 
     handle: str
     columns: tuple[Column, ...]
@@ -190,6 +218,12 @@ class QueryResult:
     head: tuple[Row, ...]
     provenance: Provenance
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The findings that are not muted."""
+        return tuple(each for each in self.findings if not each.muted)
 
 
 @frozen
@@ -230,10 +264,17 @@ class Page:
 
 @frozen
 class Catalogue:
-    """What a session has: its datasets, the oldest first, and its results, R1 first."""
+    """What a session has: its datasets, the oldest first, and its results, R1 first. ``findings``: traps in the data of
+    the datasets."""
 
     datasets: tuple[Dataset, ...] = ()
     results: tuple[QueryResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def findings_of(self, name: str) -> tuple[Finding, ...]:
+        """The traps of a dataset or result, also those that are muted."""
+        result = next((each for each in self.results if each.handle == name), None)
+        return result.findings if result else tuple(each for each in self.findings if each.dataset == name)
 
 
 StatementKind: TypeAlias = Literal["read", "explain", "other"]

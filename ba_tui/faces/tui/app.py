@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ba_tui.core.start import Start
     from ba_tui.faces.tui.clipboard import CopyToClipboard
     from ba_tui.faces.tui.grid.pane import MentionWanted
+    from ba_tui.faces.tui.grid.traps import GridWanted
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
@@ -225,6 +226,12 @@ class BaApp(ThemedApp[None]):
             self.copy_to_clipboard(text)
         else:
             self.chat.run_worker(partial(self._copied, self.chat, text, note), group="clipboard", exit_on_error=False)
+
+    def _on_grid_wanted(self, event: GridWanted) -> None:
+        from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - loaded for the first grid
+
+        event.stop()
+        self.push_screen(GridScreen(event.datasets, event.table))
 
     def _on_mention_wanted(self, event: MentionWanted) -> None:
         """Put it into the input, and show that."""

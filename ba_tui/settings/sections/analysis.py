@@ -7,9 +7,20 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
+from ba_tui.core.ports.traps import ALL, KINDS
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import Amount, Whole, about
+from ba_tui.settings.fields import Amount, FieldCheck, Whole, about
 from ba_tui.settings.sections.group import SettingsGroup
+
+
+def known_trap(value: str) -> str:
+    """Return the name of a kind of traps. Raises ValueError."""
+    if value not in KINDS and value != ALL:
+        raise ValueError(f"expected a kind of traps, such as {', '.join(list(KINDS)[:3])}, or {ALL}")
+    return value
+
+
+TrapName = Annotated[str, FieldCheck(known_trap)]
 
 
 @frozen
@@ -52,4 +63,7 @@ class AnalysisSettings(SettingsGroup):
     )
     fiscal_year_start: Annotated[Whole, Ge(1), Le(12)] = field(
         default=1, metadata=about("Month in which a fiscal year begins, for calendars.")
+    )
+    mute_traps: tuple[TrapName, ...] = field(
+        default=(), metadata=about("Kinds of traps that are not reported, or all (see `ba guide traps`).")
     )

@@ -17,13 +17,15 @@ from ba_tui.tools.data.analyse_data import AnalysisPlace, analyse_data_tool
 from ba_tui.tools.data.chart import NAME as CHART
 from ba_tui.tools.data.chart import chart_tool
 from ba_tui.tools.data.copying import Copying
+from ba_tui.tools.data.data_quality import NAME as QUALITY
+from ba_tui.tools.data.data_quality import data_quality_tool
 from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.data.mentioned_tables import SHARED, SHARES, MentionedTables, SharedValues
 from ba_tui.tools.data.query_data import NAME as QUERY
 from ba_tui.tools.data.query_data import QueryMeans, query_data_tool
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data.source_queries import SourceQueries
-from ba_tui.tools.data_engine import DataAccess, DataNearby, engine_place
+from ba_tui.tools.data_engine import DataAccess, DataNearby, engine_place, muted_traps
 from ba_tui.tools.definitions import Definition
 
 
@@ -57,7 +59,8 @@ def data_tools(
     """Return those of the session in ``folder``; None: of one that keeps nothing."""
     files = access.files()
     place = engine_place(folder, setup.settings, files, setup.sandbox)
-    engine, given = Analysis(place), setup.settings.analysis
+    engine = Analysis(place, muted_traps(setup.where.state, setup.settings))
+    given = setup.settings.analysis
     sources = Sources(setup.places(place), engine)
     masking = Masking(given.unmasked, engine, partial(add_item, setup.where, "analysis.unmasked"))
     copying = Copying(engine, access.exports)
@@ -67,7 +70,8 @@ def data_tools(
     analysing = AnalysisPlace(engine, place.worker, given.share, given.fiscal_year_start)
     analyse = analyse_data_tool(definitions[ANALYSE], analysing, access.concern)
     tables = MentionedTables(engine, files, SharedValues(given.share, masking, sources), access.metrics)
+    quality = data_quality_tool(definitions[QUALITY], engine, access.concern)
     nearby = DataNearby(access.workspace.root, engine)
     shared = f"profiles give {SHARES[given.share]} (analysis.share)"
     shares = (MarkedShare("Data", SHARED, "", lambda _: shared if engine.begun else ""),)
-    return DataTools(engine, query, (query, chart, analyse), tables, nearby, shares, sources, masking)
+    return DataTools(engine, query, (query, chart, analyse, quality), tables, nearby, shares, sources, masking)

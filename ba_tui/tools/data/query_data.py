@@ -18,7 +18,7 @@ from ba_tui.analysis.files import DataFiles
 from ba_tui.analysis.metrics.check import MetricFinding, differences
 from ba_tui.analysis.metrics.definitions import Metrics
 from ba_tui.analysis.metrics.use import expanded_query, offer
-from ba_tui.core.ports.tables import Cell, Column, Progress, QueryResult, Row
+from ba_tui.core.ports.tables import Cell, Column, Finding, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Call, Concern, Effect, OutputLevel, Tool, ToolFacts
@@ -33,6 +33,8 @@ NAME = "query_data"
 CELL_CHARS = 500
 COLUMN_CHARS = 3_000
 """The longest list of columns and types."""
+PROOF_CHARS = 700
+"""The longest proof that is shown to the model; a part of one is of no use."""
 STEP = 0.1
 """A share of progress that is worth a line."""
 READS = "Only statements that read can run: SELECT, WITH, FROM, DESCRIBE, SHOW, SUMMARIZE, EXPLAIN."
@@ -95,7 +97,7 @@ def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
         return ToolResult(
             "\n".join(filter(None, [written, result_text(replace(masked, notes=(*masked.notes, *told)))])),
             result_table(result),
-            summary=" · ".join([result.handle, count(result.rows, "row"), *(each.title for each in found)]),
+            summary=_summary(result, found),
             kind="table",
             meta={"result": result.handle},
         )
@@ -166,6 +168,11 @@ def _with_sources(definition: Definition, queries: SourceQueries) -> tuple[str, 
     return f"{definition.description.rstrip()} {more}\n", {**schema, "properties": {**properties, "source": about}}
 
 
+def _summary(result: QueryResult, found: Sequence[MetricFinding]) -> str:
+    warned = [count(len(result.told), "warning")] if result.told else []
+    return " · ".join([result.handle, count(result.rows, "row"), *warned, *(each.title for each in found)])
+
+
 def _nothing(reports: str) -> str:
     """Progress of an interrupted query says nothing to a model."""
     del reports
@@ -182,12 +189,20 @@ def result_text(result: QueryResult) -> str:
     title = f"{result.handle}: {size}, {made.seconds:.2f} s{where}{first}."
     use = f"Later queries can read it as the table {result.handle}."
     notes = [f"Note: {one_line(note, CELL_CHARS)}" for note in result.notes]
+    notes += [f"Careful ({each.trap}): {one_line(each.message, CELL_CHARS)} {_proof(each)}" for each in result.told]
     return "\n".join([f"{title} {use}", *notes, *rows_text(result.columns, result.head)])
 
 
 def result_table(result: QueryResult) -> Table:
     """The first rows of a result, for people."""
-    return Table(tuple(column.name for column in result.columns), result.head, handle=result.handle, total=result.rows)
+    warnings = tuple(one_line(each.message, CELL_CHARS) for each in result.told)
+    names = tuple(column.name for column in result.columns)
+    return Table(names, result.head, handle=result.handle, total=result.rows, warnings=warnings)
+
+
+def _proof(finding: Finding) -> str:
+    proof = one_line(finding.proof, PROOF_CHARS + 1)
+    return f"Proof: {proof}" if len(proof) <= PROOF_CHARS else ""
 
 
 def shortened(text: str, level: OutputLevel, room: int) -> str:

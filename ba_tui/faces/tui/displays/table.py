@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.widget import Widget
@@ -15,7 +16,11 @@ from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.rows import GridRow
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit
 from ba_tui.faces.tui.transcript.tables import TableLayout, columns_shown, is_figure, table
+
+MOST_WARNINGS = 3
+"""Lines of warnings above a table; the grid lists all."""
 
 
 def _preview(display: Table, space: PreviewSpace) -> Rows:
@@ -23,7 +28,8 @@ def _preview(display: Table, space: PreviewSpace) -> Rows:
     if not columns:
         return []
     # The head, its ruler and a marker take a row each.
-    shown = display.rows[: max(1, space.limit - 3)]
+    warned = [_warning(each, space) for each in display.warnings[:MOST_WARNINGS]]
+    shown = display.rows[: max(1, space.limit - 3 - len(warned))]
 
     def cell(value: object, style: Style) -> list[Segment]:
         text = "" if value is None else str(value)[:200]
@@ -37,8 +43,14 @@ def _preview(display: Table, space: PreviewSpace) -> Rows:
     below, right = display.length - len(shown), len(columns) - columns_shown(grid, space.width)
     words = [f"{count(below, 'more row')} below"] if below else []
     words += [f"{count(right, 'more column')} on the right"] if right else []
-    lines = table(grid, space.width, palette)
+    lines = [*warned, *table(grid, space.width, palette)]
     return [*lines, missing(", ".join(words), space)] if words else lines
+
+
+def _warning(words: str, space: PreviewSpace) -> PaintedLine:
+    text = f"! {paintable(words, newlines=False)}"
+    shown = text if cell_len(text) <= space.width else set_cell_size(text, max(1, space.width - 1)) + "…"
+    return PaintedLine((Segment(shown, space.palette.warning),), unit=Unit(text))
 
 
 def _figures(values: Iterable[object]) -> bool:

@@ -30,6 +30,7 @@ from ba_tui.faces.tui.grid.asking import AskLine, Purpose
 from ba_tui.faces.tui.grid.cell_screen import CellScreen
 from ba_tui.faces.tui.grid.cells import CopyFormat, cell_text, letters, plain
 from ba_tui.faces.tui.grid.selection import CellSelection
+from ba_tui.faces.tui.grid.traps import WarningLine
 from ba_tui.faces.tui.grid.view import GridView
 
 KEYS = (
@@ -85,6 +86,7 @@ class GridPane(Vertical):
         Binding("m", "copy('markdown')", "Copy as Markdown", show=False),
         Binding("at", "mention", "Mention in the prompt", show=False),
         Binding("e", "ask('export')", "Export", show=False),
+        Binding("w", "traps", "List the warnings", show=False),
         Binding("colon", "ask('row')", "Go to a row", show=False),
         Binding("escape", "back", "Back", show=False),
     ]
@@ -101,6 +103,7 @@ class GridPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(classes="about", markup=False)
+        yield WarningLine(self._datasets, self.view.feed)
         yield self.view
         yield Static(classes="cell", markup=False)
         yield Static(classes="statistics", markup=False)
@@ -109,6 +112,11 @@ class GridPane(Vertical):
         yield Static(self._keys, classes="keys", markup=False)
 
     # What is shown
+
+    def action_traps(self) -> None:
+        """List the warnings with their proofs."""
+        if not self.query_one(WarningLine).open():
+            self.say("Nothing was found wrong with this table.")
 
     @on(GridView.Changed)
     def _changed(self, event: GridView.Changed) -> None:

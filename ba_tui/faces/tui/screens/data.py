@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets, SourceInfo
 from ba_tui.core.ports.python import PythonState
-from ba_tui.core.ports.tables import Catalogue, Column, Dataset, QueryResult
+from ba_tui.core.ports.tables import Catalogue, Column, Dataset, Finding, QueryResult
 from ba_tui.core.text.wording import byte_size, count, one_line, with_hint
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
@@ -35,7 +35,9 @@ class DataList(Picker):
 
     def __init__(self, datasets: Datasets, catalogue: Catalogue, python: PythonState = NO_PYTHON) -> None:
         size = f"{count(len(catalogue.datasets), 'dataset')}, {count(len(catalogue.results), 'result')}"
-        self._rows = [*map(_result, reversed(catalogue.results)), *map(_dataset, catalogue.datasets), *_python(python)]
+        self._rows = [_result(each) for each in reversed(catalogue.results)]
+        self._rows += [_dataset(each, catalogue.findings_of(each.name)) for each in catalogue.datasets]
+        self._rows += _python(python)
         if python.running:
             size = f"{size}, {count(len(python.variables), 'variable')}"
         super().__init__(f"Data: {size}", (), keys=KEYS)
@@ -121,16 +123,21 @@ def _python(state: PythonState) -> Iterator[PickerChoice]:
 
 def _result(result: QueryResult) -> PickerChoice:
     sql = one_line(result.provenance.sql, LONGEST)
-    cells = (f"{result.handle}  {sql}", *_size(result.rows, result.columns))
+    cells = (f"{result.handle}  {sql}", _warned(result.findings), *_size(result.rows, result.columns))
     return PickerChoice(result.handle, cells, _names(result.columns), keywords=_all_names(result.columns))
 
 
-def _dataset(dataset: Dataset) -> PickerChoice:
+def _dataset(dataset: Dataset, findings: Sequence[Finding]) -> PickerChoice:
     part = f" · {dataset.part}" if dataset.part else ""
     skipped = f" · {count(dataset.rows_skipped, 'bad row')} skipped" if dataset.rows_skipped else ""
     title = f"{dataset.name}  {dataset.source}{part}{skipped}"
-    cells = (title, *_size(dataset.rows, dataset.columns))
+    cells = (title, _warned(findings), *_size(dataset.rows, dataset.columns))
     return PickerChoice(dataset.name, cells, _names(dataset.columns), keywords=_all_names(dataset.columns))
+
+
+def _warned(findings: Sequence[Finding]) -> str:
+    told = sum(not each.muted for each in findings)
+    return f"! {count(told, 'warning')}" if told else ""
 
 
 def _size(rows: int, columns: Sequence[Column]) -> tuple[str, str]:

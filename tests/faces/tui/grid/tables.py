@@ -17,6 +17,7 @@ from ba_tui.core.ports.tables import (
     Column,
     ColumnProfile,
     Dataset,
+    Finding,
     Page,
     Progress,
     Provenance,
@@ -48,13 +49,15 @@ class Tables:
     unmasked: list[str] = field(default_factory=list)
     listed: tuple[str, ...] | None = None
     gate: asyncio.Event | None = None
+    traps: tuple[Finding, ...] = ()
+    queries: list[str] = field(default_factory=list)
     begun = True
     python: PythonSession | None = None
 
     async def catalogue(self) -> Catalogue:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)
         result = QueryResult("R1", self.columns, len(self.rows), (), Provenance("SELECT *\nFROM sales"))
-        return Catalogue((dataset,), (result,))
+        return Catalogue((dataset,), (result,), self.traps)
 
     def sources(self) -> tuple[SourceInfo, ...]:
         return (SourceInfo("warehouse", "PostgreSQL", self.listed),)
@@ -82,6 +85,16 @@ class Tables:
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         self.outputs.append(text)
         return (await self.catalogue()).datasets[0]
+
+    async def findings(self, name: str) -> tuple[Finding, ...]:
+        return self.traps
+
+    async def mute(self, finding: Finding, *, muted: bool) -> None:
+        self.traps = tuple(replace(each, muted=muted) if each == finding else each for each in self.traps)
+
+    async def query(self, sql: str) -> QueryResult:
+        self.queries.append(sql)
+        return (await self.catalogue()).results[0]
 
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
@@ -54,6 +55,7 @@ from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.session_data import ExportRules, SessionData
+from ba_tui.tools.session_figures import figure_checks
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
@@ -80,6 +82,11 @@ class SessionScope:
     history: ReadHistory = nothing_said
     fullness: Callable[[], float] = float
     modalities: Modalities = field(default_factory=Modalities)
+
+    @property
+    def folder(self) -> Path | None:
+        """The session's own folder; None where no conversation is kept."""
+        return self.file.parent if self.id else None
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, and copies of files that came with prompts."""
@@ -159,8 +166,7 @@ class GuardedTools:
         """Without their guards: for what the person names."""
 
         access = DataAccess(workspace, self.readers["read_file"], policy.judge)
-        folder = scope.file.parent if scope.id else None
-        self.data = data_tools(definitions, access, settings, permissions.sandbox, folder)
+        self.data = data_tools(definitions, access, settings, permissions.sandbox, scope.folder)
         tools = (*tools, *self.data.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
@@ -170,6 +176,7 @@ class GuardedTools:
             self.data.engine, ExportRules(workspace, named["write_file"], policy.judge), scope.results
         )
         """The same for faces."""
+        self.figures = figure_checks(settings, scope.history, scope.results, self.data.engine)
 
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
@@ -195,6 +202,11 @@ class GuardedTools:
             tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined)
         )
 
+    def closing(self) -> tuple[Interceptor, ...]:
+        """Interceptors for the main agent that look at its final answer, in their order: a plan ends the turn with a
+        question to the person, and figures are checked once nothing else goes on."""
+        return (self.plan_mode, self.figures)
+
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
@@ -207,6 +219,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End background shells, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.figures.close()
         await self.data.engine.close()
         await self.checkpointing.close()
         await self.shells.close()

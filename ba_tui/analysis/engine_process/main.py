@@ -15,6 +15,7 @@ from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
+from ba_tui.analysis.engine_process.finding import found_rows
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset, result_of
@@ -89,11 +90,6 @@ class Handlers:
             results = tuple(result_of(cursor, each, head) for each in engine.store.results)
         return asdict(Catalogue(tuple(each.dataset for each in engine.store.datasets), results))
 
-    def forget(self, request: WorkerRequest) -> object:
-        engine = self._engine
-        engine.datasets.forget(request, engine.dataset(_given(request)["name"]))
-        return None
-
     def statements(self, request: WorkerRequest) -> object:
         return [asdict(each) for each in self._engine.queries.statements(request, _given(request)["sql"])]
 
@@ -121,6 +117,12 @@ class Handlers:
             row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
             rows = int(row[0]) if row else 0
             return asdict(profiles_of(cursor, source, rows, lambda _: None)[0])
+
+    def find(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        with engine.database.shared(request) as cursor:
+            return [asdict(each) for each in found_rows(cursor, table, given["ranges"], given["most"])]
 
     def export(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
@@ -180,5 +182,5 @@ def _in_words(handler: Handler) -> Handler:
 def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
     """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
-    names = ("register", "profile", "catalogue", "forget", "statements", "query", "page", "column", "export", "adopt")
+    names = ("register", "profile", "catalogue", "statements", "query", "page", "column", "find", "export", "adopt")
     channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

@@ -127,10 +127,6 @@ class Store:
     def noted(self, stored: StoredDataset) -> None:
         self._datasets[stored.dataset.name] = stored
 
-    def forget(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> None:
-        cursor.execute(f"DELETE FROM {SCHEMA}.datasets WHERE name = ?", [stored.dataset.name])
-        self._datasets.pop(stored.dataset.name, None)
-
     def write_result(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult) -> None:
         """Within the transaction of ``cursor``; ``kept`` comes after it."""
         cursor.execute(f"INSERT INTO {SCHEMA}.results VALUES (?, ?)", [stored.number, json.dumps(asdict(stored))])

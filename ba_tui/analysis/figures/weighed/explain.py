@@ -130,7 +130,8 @@ class Explaining:
         name = held.name if table.call else ""
         call = self._call(number, column)
         turn = place.turn if call == PERSON else 0
-        return Source(call, start, end, held.values[row], name, _row_name(table, row), turn)
+        line = table.numbers[row] if table.numbers else -1
+        return Source(call, start, end, held.values[row], name, _row_name(table, row), turn, line)
 
 
 def _row_name(table: Table, row: int) -> str:

@@ -1,0 +1,203 @@
+"""Checks the figures of each final answer, and keeps the evidence of the session up to date for that.
+
+Indexing and judging run in one thread of their own. Nothing of it is loaded before an answer has a figure; what came
+before is read from the session's file then, so a resumed session costs nothing until somebody answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+from ba_tui.core.errors import BaError
+from ba_tui.core.events import (
+    MAIN,
+    Event,
+    FiguresChecked,
+    MessageDone,
+    Notice,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message, reminder
+from ba_tui.core.questions import Option, Question
+from ba_tui.core.text.figures import FigureReport, SourceFile
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.engine import Analysis
+    from ba_tui.analysis.figures.verdicts import Checked
+    from ba_tui.analysis.grounding.observing import Observing
+
+log = logging.getLogger(__name__)
+Verify: TypeAlias = Literal["off", "show", "ask", "fix"]
+T = TypeVar("T")
+KINDS = (TurnStarted, Steered, ToolStarted, ToolFinished, MessageDone, FiguresChecked)
+"""Events that the evidence is made of."""
+TAIL = 2_000
+"""Events at the end of the file among which those may be that came while it was read."""
+DIGIT = regex(r"\d")
+CHECK, LEAVE = "Ask the model to check", "Leave as it is"
+SHOWN = 5
+
+
+@frozen
+class FigureSources:
+    """Where a session's numbers are read from: ``history`` its events so far, ``stored`` the beginning and the end of
+    a stored result (blocks), ``engine`` the rows of query results."""
+
+    history: Callable[[], Awaitable[Sequence[Event]]]
+    stored: Callable[[str], str]
+    engine: Analysis
+
+
+class _Asked:
+    """Whether the model was asked in this turn to check its figures."""
+
+    def __init__(self) -> None:
+        self.once = False
+
+
+class FigureChecks:
+    """core.agent.Interceptor for the main agent, and a listener of the session."""
+
+    def __init__(self, verify: Verify, sources: FigureSources) -> None:
+        self._verify = verify
+        self._sources = sources
+        self._thread: ThreadPoolExecutor | None = None
+        self._observing: Observing | None = None
+        self._meanwhile: list[Event] | None = None
+        """What came while the history is read."""
+        self._files: dict[str, Sequence[SourceFile]] = {}
+
+    def apply(self, event: Event) -> None:
+        """Index what belongs to the evidence, in the thread."""
+        if not isinstance(event, KINDS):
+            return
+        if self._thread is not None:
+            self._thread.submit(self._index, (event,))
+        elif self._meanwhile is not None:
+            self._meanwhile.append(event)
+
+    async def before(self, branch: Branch) -> None:
+        """Requests are not looked at."""
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Check a final answer that has figures. A failure is told and costs nothing but the verdicts."""
+        if self._verify == "off" or branch.waiting or branch.name != MAIN or not DIGIT.search(reply.text):
+            return
+        try:
+            report = await self._report(reply.text)
+        except Exception:
+            log.exception("the figures of an answer could not be checked")
+            branch.emit(Notice("The figures of this answer were not checked.", "warning", "ba doctor names the log."))
+            return
+        if report.verdicts:
+            branch.emit(FiguresChecked(reply.id, report))
+        if report.unsourced and self._verify in {"ask", "fix"} and not branch.state(_Asked).once:
+            branch.state(_Asked).once = True
+            if self._verify == "fix" or await _agrees(report, branch):
+                branch.post(reminder(await self._run(partial(self._words, reply.text, report))))
+
+    async def close(self) -> None:
+        """Stop indexing; waits for the piece of work that runs."""
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+
+    async def _report(self, answer: str) -> FigureReport:
+        await self._begin()
+        checked = await self._run(partial(self._checked, answer))
+        if any(verdict.label == "unsourced" for verdict in checked.verdicts) and await self._looked_up(answer, checked):
+            checked = await self._run(partial(self._checked, answer))
+        await self._know_files(checked)
+        return await self._run(partial(self._finished, checked))
+
+    async def _begin(self) -> None:
+        """Read what happened so far, once."""
+        if self._thread is not None:
+            return
+        self._meanwhile = []
+        events = await self._sources.history()
+        self._thread = ThreadPoolExecutor(1, "figures")
+        known = {(event.type, event.at) for event in events[-TAIL:]}
+        later = [event for event in self._meanwhile if (event.type, event.at) not in known]
+        self._meanwhile = None
+        self._thread.submit(self._index, (*events, *later))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _index(self, events: Sequence[Event]) -> None:
+        """In the thread, where an error would be seen by nobody."""
+        for event in events:
+            try:
+                self._evidence().apply(event)
+            except Exception:
+                log.exception("an event was not indexed for figures")
+
+    def _evidence(self) -> Observing:
+        if self._observing is None:
+            from ba_tui.analysis.grounding.observing import Observing  # noqa: PLC0415 - not before the first figure
+
+            self._observing = Observing(self._sources.stored)
+        return self._observing
+
+    def _checked(self, answer: str) -> Checked:
+        return self._evidence().checked(answer)
+
+    async def _looked_up(self, answer: str, checked: Checked) -> bool:
+        """Whether rows of long results that may hold unsourced figures joined the evidence."""
+        observing = self._evidence()
+        if not observing.long:
+            return False
+        from ba_tui.analysis.grounding.looking_up import rows_for  # noqa: PLC0415 - only for long results
+
+        rows = await rows_for(answer, checked, tuple(observing.long.values()), self._sources.engine)
+        added = [await self._run(partial(observing.add_rows, name, found)) for name, found in rows.items()]
+        return any(added)
+
+    async def _know_files(self, checked: Checked) -> None:
+        """Ask the engine once which files the results were read from that the answer uses."""
+        used = {name for verdict in checked.verdicts for name in verdict.calls}
+        tables = {name for name in used if name in self._evidence().tables}
+        if tables - self._files.keys():
+            from ba_tui.analysis.grounding.source_files import files_of  # noqa: PLC0415 - only for results
+
+            with contextlib.suppress(BaError):
+                self._files |= files_of(await self._sources.engine.catalogue())
+            # Of a result that the engine does not know any more, nothing can be said.
+            self._files |= dict.fromkeys(tables - self._files.keys(), ())
+
+    def _finished(self, checked: Checked) -> FigureReport:
+        from ba_tui.analysis.grounding.reporting import report_of  # noqa: PLC0415 - not before the first figure
+        from ba_tui.analysis.grounding.source_files import changed  # noqa: PLC0415 - likewise
+
+        report = report_of(checked, self._evidence().calls, self._files)
+        used = {at for verdict in report.verdicts for at in verdict.files}
+        return replace(report, changed=changed(report.files[at] for at in sorted(used)))
+
+    def _words(self, answer: str, report: FigureReport) -> str:
+        from ba_tui.analysis.grounding.following_up import follow_up  # noqa: PLC0415 - few answers need it
+
+        return follow_up(answer, report, self._evidence().evidence)
+
+
+async def _agrees(report: FigureReport, branch: Branch) -> bool:
+    """Whether the person wants the model to check the unsourced figures."""
+    unsourced = report.unsourced
+    named = ", ".join(verdict.text for verdict in unsourced[:SHOWN])
+    more = f" and {len(unsourced) - SHOWN} more" if len(unsourced) > SHOWN else ""
+    text = f"{count(len(unsourced), 'figure')} of this answer came from no result: {named}{more}."
+    reply = await branch.ask(Question("choice", text, options=(Option(CHECK), Option(LEAVE))))
+    return reply.choice == "text" and reply.text.strip() == CHECK

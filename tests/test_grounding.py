@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -234,3 +238,32 @@ def test_nothing_is_loaded_before_the_first_figure(folder: Path, steps: Steps) -
     loaded = loaded_by(folder, "-p", "look", BA_MODEL="openai/any", OPENAI_API_KEY="test")
     assert "ba_tui.analysis.grounding.checking" in loaded
     assert {name for name in loaded if "analysis.figures" in name or "grounding.observing" in name} == set()
+
+
+def printed(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "BA_MODEL": "openai/any", "OPENAI_API_KEY": "test"}
+    command = [sys.executable, "-m", "ba_tui", "-p", "I have 12 of them", *flags]
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+
+
+def test_print_mode_tells_of_unsourced_figures_and_may_fail_for_them(folder: Path, steps: Steps) -> None:
+    steps += [Step(say="Of your 12 boxes, 38.5 kg are sand.") for _ in range(3)]
+    plain = printed(folder)
+    assert (plain.returncode, plain.stdout) == (0, "Of your 12 boxes, 38.5 kg are sand.\n")
+    assert "ba: 1 of 2 figures is unsourced: 38.5." in plain.stderr
+    strict = printed(folder, "--strict-figures", "--output-format", "json")
+    assert strict.returncode == 5
+    found = json.loads(strict.stdout)
+    assert found["figure_counts"] == {"given": 1, "unsourced": 1}
+    assert [found["result"][each["start"] : each["end"]] for each in found["figures"]] == ["12", "38.5"]
+    lines = [json.loads(line) for line in printed(folder, "--output-format", "stream-json").stdout.splitlines()]
+    (figures,) = [line for line in lines if line["type"] == "figures"]
+    assert [each["label"] for each in figures["figures"]] == ["given", "unsourced"]
+    assert lines[-1]["figures"] == figures["figures"]
+
+
+def test_a_strict_run_passes_when_each_figure_comes_from_somewhere(folder: Path, steps: Steps) -> None:
+    steps += [Step(say="You have 12 boxes.")]
+    assert printed(folder, "--strict-figures").returncode == 0

@@ -6,14 +6,16 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
+from ba_tui.analysis.grounding.source_files import changed
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page
+from ba_tui.core.text.figures import SourceFile
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
@@ -80,6 +82,9 @@ class SessionData:
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         return await self._analysis.column(name, column, arrangement)
+
+    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        return await asyncio.to_thread(changed, files)
 
     async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
         kind = FORMATS.get(Path(path).suffix.lower())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Page, Progress
+from ba_tui.core.text.figures import SourceFile
 from ba_tui.core.values import frozen
 
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -53,6 +54,10 @@ class Datasets(Protocol):
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         """Statistics of a column, of the rows that ``arrangement`` lets through."""
+        ...
+
+    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        """Return the paths of ``files`` that are not what they were when they were read."""
         ...
 
     async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:

@@ -103,8 +103,7 @@ class GridPane(Vertical):
     # What is shown
 
     @on(GridView.Changed)
-    def _changed(self, event: GridView.Changed) -> None:
-        event.stop()
+    def _changed(self) -> None:
         self._show_about()
         self._show_cell()
         if self.query_one(".statistics").display:

@@ -50,3 +50,5 @@ class Inspected:
     unread: str = ""
     """What of the result the model was not given, in words."""
     datasets: Datasets | None = None
+    sought: str = ""
+    """A line of the result that should be in sight."""

@@ -27,12 +27,10 @@ from ba_tui.core.messages import Message, ToolUse
 from ba_tui.core.ports.mentions import ATTACHED
 from ba_tui.core.ports.tables import Cell
 from ba_tui.core.results import Table, ToolResult
-from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict
+from ba_tui.core.text.figures import YOU, FigureReport, FigureSource, FigureVerdict
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-YOU = "you"
-"""The name of the person's words as a source."""
 MOST_RESULTS = 64
 """Long results, the newest, whose rows are looked up."""
 DECIMAL = regex(r"-?(?:0|[1-9]\d*)\.\d+")

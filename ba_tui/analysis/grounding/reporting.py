@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from ba_tui.analysis.figures.verdicts import PERSON, Checked, Source, Verdict
-from ba_tui.analysis.grounding.observing import YOU
-from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
+from ba_tui.core.text.figures import YOU, FigureReport, FigureSource, FigureVerdict, SourceFile
 from ba_tui.core.text.patterns import regex
 
 MOST_SOURCES = 12

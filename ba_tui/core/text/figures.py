@@ -13,6 +13,8 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 
 FigureLabel: TypeAlias = Literal["sourced", "derived", "given", "unsourced", "unchecked"]
+YOU = "you"
+"""The name of the person's words as a source."""
 LABELS: tuple[FigureLabel, ...] = ("sourced", "derived", "given", "unsourced", "unchecked")
 
 
@@ -74,7 +76,7 @@ class FigureVerdict:
         if self.derivation:
             return self.derivation
         if self.sources:
-            return self.sources[0].where
+            return "your words" if self.sources[0].name == YOU else self.sources[0].where
         return self.note or "nothing in this session supports it"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,13 +12,16 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import FiguresChecked
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict
+from ba_tui.faces.tui.acts.editor import page
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.inspected import inspected
 from ba_tui.faces.tui.transcript.figure_marks import Grounded
 from ba_tui.faces.tui.transcript.records import ProseRecord, ToolRow
 
-AROUND = 200
+AUDIENCES = ("short", "json", "audit")
+EVENTS = 2_000
+"""Events at the end of the session in which the newest turn is looked for."""
 
 
 async def verify(chat: Actions, _: str) -> None:
@@ -102,4 +107,28 @@ def _inventory(chat: Actions) -> Inventory:
     return conversation.inventory if conversation else Inventory()
 
 
-FIGURES = Room({SlashCommand("verify", "Show where each figure of an answer comes from", aliases=("figures",)): verify})
+async def why(chat: Actions, words: str) -> None:
+    """Which evidence and decisions led to the newest answer: for a reader, as JSON, or with every decision."""
+    audience = words.strip().lower() or "short"
+    if audience not in AUDIENCES:
+        raise UsageError(f"There is no explanation “{audience}”.", f"Use {', '.join(AUDIENCES)}.")
+    from ba_tui.faces.tui.explained import Explanation  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.report import ReportPane  # noqa: PLC0415 - likewise
+
+    _services, conversation = chat.session.live
+    if not chat.session.started:
+        raise UsageError("This session is still empty.", "Ask after the first turn.")
+    found = Explanation(await asyncio.to_thread(conversation.tail, EVENTS))
+    if audience == "json":
+        await page(chat, json.dumps(found.value(), ensure_ascii=False, indent=2), ".json")
+        return
+    rows = list(found.audit() if audience == "audit" else found.short())
+    chat.ba.push_screen(ReportPane("Why this answer", "What the newest answer rests on.", rows))
+
+
+FIGURES = Room(
+    {
+        SlashCommand("verify", "Show where each figure of an answer comes from", aliases=("figures",)): verify,
+        SlashCommand("why", "Show what led to the newest answer", "[short|json|audit]"): why,
+    }
+)

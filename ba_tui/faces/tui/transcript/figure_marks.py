@@ -44,11 +44,12 @@ class FigureMarks:
         self._verdicts = grounded.report.verdicts[:MOST]
         self._place = grounded.place
         self._starts = [verdict.start for verdict in self._verdicts]
-        self._clean = not MARKS.search(text)
+        self.clean = not MARKS.search(text)
+        """Whether the text has no letters that would be taken for marks; else it is left as it is."""
 
     def marked(self, piece: str, upto: int) -> tuple[str, int]:
         """Return ``piece``, which is found at ``upto`` or later, with its marks, and where it ends."""
-        start = self._text.find(piece.rstrip("\n"), upto) if self._clean else -1
+        start = self._text.find(piece.rstrip("\n"), upto) if self.clean else -1
         if start < 0:
             return piece, upto
         end = start + len(piece.rstrip("\n"))
@@ -69,22 +70,22 @@ class FigureMarks:
         return [(at, each) for at, each in found if each.end <= end + self._place]
 
 
-def unmarked(text: str) -> str:
-    """``text`` without marks."""
-    return text if text.isascii() else MARKS.sub("", text)
-
-
 class FigureRuns:
-    """Cuts the words of a paragraph at the marks in them. A figure may reach over several pieces."""
+    """Cuts the words of a paragraph at the marks in them. A figure may reach over several pieces. ``unsourced``: the
+    figures that stand out; None where the text has no marks, and letters that look like one are its own."""
 
-    def __init__(self, palette: Palette, unsourced: frozenset[int]) -> None:
+    def __init__(self, palette: Palette, unsourced: frozenset[int] | None) -> None:
         self._palette = palette
         self._unsourced = unsourced
         self._open = -1
 
+    def without(self, text: str) -> str:
+        """``text`` without marks."""
+        return text if self._unsourced is None or text.isascii() else MARKS.sub("", text)
+
     def of(self, text: str, style: Style) -> list[Segment]:
         """The runs of ``text``."""
-        if text.isascii() or (self._open < 0 and not MARKS.search(text)):
+        if self._unsourced is None or text.isascii():
             return [Segment(text, self._within(style))]
         runs: list[Segment] = []
         at = 0
@@ -105,5 +106,5 @@ class FigureRuns:
     def _within(self, style: Style) -> Style:
         if self._open < 0:
             return style
-        look = self._palette.unsourced if self._open in self._unsourced else Style.null()
+        look = self._palette.unsourced if self._open in (self._unsourced or ()) else Style.null()
         return style + look + Style.from_meta({FIGURE: self._open})

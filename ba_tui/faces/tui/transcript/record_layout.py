@@ -6,10 +6,12 @@ Knows one record; its position in the transcript is in layout.py.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ba_tui.core.results import CommandText, Diff, Diffs, ToolResult
+from ba_tui.core.text.figures import FigureVerdict
 from ba_tui.faces.tui.transcript.chunks import Chunks, MarkdownChunk
-from ba_tui.faces.tui.transcript.figure_marks import FigureMarks, Grounded
+from ba_tui.faces.tui.transcript.figure_marks import FigureMarks
 from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
@@ -46,7 +48,7 @@ class RecordLayout:
         self._chunks: Chunks | None = None
         self._fed = 0
         self._marked: list[str] | None = None
-        self._unsourced: frozenset[int] = frozenset()
+        self._unsourced: frozenset[int] | None = None
 
     @property
     def height(self) -> int:
@@ -159,20 +161,18 @@ class RecordLayout:
         if not isinstance(record, ProseRecord) or record.grounded is None or chunk.language is not None:
             return chunk
         if self._marked is None:
-            self._marked = self._marks(record.text, record.grounded)
-            verdicts = record.grounded.report.verdicts
-            self._unsourced = frozenset(at for at, each in enumerate(verdicts) if each.label == "unsourced")
-        return chunk._replace(text=self._marked[at]) if at < len(self._marked) else chunk
+            self._mark(FigureMarks(record.text, record.grounded), record.grounded.report.verdicts)
+        return chunk._replace(text=self._marked[at]) if self._marked and at < len(self._marked) else chunk
 
-    def _marks(self, text: str, grounded: Grounded) -> list[str]:
-        """The texts of all pieces with marks."""
-        marks, upto = FigureMarks(text, grounded), 0
-        found: list[str] = []
+    def _mark(self, marks: FigureMarks, verdicts: Sequence[FigureVerdict]) -> None:
+        """Mark the figures in all pieces."""
+        self._marked, upto = [], 0
         for block in self.opened()[0]:
             piece = block.chunk.text if block.chunk else ""
             marked, upto = marks.marked(piece, upto) if piece.strip() else (piece, upto)
-            found.append(marked)
-        return found
+            self._marked.append(marked)
+        unsourced = (at for at, verdict in enumerate(verdicts) if verdict.label == "unsourced")
+        self._unsourced = frozenset(unsourced) if marks.clean else None
 
     def forget(self) -> None:
         """Paint again when next looked at; the height stays as it was until then."""

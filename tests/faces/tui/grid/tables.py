@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ba_tui.core.errors import UsageError
@@ -23,6 +23,7 @@ from ba_tui.core.ports.tables import (
     RowFilter,
     TopValue,
 )
+from ba_tui.core.text.figures import SourceFile
 
 COLUMNS = (Column("id", "BIGINT"), Column("region", "VARCHAR"), Column("amount", "DOUBLE"))
 REGIONS = ("north", "south", "east")
@@ -43,7 +44,11 @@ class Tables:
     there: set[str] = field(default_factory=set)
     outputs: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
+    stale: tuple[str, ...] = ()
     begun = True
+
+    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        return tuple(file.path for file in files if file.path in self.stale)
 
     async def catalogue(self) -> Catalogue:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)

@@ -14,6 +14,7 @@ from tests.bench import (
     engine,
     flow,
     grid,
+    grounding,
     long,
     names,
     requests,
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Family] = {
     "confined": confined.confined,
     "worker": worker.worker,
     "grid": grid.grid,
+    "grounding": grounding.grounding,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

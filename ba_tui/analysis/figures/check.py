@@ -38,7 +38,7 @@ SAME_SENTENCE, SAME_BLOCK = 6.0, 3.0
 """By how much the column of the figure before counts more for a derivation."""
 MOST_DERIVED = 600
 """Figures of one answer for which derivations are looked for; further ones without a cell are not checked."""
-MOST_WORK = 200_000
+MOST_WORK = 60_000
 """Numbers that are looked at for derivations and counts of one answer; twice as many for cells. An answer of 250
 figures over 20 results takes 20,000."""
 MOST_TOTALS = 3
@@ -79,7 +79,7 @@ class _Check:
         self.row: dict[int, int] = {}
         self.column: dict[int, tuple[int, int]] = {}
         self.worth: dict[int, float] = {}
-        self.totals: list[Recipe] = []
+        self.totals: dict[Recipe, int] = {}
         self.derived = 0
         self.work = 0
         self.skipped: set[int] = set()
@@ -258,11 +258,11 @@ class _Check:
                 series = self.evidence.series(number, column)
                 if series.count > 1:
                     recipe = Recipe("column", "sum", number, (column, series.plain), series.total)
-                    if recipe not in self.totals:
-                        self.totals.append(recipe)
-                    key = len(self.figures) + self.totals.index(recipe)
+                    key = len(self.figures) + self.totals.setdefault(recipe, len(self.totals))
                     found.append(Shown(key, abs(series.total), self.figures[at].start, self.figures[at].unit))
-        return found[:MOST_TOTALS]
+                    if len(found) == MOST_TOTALS:
+                        break
+        return found
 
     def _settle(self, at: int, weighing: Weighing) -> None:
         """Remember what a figure that is believed is worth, and the row and the column that it stands in."""

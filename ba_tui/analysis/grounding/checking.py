@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ba_tui.analysis.grounding.evidence_thread import EvidenceThread
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import (
     MAIN,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Verify: TypeAlias = Literal["off", "show", "ask", "fix"]
-T = TypeVar("T")
 KINDS = (TurnStarted, Steered, ToolStarted, ToolFinished, MessageDone, FiguresChecked)
 """Events that the evidence is made of."""
 TAIL = 2_000
@@ -75,8 +73,7 @@ class FigureChecks:
     def __init__(self, verify: Verify, sources: FigureSources) -> None:
         self._verify = verify
         self._sources = sources
-        self._thread: ThreadPoolExecutor | None = None
-        self._observing: Observing | None = None
+        self._thread: EvidenceThread | None = None
         self._meanwhile: list[Event] | None = None
         """What came while the history is read."""
         self._files: dict[str, Sequence[SourceFile]] = {}
@@ -86,7 +83,7 @@ class FigureChecks:
         if not isinstance(event, KINDS):
             return
         if self._thread is not None:
-            self._thread.submit(self._index, (event,))
+            self._thread.add((event,))
         elif self._meanwhile is not None:
             self._meanwhile.append(event)
 
@@ -98,7 +95,8 @@ class FigureChecks:
         if self._verify == "off" or branch.waiting or branch.name != MAIN or not DIGIT.search(reply.text):
             return
         try:
-            report = await self._report(reply.text)
+            thread = self._thread or await self._begun()
+            report = await self._report(reply.text, thread)
         except Exception:
             log.exception("the figures of an answer could not be checked")
             branch.emit(Notice("The figures of this answer were not checked.", "warning", "ba doctor names the log."))
@@ -108,89 +106,66 @@ class FigureChecks:
         if report.unsourced and self._verify in {"ask", "fix"} and not branch.state(_Asked).once:
             branch.state(_Asked).once = True
             if self._verify == "fix" or await _agrees(report, branch):
-                branch.post(reminder(await self._run(partial(self._words, reply.text, report))))
+                branch.post(reminder(await thread.run(lambda seen: _words(reply.text, report, seen))))
 
     async def close(self) -> None:
         """Stop indexing; waits for the piece of work that runs."""
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+            await asyncio.to_thread(self._thread.close)
 
-    async def _report(self, answer: str) -> FigureReport:
-        await self._begin()
-        checked = await self._run(partial(self._checked, answer))
-        if any(verdict.label == "unsourced" for verdict in checked.verdicts) and await self._looked_up(answer, checked):
-            checked = await self._run(partial(self._checked, answer))
-        await self._know_files(checked)
-        return await self._run(partial(self._finished, checked))
-
-    async def _begin(self) -> None:
+    async def _begun(self) -> EvidenceThread:
         """Read what happened so far, once."""
-        if self._thread is not None:
-            return
         self._meanwhile = []
         events = await self._sources.history()
-        self._thread = ThreadPoolExecutor(1, "figures")
+        self._thread = EvidenceThread(self._sources.stored)
         known = {(event.type, event.at) for event in events[-TAIL:]}
         later = [event for event in self._meanwhile if (event.type, event.at) not in known]
         self._meanwhile = None
-        self._thread.submit(self._index, (*events, *later))
+        self._thread.add((*events, *later))
+        return self._thread
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def _report(self, answer: str, thread: EvidenceThread) -> FigureReport:
+        checked = await thread.run(lambda seen: seen.checked(answer))
+        if await self._looked_up(answer, checked, thread):
+            checked = await thread.run(lambda seen: seen.checked(answer))
+        await self._know_files(checked, await thread.run(lambda seen: frozenset(seen.tables)))
+        return await thread.run(lambda seen: _reported(checked, seen, self._files))
 
-    def _index(self, events: Sequence[Event]) -> None:
-        """In the thread, where an error would be seen by nobody."""
-        for event in events:
-            try:
-                self._evidence().apply(event)
-            except Exception:
-                log.exception("an event was not indexed for figures")
-
-    def _evidence(self) -> Observing:
-        if self._observing is None:
-            from ba_tui.analysis.grounding.observing import Observing  # noqa: PLC0415 - not before the first figure
-
-            self._observing = Observing(self._sources.stored)
-        return self._observing
-
-    def _checked(self, answer: str) -> Checked:
-        return self._evidence().checked(answer)
-
-    async def _looked_up(self, answer: str, checked: Checked) -> bool:
+    async def _looked_up(self, answer: str, checked: Checked, thread: EvidenceThread) -> bool:
         """Whether rows of long results that may hold unsourced figures joined the evidence."""
-        observing = self._evidence()
-        if not observing.long:
+        long = await thread.run(lambda seen: tuple(seen.long.values()))
+        if not long or all(verdict.label != "unsourced" for verdict in checked.verdicts):
             return False
         from ba_tui.analysis.grounding.looking_up import rows_for  # noqa: PLC0415 - only for long results
 
-        rows = await rows_for(answer, checked, tuple(observing.long.values()), self._sources.engine)
-        added = [await self._run(partial(observing.add_rows, name, found)) for name, found in rows.items()]
-        return any(added)
+        rows = await rows_for(answer, checked, long, self._sources.engine)
+        return await thread.run(lambda seen: seen.add_rows(rows))
 
-    async def _know_files(self, checked: Checked) -> None:
-        """Ask the engine once which files the results were read from that the answer uses."""
-        used = {name for verdict in checked.verdicts for name in verdict.calls}
-        tables = {name for name in used if name in self._evidence().tables}
-        if tables - self._files.keys():
+    async def _know_files(self, checked: Checked, results: frozenset[str]) -> None:
+        """Ask the engine once which files the ``results`` were read from that the answer uses."""
+        used = results & {name for verdict in checked.verdicts for name in verdict.calls}
+        if used - self._files.keys():
             from ba_tui.analysis.grounding.source_files import files_of  # noqa: PLC0415 - only for results
 
             with contextlib.suppress(BaError):
                 self._files |= files_of(await self._sources.engine.catalogue())
             # Of a result that the engine does not know any more, nothing can be said.
-            self._files |= dict.fromkeys(tables - self._files.keys(), ())
+            self._files |= dict.fromkeys(used - self._files.keys(), ())
 
-    def _finished(self, checked: Checked) -> FigureReport:
-        from ba_tui.analysis.grounding.reporting import report_of  # noqa: PLC0415 - not before the first figure
-        from ba_tui.analysis.grounding.source_files import changed  # noqa: PLC0415 - likewise
 
-        report = report_of(checked, self._evidence().calls, self._files)
-        used = {at for verdict in report.verdicts for at in verdict.files}
-        return replace(report, changed=changed(report.files[at] for at in sorted(used)))
+def _reported(checked: Checked, seen: Observing, files: Mapping[str, Sequence[SourceFile]]) -> FigureReport:
+    from ba_tui.analysis.grounding.reporting import report_of  # noqa: PLC0415 - not before the first figure
+    from ba_tui.analysis.grounding.source_files import changed  # noqa: PLC0415 - likewise
 
-    def _words(self, answer: str, report: FigureReport) -> str:
-        from ba_tui.analysis.grounding.following_up import follow_up  # noqa: PLC0415 - few answers need it
+    report = report_of(checked, seen.calls, files)
+    used = {at for verdict in report.verdicts for at in verdict.files}
+    return replace(report, changed=changed(report.files[at] for at in sorted(used)))
 
-        return follow_up(answer, report, self._evidence().evidence)
+
+def _words(answer: str, report: FigureReport, seen: Observing) -> str:
+    from ba_tui.analysis.grounding.following_up import follow_up  # noqa: PLC0415 - few answers need it
+
+    return follow_up(answer, report, seen.evidence)
 
 
 async def _agrees(report: FigureReport, branch: Branch) -> bool:

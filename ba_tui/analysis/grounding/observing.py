@@ -90,15 +90,15 @@ class Observing:
         """Judge the figures of ``answer`` by everything so far."""
         return check(answer, self.evidence, self._prompt)
 
-    def add_rows(self, name: str, rows: Mapping[int, Sequence[Cell]]) -> bool:
-        """Index ``rows`` of a long result, by their places in it; returns whether one of them is new."""
-        found = {number: row for number, row in rows.items() if (name, number) not in self._looked}
-        long = self.long.get(name)
-        if not found or long is None:
-            return False
-        self._looked.update((name, number) for number in found)
-        self.evidence.add_table(name, long.columns, _cells([*found.values()]), long.asked, tuple(found))
-        return True
+    def add_rows(self, found: Mapping[str, Mapping[int, Sequence[Cell]]]) -> bool:
+        """Index rows of long results, by handle and place; returns whether one of them is new."""
+        before = len(self._looked)
+        for name, rows in found.items():
+            fresh = {number: row for number, row in rows.items() if (name, number) not in self._looked}
+            if fresh and (long := self.long.get(name)):
+                self._looked.update((name, number) for number in fresh)
+                self.evidence.add_table(name, long.columns, _cells([*fresh.values()]), long.asked, tuple(fresh))
+        return len(self._looked) > before
 
     def _steered(self, message: Message) -> None:
         text = message.text

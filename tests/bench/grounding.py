@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from random import Random
 
 from ba_tui.analysis.figures.check import check
 from ba_tui.analysis.figures.observed.evidence import Evidence
@@ -32,7 +33,7 @@ PRODUCTS = [
 
 
 def units(number: int, place: int) -> int:
-    return (number * 7919 + place * 104_729) % 99_991
+    return Random(number * 100 + place).randrange(10_000, 99_999)
 
 
 def observation(number: int) -> str:

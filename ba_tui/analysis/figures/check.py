@@ -153,6 +153,10 @@ class _Check:
                 cells(weighing, self.evidence, each, prior)
                 if counting is not None:
                     counting.all(each, prior)
+        if weighing.odds < CLEAR and rested:
+            # Two figures right before it often say all, and cost little.
+            told = self._with_shown(at, weighing)
+            weighing = told if told.odds >= CLEAR else weighing
         if weighing.odds < CLEAR:
             if rested:
                 self.derived += 1
@@ -214,9 +218,13 @@ class _Check:
         return tuple(power for power in POWERS if power in around)
 
     def _by_shown(self, at: int, weighing: Weighing) -> None:
-        """Look for two other figures of the answer that give this one, or one and the sum of a column."""
-        if not weighing.readings:
-            return
+        """Believe a figure that two others of the answer give, or one and the sum of a column."""
+        if weighing.readings and (trial := self._with_shown(at, weighing)).odds >= BELIEVED:
+            self.weighings[at] = trial
+            self._settle(at, trial)
+
+    def _with_shown(self, at: int, weighing: Weighing) -> Weighing:
+        """What is known of a figure together with what other figures of the answer give."""
         begin = self.scopes[at].spans[2][0] - 400
         shown = [
             self._shown(other, at)
@@ -227,9 +235,7 @@ class _Check:
             shown += self._totals(at)
         trial = weighing.copy()
         compare(trial, self.scopes[at], shown, operations(self.figures[at], self.scopes[at], self.before[at]))
-        if trial.odds >= BELIEVED:
-            self.weighings[at] = trial
-            self._settle(at, trial)
+        return trial
 
     def _shown(self, other: int, at: int) -> Shown:
         figure = self.figures[other]

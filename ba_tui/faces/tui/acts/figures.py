@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import FiguresChecked
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict
@@ -16,10 +16,13 @@ from ba_tui.faces.tui.acts.editor import page
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.inspected import inspected
+from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.transcript.figure_marks import Grounded
 from ba_tui.faces.tui.transcript.records import ProseRecord, ToolRow
 
 AUDIENCES = ("short", "json", "audit")
+LONGEST = 4_000_000
+"""Bytes of a stored result in which the line of a figure is looked for."""
 EVENTS = 2_000
 """Events at the end of the session in which the newest turn is looked for."""
 
@@ -77,25 +80,36 @@ async def go_to_source(chat: Actions, verdict: FigureVerdict) -> str:
     row = next((each for each in reversed(_rows(chat)) if each.call_id == source.call), None)
     if row is None:
         return f"{verdict.text} comes from {source.where}, which is no longer shown here."
-    _inspect(chat, row, source)
+    await _inspect(chat, row, source)
     return ""
 
 
-def _inspect(chat: Actions, row: ToolRow, source: FigureSource) -> None:
+async def _inspect(chat: Actions, row: ToolRow, source: FigureSource) -> None:
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - not before the first paint
 
     has = _inventory(chat)
     value = inspected(row, has.results, has.datasets)
-    chat.ba.push_screen(InspectorScreen(replace(value, sought=_line(value.text, source))))
+    line, number = _line(await asyncio.to_thread(_text, value), source)
+    chat.ba.push_screen(InspectorScreen(replace(value, sought=line, sought_line=number)))
 
 
-def _line(text: str, source: FigureSource) -> str:
-    """The line of a result that a number stands in; empty where only a part of the result is here."""
-    if not source.end or source.end > len(text):
+def _text(value: Inspected) -> str:
+    """All of a result; of a very long one the beginning."""
+    if value.whole is None:
+        return value.text
+    try:
+        return value.whole.reader.read(value.whole.ref, 0, LONGEST).text
+    except BaError:
         return ""
+
+
+def _line(text: str, source: FigureSource) -> tuple[str, int]:
+    """The line of a result that a number stands in, and its number from 1; nothing where it is not in ``text``."""
+    if not source.end or source.end > len(text):
+        return "", 0
     start = text.rfind("\n", 0, source.start) + 1
     end = text.find("\n", source.end)
-    return text[start : end if end >= 0 else len(text)].strip()
+    return text[start : end if end >= 0 else len(text)].strip(), text.count("\n", 0, start) + 1
 
 
 def _rows(chat: Actions) -> Sequence[ToolRow]:

@@ -52,3 +52,5 @@ class Inspected:
     datasets: Datasets | None = None
     sought: str = ""
     """A line of the result that should be in sight."""
+    sought_line: int = 0
+    """Its number in all of the result, from 1."""

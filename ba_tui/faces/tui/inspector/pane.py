@@ -198,6 +198,9 @@ class Inspector(Widget):
         event.stop()
         about = event.artifact
         self._say_label(f"{byte_size(about.size)}, {count(about.lines, 'line')}")
+        if place := self.inspected.sought_line:
+            view = self._result_view()
+            self.call_after_refresh(view.scroll_to, y=max(0, place - 1 - view.size.height // 3), animate=False)
 
     def _say_label(self, size: str = "") -> None:
         words = f"Result: {size}" if size else "Result"

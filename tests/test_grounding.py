@@ -265,5 +265,6 @@ def test_print_mode_tells_of_unsourced_figures_and_may_fail_for_them(folder: Pat
 
 
 def test_a_strict_run_passes_when_each_figure_comes_from_somewhere(folder: Path, steps: Steps) -> None:
-    steps += [Step(say="You have 12 boxes.")]
+    steps += [Step(say="You have 12 boxes."), Step(say="Written on 2026-11-23 with version 1.2.3.")]
+    assert printed(folder, "--strict-figures").returncode == 0
     assert printed(folder, "--strict-figures").returncode == 0

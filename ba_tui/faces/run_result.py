@@ -80,7 +80,8 @@ class RunResult:
             return USAGE if self.error and self.error.kind == "usage" else INFRASTRUCTURE
         if self.denied:
             return DENIED
-        return UNSOURCED if self.strict and (self.unchecked or (self.figures and self.figures.unsourced)) else OK
+        found = self.figures or FigureReport()
+        return UNSOURCED if self.strict and (self.unchecked or found.unsourced or found.skipped) else OK
 
     @property
     def unchecked(self) -> bool:
@@ -206,6 +207,8 @@ def _figure(report: FigureReport, verdict: FigureVerdict, offset: int) -> dict[s
 
 def figure_lines(report: FigureReport) -> Iterator[str]:
     """What a person should know of the figures: nothing when all come from somewhere."""
+    if report.skipped:
+        yield f"{count(report.skipped, 'figure')} of this answer could not be checked: there are too many."
     if unsourced := report.unsourced:
         named = ", ".join(verdict.text for verdict in unsourced[:NAMED])
         more = f" and {len(unsourced) - NAMED} more" if len(unsourced) > NAMED else ""

@@ -101,8 +101,7 @@ class FigureChecks:
             log.exception("the figures of an answer could not be checked")
             branch.emit(Notice("The figures of this answer were not checked.", "warning", "ba doctor names the log."))
             return
-        if report.verdicts:
-            branch.emit(FiguresChecked(reply.id, report))
+        branch.emit(FiguresChecked(reply.id, report))
         if report.unsourced and self._verify in {"ask", "fix"} and not branch.state(_Asked).once:
             branch.state(_Asked).once = True
             if self._verify == "fix" or await _agrees(report, branch):

@@ -6,7 +6,7 @@ Pure values. How figures are judged stands in ``ba_tui.analysis``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from ba_tui.core.text.wording import count
@@ -92,13 +92,18 @@ class FigureReport:
     changed: tuple[str, ...] = ()
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> Counter[str]:
         """How many figures have each label."""
         return Counter(verdict.label for verdict in self.verdicts)
 
     @property
     def unsourced(self) -> Sequence[FigureVerdict]:
         return [verdict for verdict in self.verdicts if verdict.label == "unsourced"]
+
+    @property
+    def skipped(self) -> int:
+        """How many figures were not judged, because the answer has too many."""
+        return self.counts["unchecked"] + self.unread
 
     @property
     def parts(self) -> Sequence[str]:

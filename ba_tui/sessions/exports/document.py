@@ -125,7 +125,7 @@ def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentP
     for part in _parts(events, whole):
         # The figures of an answer are checked right after it.
         if isinstance(part, FiguresChecked):
-            if answer and answer.message.id == part.message:
+            if answer and answer.message.id == part.message and part.report.verdicts:
                 answer = AnswerPart(answer.message, part.report)
             continue
         if answer:

@@ -9,7 +9,8 @@ from pathlib import Path
 from ba_tui.core.text.figures import FigureReport, FigureVerdict
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
 
-MOST = 1_000
+MOST = 300
+"""Figures that are listed at a time; typing finds the others."""
 KEYS = "Enter goes to the source · type to search · Esc closes"
 ALSO = 3
 """Sources of a derived figure that are named below it."""

@@ -286,7 +286,7 @@ class Records:
     def _ground(self, event: FiguresChecked) -> None:
         """The words of the newest message know where their figures come from."""
         id, start, size = self._answer
-        if event.message != id:
+        if event.message != id or not event.report.verdicts:
             return
         found = [(at, item) for at, item in enumerate(self.items[start : start + size], start)]
         prose = [(at, item) for at, item in found if isinstance(item, ProseRecord)]

@@ -37,6 +37,7 @@ from ba_tui.core.ports.tables import (
     Dataset,
     DatasetProfile,
     Fingerprint,
+    FoundRows,
     Page,
     Progress,
     Provenance,
@@ -180,10 +181,6 @@ class Analysis:
         )
         return replace(result, findings=findings)
 
-    async def forget(self, name: str) -> None:
-        """Drop a dataset. Results that were made of it stay."""
-        await self._request("forget", {"name": name})
-
     # Queries
 
     async def statements(self, sql: str) -> tuple[Statement, ...]:
@@ -240,6 +237,19 @@ class Analysis:
         """Return the statistics of one column of a result or dataset, of the rows that ``arrangement`` lets through."""
         payload = {"name": name, "column": column, "arrangement": encoded(arrangement or Arrangement())}
         return _value(ColumnProfile, await self._request("column", payload))
+
+    async def find(
+        self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
+    ) -> tuple[FoundRows, ...]:
+        """Return where numbers of ``ranges`` stand in a result: at most ``most`` rows for each range and column.
+
+        Raises QueryFailed after ``timeout`` seconds.
+        """
+        payload = {"name": name, "ranges": ranges, "most": most}
+        try:
+            return _value(tuple[FoundRows, ...], await self._request("find", payload, timeout=timeout))
+        except WorkerTimeout as error:
+            raise QueryFailed(f"{name} was not searched within {timeout:g} s.", kind="timeout") from error
 
     @asynccontextmanager
     async def exported(

@@ -162,8 +162,7 @@ class AgentBuilder:
             UnfinishedTodos(),
             TextCalls(parts.tools.visible),
             tools.hooks,
-            # A plan ends the turn with a question to the person.
-            tools.guarded.plan_mode if parts.main else None,
+            *(tools.guarded.closing() if parts.main else ()),
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),
             NearlyFull(window.gauge, compression.trigger, automatic=compression.enabled),

@@ -126,6 +126,7 @@ class Session:
             metrics.apply,
             spending.apply,
             CallLog(info.id, soon).apply,
+            guarded.figures.apply,
             # The end of a turn: its files are kept, then what its command was allowed is taken back.
             guarded.checkpointing.apply,
             prompts.admission.apply,

@@ -81,6 +81,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     timeout: Annotated[
         float | None, typer.Option(min=TIMEOUT, metavar="SECONDS", help="With -p: stop after this long.")
     ] = None,
+    strict_figures: Annotated[
+        bool, typer.Option("--strict-figures", help="With -p: exit code 5 when a figure of the answer is unsourced.")
+    ] = False,
     system_prompt: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Use this system prompt instead of ba's.")
     ] = None,
@@ -138,6 +141,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             max_cost=max_cost,
             max_tokens=max_tokens,
             timeout=timeout,
+            strict_figures=strict_figures,
             system_prompt=system_prompt,
             system_prompt_file=system_prompt_file,
             append_system_prompt=append_system_prompt,

@@ -58,6 +58,7 @@ class ChatFlags:
     max_cost: float | None = None
     max_tokens: int | None = None
     timeout: float | None = None
+    strict_figures: bool = False
     system_prompt: str | None = None
     system_prompt_file: Path | None = None
     append_system_prompt: str | None = None
@@ -111,6 +112,7 @@ SWITCHES = {
     "--all": "all_",
     "--yes-bypass-as-root": "yes_bypass_as_root",
     "--trust": "trust",
+    "--strict-figures": "strict_figures",
     "--no-color": "no_color",
 }
 VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {

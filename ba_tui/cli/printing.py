@@ -50,6 +50,8 @@ def _talks(given: ChatFlags) -> bool:
     if talks and given.output_format not in {None, LINES, CLAUDE}:
         hint = f"Use --output-format {CLAUDE}, or leave it out."
         raise UsageError(f"--input-format stream-json can't be answered in {given.output_format}.", hint)
+    if talks and given.strict_figures:
+        raise UsageError("--strict-figures is for one answer.", "Leave --input-format out.")
     alone = {
         "--replay-user-messages": given.replay_user_messages,
         "--permission-prompt-tool": given.permission_prompt_tool,
@@ -66,6 +68,8 @@ async def _print(flags: Mapping[str, object], start: Start, folder: Path, given:
         services, code, lost = await _converse(flags, start, folder, given)
     else:
         services = connect(flags, folder, strict=True)
+        if services.output_format == CLAUDE and given.strict_figures:
+            raise UsageError(f"{CLAUDE} has no figures.", "Use text, json or stream-json with --strict-figures.")
         if services.output_format == CLAUDE:
             host, options = _host(services, folder), _options(given)
             code, lost = await host.run(start, _one_line(start.prompt), options), host.lost
@@ -73,7 +77,8 @@ async def _print(flags: Mapping[str, object], start: Start, folder: Path, given:
             raise UsageError("--include-partial-messages is for Claude Code's lines.", f"Add --output-format {CLAUDE}.")
         else:
             printer = Printer(services.output_format, sys.stdout, sys.stderr)
-            code, lost = await speak(services, start, printer, given.timeout), printer.lost
+            code = await speak(services, start, printer, given.timeout, strict=given.strict_figures)
+            lost = printer.lost
     if services.tidy:
         # The answer is out: whoever reads it need not wait for this.
         services.tidy()

@@ -18,6 +18,7 @@ from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.messages import ByType, Message, ToolUse, Usage, clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import StateChange, ToolResult
+from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 
@@ -260,6 +261,16 @@ class Notice(Signed):
 
 
 @frozen
+class FiguresChecked(Signed):
+    """The figures of the answer whose message has the id ``message`` were checked. A later one of the same message
+    takes its place."""
+
+    message: str
+    report: FigureReport
+    type: Literal["figures_checked"] = "figures_checked"
+
+
+@frozen
 class ModeChanged(Signed):
     mode: Mode
     type: Literal["mode_changed"] = "mode_changed"
@@ -316,6 +327,7 @@ Event: TypeAlias = Annotated[
     | Checkpointed
     | Rewound
     | Notice
+    | FiguresChecked
     | ModeChanged
     | ModelChanged
     | Titled

@@ -12,7 +12,7 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, TextIO
 
 from ba_tui.core.conversation import Conversation
@@ -21,6 +21,7 @@ from ba_tui.core.events import (
     Asked,
     Compressed,
     Event,
+    FiguresChecked,
     MessageDone,
     Notice,
     Retrying,
@@ -28,146 +29,19 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
+from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.turn import Turn
+from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, figure_fields, figure_lines
 
-SCHEMA = 1
-OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
-GOES_ON = {"max_tokens", "pause_turn"}
-"""An answer that stopped so is gone on with in the next message."""
-EARLY = {
-    "refusal": (INFRASTRUCTURE, "The model declined to go on.", "Ask in another way, or use another model."),
-    "max_tokens": (
-        LIMIT,
-        "The output limit was reached: this answer is not complete.",
-        'Ask for the rest: ba -p -c "go on".',
-    ),
-    "pause_turn": (LIMIT, "The model paused: this answer is not complete.", 'Ask for the rest: ba -p -c "go on".'),
-    "context_window": (
-        LIMIT,
-        "The context window is full: this answer is not complete.",
-        "Start a new session, or use a model with a larger window.",
-    ),
-}
-"""Ends of an answer that no error tells: exit code, words and cure."""
 NOBODY = "Nobody is here to approve this. It was denied; go on without it and say so."
 NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself and name the assumption."
-
-
-@dataclass
-class RunResult:
-    """What one run brought, gathered from its events."""
-
-    session: str = ""
-    model: str = ""
-    result: str = ""
-    ending: str = "error"
-    error: ErrorInfo | None = None
-    answers: int = 0
-    """Those of the main agent."""
-    ledger: Ledger = field(default_factory=Ledger)
-    tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    timed_out: bool = False
-    stop: str = ""
-    """Why the newest answer ended, unless calls followed."""
-    insisted: bool = False
-    """Whether the model was stopped because it made a call again and again that had been denied."""
-    asked: dict[str, Question] = field(default_factory=dict[str, Question])
-    """The approvals that nobody could give, by call."""
-
-    @property
-    def code(self) -> int:
-        if self.ending == "cancelled":
-            return LIMIT if self.timed_out else INTERRUPTED
-        if self.ending == "limit":
-            return DENIED if self.insisted else LIMIT
-        if self.error and self.error.kind == "prompt_refused":
-            return DENIED
-        if self.ending == "done" and self.stop in EARLY:
-            return EARLY[self.stop][0]
-        if self.ending != "done":
-            return USAGE if self.error and self.error.kind == "usage" else INFRASTRUCTURE
-        return DENIED if self.denied else OK
-
-    def apply(self, event: Event) -> None:
-        self.ledger.apply(event)
-        match event:
-            case MessageDone(message=message, agent="main"):
-                self.answers += 1
-                self._answered(message)
-            case ToolStarted(call=call, target=target):
-                self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
-            case Asked(question=Question(kind="permission") as question):
-                self.asked[question.call_id] = question
-            case Asked(question=Question(kind="continue") as question):
-                refused = {(each["tool"], each["target"]) for each in self.denied}
-                self.insisted = any(
-                    row["id"] == question.call_id and (row["name"], row["target"]) in refused for row in self.tools
-                )
-            case ToolFinished(call_id=call_id, result=result, duration=duration):
-                row = next((row for row in reversed(self.tools) if row["id"] == call_id), None)
-                if row is not None:
-                    row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
-                    if result.error and result.error.kind == "permission_denied":
-                        self.denied.append(self._denied(row, result.error.message))
-            case TurnEnded(agent="main", reason=reason, error=error):
-                self.ending, self.error = reason, error
-                if reason == "done" and self.stop in EARLY:
-                    self.error = ErrorInfo(self.stop, *EARLY[self.stop][1:])
-            case _:
-                pass
-
-    def _answered(self, message: Message) -> None:
-        if self.stop in GOES_ON:
-            self.result += message.text
-        elif message.text.strip():
-            self.result = message.text
-        self.stop = "" if message.calls else message.stop or ""
-
-    def _denied(self, row: dict[str, Any], reason: str) -> dict[str, Any]:
-        """``asked``: why a person would have been asked, ``rule``: what they could have remembered; both empty for
-        what a rule or the mode denied."""
-        question = self.asked.get(row["id"]) or Question("permission", "")
-        return {
-            "tool": row["name"],
-            "target": row["target"],
-            "reason": reason,
-            "asked": question.reason,
-            "rule": question.rule or "",
-        }
-
-    @property
-    def _reason(self) -> str:
-        return self.stop if self.ending == "done" and self.stop in EARLY else self.ending
-
-    def report(self, started: float) -> dict[str, Any]:
-        """The JSON object of ``--output-format json`` and the last line of stream-json."""
-        report: dict[str, Any] = {
-            "schema_version": SCHEMA,
-            "result": self.result,
-            "session_id": self.session,
-            "model": self.model,
-            "stop_reason": "timeout" if self.timed_out else self._reason,
-            "num_turns": self.answers,
-            **_account(self.ledger.session),
-            "models": {model: _account(each) for model, each in self.ledger.models.items()},
-            "summaries_cost_usd": _dollars(self.ledger.summaries),
-            "summaries_usage": asdict(self.ledger.summed),
-            "duration_ms": round((time.monotonic() - started) * 1000),
-            "tool_calls": [{key: row[key] for key in ("name", "ok", "duration_ms")} for row in self.tools],
-            "denied": self.denied,
-        }
-        if self.error:
-            report["error"] = asdict(self.error)
-        return report
 
 
 class Printer:
@@ -205,8 +79,10 @@ class Printer:
                 self.say(outcome.error.with_hint)
             elif outcome.timed_out:
                 self.say("Stopped at the time limit; this answer is incomplete.")
-            for told in refusals(outcome.denied):
+            for told in (*refusals(outcome.denied), *figure_lines(outcome.figures or FigureReport())):
                 self.say(told)
+            if outcome.strict and outcome.unchecked:
+                self.say("The figures of this answer were not checked. Set analysis.verify to show.")
         elif self._format == "json":
             self._write(_json(outcome.report(self._started)) + "\n")
         else:
@@ -277,6 +153,8 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):
             fields = {"strategy": strategy, "before": before, "after": after, "cost_usd": cost, "kept": kept}
             yield "compaction", {**fields, "usage": asdict(usage)} if usage else fields
+        case FiguresChecked(report=report):
+            yield "figures", dict(figure_fields(report))
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(agent="main", error=ErrorInfo() as error):
@@ -295,14 +173,6 @@ def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "tool_use", {"id": call.id, "name": call.name, "input": call.input}
     if message.usage:
         yield "usage", asdict(message.usage)
-
-
-def _account(of: Account) -> dict[str, Any]:
-    return {"usage": asdict(of.usage), "cost_usd": _dollars(of.cost)}
-
-
-def _dollars(cost: float | None) -> float | None:
-    return None if cost is None else round(cost, 6)
 
 
 def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -327,8 +197,11 @@ def denial(question: Question) -> Reply:
     return Reply("deny", words.get(question.kind, ""), by="nobody")
 
 
-async def speak(services: Services, start: Start, printer: Printer, timeout: float | None = None) -> int:
-    """Run ``start`` to its end, or until its output is lost, and print it; returns the exit code."""
+async def speak(
+    services: Services, start: Start, printer: Printer, timeout: float | None = None, *, strict: bool = False
+) -> int:
+    """Run ``start`` to its end, or until its output is lost, and print it; returns the exit code. ``strict``: unsourced
+    figures fail the run."""
     for notice in services.notices:
         printer.event(notice)
     try:
@@ -351,7 +224,7 @@ async def speak(services: Services, start: Start, printer: Printer, timeout: flo
         await conversation.close()
         printer.failed(error)
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
-    outcome = RunResult(conversation.id, conversation.model)
+    outcome = RunResult(conversation.id, conversation.model, strict=strict)
     with interrupts(turn.cancel):
         printer.begin(conversation)
         timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.tool import Tool
@@ -61,6 +62,7 @@ from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.session_data import ExportRules, SessionData
+from ba_tui.tools.session_figures import figure_checks
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
@@ -83,6 +85,11 @@ class SessionScope:
     history: ReadHistory = nothing_said
     fullness: Callable[[], float] = float
     modalities: Modalities = field(default_factory=Modalities)
+
+    @property
+    def folder(self) -> Path | None:
+        """The session's own folder; None where no conversation is kept."""
+        return self.file.parent if self.id else None
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
@@ -167,7 +174,7 @@ class GuardedTools:
         exports = ExportRules(workspace, named["write_file"], policy.judge)
         metrics = agreed_metrics(where, skills.catalog.ingress)
         access = DataAccess(workspace, self.readers["read_file"], policy.judge, exports, metrics)
-        folder, inherited = scope.file.parent if scope.id else None, process.shell.inherited()
+        folder, inherited = scope.folder, process.shell.inherited()
         setup = SourceSetup(settings, where, permissions.sandbox, workspace.root)
         self.data = data_tools(definitions, access, setup, folder)
         tools = (*tools, *self.data.tools)
@@ -185,6 +192,7 @@ class GuardedTools:
         python = SessionPython(self.python, exports)
         self.datasets = SessionData(self.data, exports, scope.results, scope.history, python)
         """The same for faces."""
+        self.figures = figure_checks(settings, scope.history, scope.results, self.data.engine)
 
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
@@ -210,6 +218,11 @@ class GuardedTools:
             tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined, sources)
         )
 
+    def closing(self) -> tuple[Interceptor, ...]:
+        """Interceptors for the main agent that look at its final answer, in their order: a plan ends the turn with a
+        question to the person, and figures are checked once nothing else goes on."""
+        return (self.plan_mode, self.figures)
+
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
@@ -230,6 +243,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.figures.close()
         await self.python.close()
         await self.data.close()
         await self.checkpointing.close()

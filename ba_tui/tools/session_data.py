@@ -7,17 +7,19 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, get_args
 
 from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
+from ba_tui.analysis.grounding.source_files import changed
 from ba_tui.analysis.sources import Sources
 from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat, SourceInfo
 from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Finding, Page, QueryResult
+from ba_tui.core.text.figures import SourceFile
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
@@ -150,6 +152,9 @@ class SessionData:
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         return await self._analysis.column(name, column, arrangement)
+
+    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        return await asyncio.to_thread(changed, files)
 
     async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
         kind = FORMATS.get(Path(path).suffix.lower())

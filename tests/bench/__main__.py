@@ -16,6 +16,7 @@ from tests.bench import (
     engine,
     flow,
     grid,
+    grounding,
     long,
     names,
     requests,
@@ -49,6 +50,7 @@ FAMILIES: dict[str, Family] = {
     "data": data.data,
     "grid": grid.grid,
     "charts": charts.charts,
+    "grounding": grounding.grounding,
     "caching": caching.caching,
     "compressing": compressing.compressing,
 }

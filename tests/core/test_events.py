@@ -28,6 +28,7 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
+from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
 from ba_tui.core.work import ActiveSkill, Todo
 
 UNION = typing.get_args(typing.get_args(Event)[0])
@@ -102,6 +103,21 @@ SAMPLES: tuple[Event, ...] = (
     events.Compressed((MESSAGE,), "extract", 10, 5, 0.1, "the goal", 1),
     events.Checkpointed("abc", 1),
     events.Rewound((MESSAGE,), StateChange((TODO,), "/w", (SKILL,)), 2, "abc", "def"),
+    events.FiguresChecked(
+        "0" * 32,
+        FigureReport(
+            (
+                FigureVerdict(
+                    "42 %", 3, 7, "sourced", 42.0, "%", (FigureSource("R1", 0.42, "call", line=7),), files=(0,)
+                ),
+                FigureVerdict("1e999", 9, 14, "unsourced"),
+            ),
+            ("shell#2",),
+            3,
+            (SourceFile("/data/sales.csv", 12, 1_700_000_000_000_000_000),),
+            ("/data/sales.csv",),
+        ),
+    ),
     events.Notice("x", "warning", "y"),
     events.ModeChanged("plan"),
     events.ModelChanged("a/b"),

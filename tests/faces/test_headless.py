@@ -20,7 +20,8 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
-from ba_tui.faces.headless import Printer, RunResult, denial, refusals, speak
+from ba_tui.faces.headless import Printer, denial, refusals, speak
+from ba_tui.faces.run_result import RunResult
 from tests.script import Script, conversation, says
 
 

@@ -22,7 +22,7 @@ import yaml
 from ba_tui.cli.main import run
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.traps import KINDS
-from ba_tui.faces import headless
+from ba_tui.faces import headless, run_result
 from ba_tui.faces.claude import asking, host, lines, results
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
@@ -42,7 +42,7 @@ WIDEST_CODE = 70
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
-FIELDS = (headless, asking, host, lines, results, anthropic_wire, flow_files)
+FIELDS = (headless, run_result, asking, host, lines, results, anthropic_wire, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
 EXAMPLES = {"run_skill_script", "word_count", "node_modules", "allowed_tools"}

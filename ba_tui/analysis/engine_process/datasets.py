@@ -91,9 +91,7 @@ class Datasets:
             paths = [Path(path) for path in stored.paths]
             if gone := next((path for path in paths if not path.exists()), None):
                 if stored.dataset.format == "parquet":
-                    raise unreadable(
-                        f"{gone.name} is gone, which {name} reads.", "Restore the file, or forget the dataset."
-                    )
+                    raise unreadable(f"{gone.name} is gone, which {name} reads.", "Restore the file.")
                 notes.append(f"{gone.name} is gone; {name} is the copy that ba read before.")
                 continue
             asked = AskedFiles(stored.dataset.source, paths)
@@ -226,14 +224,6 @@ class Datasets:
         cursor.execute("COMMIT")
         self._store.noted(kept)
         return profile
-
-    def forget(self, request: WorkerRequest, stored: StoredDataset) -> None:
-        with self._database.shared(request) as cursor:
-            cursor.execute("BEGIN")
-            _drop(cursor, stored.dataset.name)
-            self._store.forget(cursor, stored)
-            cursor.execute("COMMIT")
-        self._changed(stored.dataset.name)
 
     def _name(self, source: str, paths: Sequence[Path], part: str) -> str:
         """A name of the file's own that no table has: letters, digits and underscores."""

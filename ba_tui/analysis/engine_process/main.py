@@ -17,6 +17,7 @@ from ba_tui.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.analysis.engine_process.datasets import AskedFiles, Datasets
 from ba_tui.analysis.engine_process.exports import exported
 from ba_tui.analysis.engine_process.failures import failed, of_query, said, unknown_table
+from ba_tui.analysis.engine_process.finding import found_rows
 from ba_tui.analysis.engine_process.pictures import pictured
 from ba_tui.analysis.engine_process.pivoting import CrossTable, pivot_query
 from ba_tui.analysis.engine_process.profiling import profiles_of
@@ -106,11 +107,6 @@ class Handlers:
         findings = tuple(found for each in kept if each.profile for found in each.profile.findings)
         return encoded(Catalogue(tuple(each.dataset for each in kept), results, findings))
 
-    def forget(self, request: WorkerRequest) -> object:
-        engine = self._engine
-        engine.datasets.forget(request, engine.dataset(_given(request)["name"]))
-        return None
-
     def statements(self, request: WorkerRequest) -> object:
         return encoded(self._engine.queries.statements(_given(request)["sql"]))
 
@@ -138,6 +134,12 @@ class Handlers:
             row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
             rows = int(row[0]) if row else 0
             return encoded(profiles_of(cursor, source, rows, lambda _: None)[0])
+
+    def find(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        with engine.database.shared(request) as cursor:
+            return encoded(found_rows(cursor, table, given["ranges"], given["most"]))
 
     def export(self, request: WorkerRequest) -> object:
         engine, given = self._engine, _given(request)
@@ -225,7 +227,6 @@ def _in_words(handler: Handler) -> Handler:
 def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
     """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
-    names = ("register", "profile", "catalogue", "forget", "statements", "query", "page", "column", "export", "adopt")
-    names = (*names, "chart", "picture")
-    names = (*names, "compare", "pivot")
+    names = ("register", "profile", "catalogue", "statements", "query", "page", "column", "find", "export", "adopt")
+    names = (*names, "chart", "picture", "compare", "pivot")
     channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

@@ -130,10 +130,6 @@ class Store:
     def noted(self, stored: StoredDataset) -> None:
         self._datasets[stored.dataset.name] = stored
 
-    def forget(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> None:
-        cursor.execute(f"DELETE FROM {SCHEMA}.datasets WHERE name = ?", [stored.dataset.name])
-        self._datasets.pop(stored.dataset.name, None)
-
     def write_result(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult) -> None:
         """Within the transaction of ``cursor``; ``kept`` comes after it. A comment costs less than a row elsewhere."""
         cursor.execute(f"COMMENT ON TABLE {quoted(stored.handle)} IS {text(json.dumps(encoded(stored)))}")

@@ -38,7 +38,7 @@ SAME_SENTENCE, SAME_BLOCK = 6.0, 3.0
 """By how much the column of the figure before counts more for a derivation."""
 MOST_DERIVED = 600
 """Figures of one answer for which derivations are looked for; further ones without a cell are not checked."""
-MOST_WORK = 200_000
+MOST_WORK = 60_000
 """Numbers that are looked at for derivations and counts of one answer; twice as many for cells. An answer of 250
 figures over 20 results takes 20,000."""
 MOST_TOTALS = 3
@@ -79,7 +79,7 @@ class _Check:
         self.row: dict[int, int] = {}
         self.column: dict[int, tuple[int, int]] = {}
         self.worth: dict[int, float] = {}
-        self.totals: list[Recipe] = []
+        self.totals: dict[Recipe, int] = {}
         self.derived = 0
         self.work = 0
         self.skipped: set[int] = set()
@@ -153,6 +153,10 @@ class _Check:
                 cells(weighing, self.evidence, each, prior)
                 if counting is not None:
                     counting.all(each, prior)
+        if weighing.odds < CLEAR and rested:
+            # Two figures right before it often say all, and cost little.
+            told = self._with_shown(at, weighing)
+            weighing = told if told.odds >= CLEAR else weighing
         if weighing.odds < CLEAR:
             if rested:
                 self.derived += 1
@@ -214,9 +218,13 @@ class _Check:
         return tuple(power for power in POWERS if power in around)
 
     def _by_shown(self, at: int, weighing: Weighing) -> None:
-        """Look for two other figures of the answer that give this one, or one and the sum of a column."""
-        if not weighing.readings:
-            return
+        """Believe a figure that two others of the answer give, or one and the sum of a column."""
+        if weighing.readings and (trial := self._with_shown(at, weighing)).odds >= BELIEVED:
+            self.weighings[at] = trial
+            self._settle(at, trial)
+
+    def _with_shown(self, at: int, weighing: Weighing) -> Weighing:
+        """What is known of a figure together with what other figures of the answer give."""
         begin = self.scopes[at].spans[2][0] - 400
         shown = [
             self._shown(other, at)
@@ -227,9 +235,7 @@ class _Check:
             shown += self._totals(at)
         trial = weighing.copy()
         compare(trial, self.scopes[at], shown, operations(self.figures[at], self.scopes[at], self.before[at]))
-        if trial.odds >= BELIEVED:
-            self.weighings[at] = trial
-            self._settle(at, trial)
+        return trial
 
     def _shown(self, other: int, at: int) -> Shown:
         figure = self.figures[other]
@@ -258,11 +264,11 @@ class _Check:
                 series = self.evidence.series(number, column)
                 if series.count > 1:
                     recipe = Recipe("column", "sum", number, (column, series.plain), series.total)
-                    if recipe not in self.totals:
-                        self.totals.append(recipe)
-                    key = len(self.figures) + self.totals.index(recipe)
+                    key = len(self.figures) + self.totals.setdefault(recipe, len(self.totals))
                     found.append(Shown(key, abs(series.total), self.figures[at].start, self.figures[at].unit))
-        return found[:MOST_TOTALS]
+                    if len(found) == MOST_TOTALS:
+                        break
+        return found
 
     def _settle(self, at: int, weighing: Weighing) -> None:
         """Remember what a figure that is believed is worth, and the row and the column that it stands in."""

@@ -18,8 +18,8 @@ PERSON = "P"
 @frozen
 class Source:
     """A number of the evidence: the call that returned it (``P`` for the person, with the ``turn`` of the words, from
-    1), its place in that text (0 to 0 for a result that came as values), the name of its column and the label of its
-    row."""
+    1), its place in that text (0 to 0 for a result that came as values, whose row is ``line``), the name of its column
+    and the label of its row."""
 
     call: str
     start: int
@@ -28,6 +28,7 @@ class Source:
     column: str = ""
     row: str = ""
     turn: int = 0
+    line: int = -1
 
 
 @frozen

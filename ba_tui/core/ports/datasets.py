@@ -18,6 +18,7 @@ from ba_tui.core.ports.tables import (
     Progress,
     QueryResult,
 )
+from ba_tui.core.text.figures import SourceFile
 from ba_tui.core.values import frozen
 
 OutputFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -114,6 +115,10 @@ class Datasets(Protocol):
 
     async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
         """Draw a chart into ``path``, which ends in .svg or .png. Raises as ``export``."""
+        ...
+
+    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        """Return the paths of ``files`` that are not what they were when they were read."""
         ...
 
     async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:

@@ -263,6 +263,19 @@ class Page:
 
 
 @frozen
+class FoundRows:
+    """``count`` rows of a table have a value of the range ``range`` (its place in the request) in ``column``, and
+    ``around`` have one within a quarter of it. ``numbers`` and ``rows`` are these rows, empty when they are many."""
+
+    range: int
+    column: str
+    count: int
+    around: int
+    numbers: tuple[int, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+
+@frozen
 class Catalogue:
     """What a session has: its datasets, the oldest first, and its results, R1 first. ``findings``: traps in the data of
     the datasets."""

@@ -13,7 +13,7 @@ from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelInfo
 from ba_tui.faces.claude.pieces import Line, tokens
 from ba_tui.faces.claude.words import ClaudeCall, stop_reason
-from ba_tui.faces.headless import EARLY, GOES_ON
+from ba_tui.faces.run_result import EARLY, GOES_ON
 
 _SUBTYPES = {StepsUsed.kind: "error_max_turns", BudgetUsed.kind: "error_max_budget_usd"}
 _REASONS = {StepsUsed.kind: "max_turns"}

@@ -13,6 +13,7 @@ from ba_tui.core.displays.charts import Chart
 from ba_tui.core.events import (
     Compressed,
     Event,
+    FiguresChecked,
     MessageDone,
     Notice,
     Rewound,
@@ -25,6 +26,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import CommandText, Diff, Diffs
+from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
@@ -58,7 +60,10 @@ class PromptPart:
 
 @frozen
 class AnswerPart:
+    """``figures``: where those of the answer come from, as far as they were checked."""
+
     message: Message
+    figures: FigureReport | None = None
 
 
 @frozen
@@ -121,6 +126,23 @@ def _without_middle(text: str, lines: int) -> str:
 
 def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart]:
     """Turns that were taken back are left out; what a compression left out of requests is all there."""
+    answer: AnswerPart | None = None
+    for part in _parts(events, whole):
+        # The figures of an answer are checked right after it.
+        if isinstance(part, FiguresChecked):
+            if answer and answer.message.id == part.message and part.report.verdicts:
+                answer = AnswerPart(answer.message, part.report)
+            continue
+        if answer:
+            yield answer
+        answer = part if isinstance(part, AnswerPart) else None
+        if answer is None:
+            yield part
+    if answer:
+        yield answer
+
+
+def _parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart | FiguresChecked]:
     started: dict[str, ToolStarted] = {}
     for event in current_events(events, whole.timeline):
         match event:
@@ -133,6 +155,8 @@ def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentP
                 yield PromptPart(message)
             case MessageDone(message=message, agent="main") if message.text.strip():
                 yield AnswerPart(message)
+            case FiguresChecked(agent="main"):
+                yield event
             case ToolStarted(call=call):
                 started[call.id] = event
             case ToolFinished(call_id=call_id):

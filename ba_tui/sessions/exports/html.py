@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Block, Document, Image, Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
@@ -27,6 +28,7 @@ from ba_tui.sessions.exports.document import (
     document_parts,
     session_summary,
 )
+from ba_tui.sessions.exports.footnotes import MARK, Footnotes
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
 
@@ -54,7 +56,8 @@ code { font-family: ui-monospace, monospace; font-size: .9em; }
 table { border-collapse: collapse; display: block; overflow-x: auto; } th, td { border: 1px solid var(--line);
   padding: .25rem .6rem; text-align: left; }
 details { margin: .4rem 0; } summary { cursor: pointer; } .plus { color: var(--plus); } .minus { color: var(--minus); }
-.failed { color: var(--minus); }
+.failed, .unsourced, .unsourced a { color: var(--minus); }
+.figures { color: var(--soft); font-size: .85rem; } .figures li { margin: .1rem 0; }
 """.strip()
 
 
@@ -77,6 +80,7 @@ class HtmlPage:
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         self._hide = hide
+        self._footnotes = Footnotes(self._plain)
         self._prose = prose()
 
     def write(self, info: SessionInfo, events: Iterable[Event]) -> Iterator[str]:
@@ -95,12 +99,32 @@ class HtmlPage:
                 return f"<h2>{self._safe(time_of(at)) or 'A turn'}</h2>"
             case PromptPart(message=message):
                 return self._said(message)
+            case AnswerPart(message=message, figures=FigureReport() as figures):
+                return self._answer(message, figures)
             case AnswerPart(message=message):
                 return f'<div class="answer">\n{self._prose.render(self._plain(message.text))}</div>'
             case ToolCallPart():
                 return self._call(part)
             case _:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
+
+    def _answer(self, message: Message, figures: FigureReport) -> str:
+        """An answer with a footnote for each figure."""
+        found = self._footnotes.of(message.text, figures)
+        kinds = {str(note.number): note.label for note in found.notes}
+
+        def mark(match: re.Match[str]) -> str:
+            number = match[1]
+            return f'<sup class="{kinds.get(number, "")}"><a id="r{number}" href="#f{number}">{number}</a></sup>'
+
+        notes = "".join(
+            f'<li id="f{note.number}" value="{note.number}" class="{note.label}"><a href="#r{note.number}">'
+            f"{escape(note.figure)}</a> {note.label}: {escape(note.text)}</li>\n"
+            for note in found.notes
+        )
+        answer = MARK.sub(mark, self._prose.render(found.text))
+        about = f'<p class="remark">Figures: {escape(found.summary)}</p>'
+        return f'<div class="answer">\n{answer}<div class="figures">{about}<ol>\n{notes}</ol></div></div>'
 
     def _said(self, message: Message) -> str:
         words = self._safe(message.said.strip())

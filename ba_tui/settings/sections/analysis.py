@@ -40,6 +40,13 @@ class AnalysisSettings(SettingsGroup):
             "Columns as TABLE.COLUMN whose values a model may see although they look personal; /unmask adds one."
         ),
     )
+    verify: Literal["off", "show", "ask", "fix"] = field(
+        default="show",
+        metadata=about(
+            "What is done about the figures of an answer: off (nothing), show (where each comes from), ask (also "
+            "whether the model should check unsourced ones) or fix (it does so once)."
+        ),
+    )
     memory_gb: Annotated[Amount, Ge(0), Le(1_000)] = field(
         default=0, metadata=about("Memory for queries in GB; 0 takes a quarter of the machine's, at most 4.")
     )

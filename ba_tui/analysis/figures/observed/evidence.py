@@ -5,7 +5,7 @@ Adding costs what is added; a look-up costs the figure. What a figure has to do 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -88,17 +88,22 @@ class Evidence:
         self,
         call: str,
         header: Sequence[str],
-        rows: Iterable[Sequence[float | str | None]],
+        rows: Sequence[Sequence[float | str | None]],
         asked: str | Mapping[str, object] = "",
+        numbers: Sequence[int] = (),
     ) -> None:
-        """Index a result whose cells are values: they have no places in a text, but columns and rows."""
+        """Index a result whose cells are values: they have no places in a text, but columns and rows. ``numbers``: the
+        places of these rows in all of it, from 0; by default they are its first ones."""
+        if self._cells >= MOST_CELLS:
+            self.partly.append(call)
+            return
         records: list[dict[str, Read | str | None]] = []
         for row in rows:
             cells = (Read(float(cell)) if isinstance(cell, int | float) else cell for cell in row)
             records.append(dict(zip(header, cells, strict=False)))
         asked = asked if isinstance(asked, str) else " ".join(map(str, asked.values()))
         if table := table_of(call, records):
-            self._put(table, topic_of(asked))
+            self._put(replace(table, numbers=tuple(numbers or range(len(rows)))), topic_of(asked))
 
     def add_words(self, text: str) -> None:
         """Index what the person said: numbers and tables in it are given. A new turn begins."""

@@ -44,7 +44,8 @@ _KEY_HEADERS = listed(
 class Table:
     """What one part of an observation holds. ``labels`` are the texts of each row, ``moments`` its date
     (``2013-05``) or nothing, ``totals`` the rows that sum up others, ``loose`` whether rows have nothing in common
-    but their text, ``label_words`` the words of the heads of label columns, ``width`` the number of all columns."""
+    but their text, ``label_words`` the words of the heads of label columns, ``width`` the number of all columns,
+    ``numbers`` the places of its rows in a result that came as values."""
 
     call: str
     columns: tuple[Column, ...]
@@ -54,6 +55,7 @@ class Table:
     loose: bool = False
     label_words: tuple[str, ...] = ()
     width: int = 0
+    numbers: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -48,7 +48,9 @@ class Explaining:
             text = f"{parts[0]}{factor}"
         else:
             text = f"{name}({inner}){factor}"
-        return Derivation(name, tuple(operands), recipe.value, f"{text} = {recipe.value:.6g}")
+        # Sums of money are not cut to six digits.
+        value = f"{recipe.value:.6g}" if abs(recipe.value) < 1e5 else f"{round(recipe.value, 2):.15g}"
+        return Derivation(name, tuple(operands), recipe.value, f"{text} = {value}")
 
     def _operands(self, recipe: Recipe, depth: int) -> tuple[list[Source], list[str]]:
         if recipe.kind == "column":
@@ -130,7 +132,8 @@ class Explaining:
         name = held.name if table.call else ""
         call = self._call(number, column)
         turn = place.turn if call == PERSON else 0
-        return Source(call, start, end, held.values[row], name, _row_name(table, row), turn)
+        line = table.numbers[row] if table.numbers else -1
+        return Source(call, start, end, held.values[row], name, _row_name(table, row), turn, line)
 
 
 def _row_name(table: Table, row: int) -> str:

@@ -8,7 +8,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
 from ba_tui.faces.tui.commands import SlashCommand
-from ba_tui.faces.tui.transcript.records import Record, ToolRow
+from ba_tui.faces.tui.transcript.records import ProseRecord, Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
@@ -144,6 +144,11 @@ async def inspector(chat: Actions, _: str) -> None:
 
 async def inspect(chat: Actions, record: Record) -> None:
     """Beside the conversation when there is room, else over all of it."""
+    if isinstance(record, ProseRecord) and record.grounded and record.figure is not None:
+        from ba_tui.faces.tui.acts.figures import open_figure  # noqa: PLC0415 - only for figures
+
+        await open_figure(chat, record.grounded, record.figure)
+        return
     from ba_tui.faces.tui.inspected import inspected  # noqa: PLC0415 - not before the first paint
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
 

@@ -119,8 +119,7 @@ class GridPane(Vertical):
             self.say("Nothing was found wrong with this table.")
 
     @on(GridView.Changed)
-    def _changed(self, event: GridView.Changed) -> None:
-        event.stop()
+    def _changed(self) -> None:
         self._show_about()
         self._show_cell()
         if self.query_one(".statistics").display and self._counted != self._column:

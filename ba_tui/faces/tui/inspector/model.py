@@ -50,3 +50,7 @@ class Inspected:
     unread: str = ""
     """What of the result the model was not given, in words."""
     datasets: Datasets | None = None
+    sought: str = ""
+    """A line of the result that should be in sight."""
+    sought_line: int = 0
+    """Its number in all of the result, from 1."""

@@ -28,7 +28,7 @@ from ba_tui.faces.tui.displays.renderers import renderer_of
 from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.model import CallState, DataTable, Inspected, Whole
 from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
+from ba_tui.faces.tui.inspector.rows import GridRow, line, marked, painted
 from ba_tui.faces.tui.inspector.terminal import output_rows
 from ba_tui.faces.tui.inspector.views import MOST, ResultViews, ViewName, table_name, text_of, views_of
 
@@ -203,6 +203,9 @@ class Inspector(Widget):
         event.stop()
         about = event.artifact
         self._say_label(f"{byte_size(about.size)}, {count(about.lines, 'line')}")
+        if place := self.inspected.sought_line:
+            view = self._result_view()
+            self.call_after_refresh(view.scroll_to, y=max(0, place - 1 - view.size.height // 3), animate=False)
 
     def _say_label(self, size: str = "") -> None:
         words = f"Result: {size}" if size else "Result"
@@ -221,6 +224,16 @@ class Inspector(Widget):
         self._shown_split = self._split
         self._say_keys()
         view.show(*builds(self.inspected, split=self._split))
+
+    @on(RowView.LaidOut, "#sheet")
+    def _seek(self, event: RowView.LaidOut) -> None:
+        """Mark the line that the inspector was opened for, and bring it into sight."""
+        view, sought = event.view, self.inspected.sought
+        rows = (at for at, row in enumerate(view.rows) if sought in " ".join(cell.text for cell in row))
+        at = next(rows, None) if sought else None
+        if at is not None:
+            view.swap([*view.rows[:at], marked(view.rows[at]), *view.rows[at + 1 :]])
+            view.reveal(at, above=view.size.height // 3)
 
     def watch_split(self) -> None:
         if self.is_mounted and self._is_split:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from rich.cells import cell_len
@@ -41,6 +42,11 @@ PICTURES = (
 def line(*pieces: Piece, gutter: str = "", tone: str = "") -> GridRow:
     """A row of one cell."""
     return (GridCell(pieces, gutter, tone),)
+
+
+def marked(row: GridRow) -> GridRow:
+    """``row`` as the one that is meant."""
+    return tuple(replace(cell, tone="selected") for cell in row)
 
 
 def visible(text: str) -> str:

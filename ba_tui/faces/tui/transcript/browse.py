@@ -16,10 +16,13 @@ from textual.scrollbar import ScrollDown, ScrollUp
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.graphemes import without_last
 from ba_tui.faces.tui.transcript import style
+from ba_tui.faces.tui.transcript.figure_marks import FIGURE
 from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition, Shown
+from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.messages import RecordOpened, TranscriptCopy
 from ba_tui.faces.tui.transcript.pane import TranscriptPane
 from ba_tui.faces.tui.transcript.records import Compaction, End, Prompt, ProseRecord, Record, Thought, ToolRow, source
+from ba_tui.faces.tui.transcript.rows import FIGURES
 from ba_tui.faces.tui.transcript.search import TranscriptSearch
 
 
@@ -165,16 +168,32 @@ class Browsing(TranscriptPane):
             return
         again = self.cursor == place.record and event.chain == 2
         self.cursor = place.record
-        self._click(self._window[event.y], again=again)
+        self._click(self._window[event.y], event.x, again=again)
         self._show()
 
-    def _click(self, shown: Shown, *, again: bool) -> None:
+    def _figure_at(self, record: ProseRecord, line: PaintedLine, x: int, *, marker: bool) -> ProseRecord | None:
+        """The answer, to be opened at the figure that stands in column ``x``, or as a list of all below it."""
+        if record.grounded is None:
+            return None
+        if marker and any(FIGURES in segment.text for segment in line.segments):
+            return replace(record, figure=-1)
+        cell = 1 + sum(segment.cell_length for segment in line.gutter)
+        for segment in line.segments:
+            cell += segment.cell_length
+            if x < cell:
+                number = segment.style.meta.get(FIGURE) if segment.style else None
+                return replace(record, figure=number) if isinstance(number, int) else None
+        return None
+
+    def _click(self, shown: Shown, x: int, *, again: bool) -> None:
         """A folded record unfolds; a line that says what is missing opens all of it, as a second click does."""
         place, line = shown
         layout = self._transcript.layouts[place.record]
         record, marker = layout.record, line.unit is not None and not line.unit.text
         if isinstance(record, ProseRecord):
-            if line.table and (again or marker):
+            if opened := self._figure_at(record, line, x, marker=marker):
+                self.post_message(RecordOpened(opened))
+            elif line.table and (again or marker):
                 self.post_message(RecordOpened(replace(record, table=line.table)))
         elif again or (marker and (layout.expanded or isinstance(record, Prompt))):
             self.post_message(RecordOpened(record))

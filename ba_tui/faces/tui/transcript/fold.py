@@ -15,6 +15,7 @@ from ba_tui.core.events import (
     Asked,
     Compressed,
     Event,
+    FiguresChecked,
     Judged,
     MessageDone,
     MessageRestarted,
@@ -33,6 +34,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
+from ba_tui.faces.tui.transcript.figure_marks import Grounded
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
@@ -72,6 +74,8 @@ class Records:
         self._began: float | None = None
         self._counted = 0
         self._course = TurnRecords()
+        self._answer = ("", 0, 0)
+        """The id of the newest message, where its records begin, and how many they are."""
 
     @property
     def busy(self) -> bool:
@@ -112,6 +116,8 @@ class Records:
                 self._add(Retry(reason, at + delay, attempt, attempts))
             case Notice(text=text, level=level, hint=hint):
                 self._add(NoticeRecord(text, level, hint))
+            case FiguresChecked():
+                self._ground(event)
             case Compressed():
                 self._add(compaction(event))
             case TurnStarted() | Steered() | TurnResumed() | TurnEnded():
@@ -274,7 +280,21 @@ class Records:
             self._void()
             placed, start = 0, len(self.items)
         self.items += finals[placed:]
+        self._answer = (message.id, start, len(finals))
         self._calls |= {item.call_id: start + at for at, item in enumerate(finals) if isinstance(item, ToolRow)}
+
+    def _ground(self, event: FiguresChecked) -> None:
+        """The words of the newest message know where their figures come from."""
+        id, start, size = self._answer
+        if event.message != id or not event.report.verdicts:
+            return
+        found = [(at, item) for at, item in enumerate(self.items[start : start + size], start)]
+        prose = [(at, item) for at, item in found if isinstance(item, ProseRecord)]
+        place = 0
+        for at, item in prose:
+            self.items[at] = replace(item, grounded=Grounded(event.report, id, place, at == prose[-1][0]))
+            self.touched.add(at)
+            place += len(item.text)
 
     def _tool(self, event: ToolStarted | ToolFinished | Asked | Answered) -> None:
         match event:

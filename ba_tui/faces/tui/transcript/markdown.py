@@ -19,6 +19,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.chunks import MarkdownChunk
 from ba_tui.faces.tui.transcript.code import highlighted
+from ba_tui.faces.tui.transcript.figure_marks import FigureRuns
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, broken, hard_cuts, sliced, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.tables import Cell, TableLayout, table
@@ -63,11 +64,18 @@ def _references(definitions: tuple[str, ...]) -> Mapping[str, object]:
     return found["references"]
 
 
-def painted(chunk: MarkdownChunk, width: int, palette: Palette, definitions: Sequence[str] = ()) -> list[PaintedLine]:
-    """The lines of one piece, without the blank line that may stand above it."""
+def painted(
+    chunk: MarkdownChunk,
+    width: int,
+    palette: Palette,
+    definitions: Sequence[str] = (),
+    unsourced: frozenset[int] | None = None,
+) -> list[PaintedLine]:
+    """The lines of one piece, without the blank line that may stand above it. ``unsourced``: see
+    ``FigureRuns``."""
     if chunk.language is not None:
         return _code(chunk, width, palette)
-    return _Page(paintable(chunk.text), width, palette).lines(definitions)
+    return _Page(paintable(chunk.text), width, palette, unsourced).lines(definitions)
 
 
 def _code(chunk: MarkdownChunk, width: int, palette: Palette, lead: Segments = ()) -> list[PaintedLine]:
@@ -104,8 +112,9 @@ class _Lead:
 class _Page:
     """One parse: walks the tokens once and gathers lines."""
 
-    def __init__(self, source: str, width: int, palette: Palette) -> None:
-        self.source = source.split("\n")
+    def __init__(self, source: str, width: int, palette: Palette, unsourced: frozenset[int] | None) -> None:
+        self.figures = FigureRuns(palette, unsourced)
+        self.source = self.figures.without(source).split("\n")
         self.text = source
         self.width = width
         self.palette = palette
@@ -225,7 +234,7 @@ class _Page:
     def _plain(self, token: Token) -> None:
         """HTML stands as it was written."""
         self._gap()
-        content = paintable(token.content.rstrip("\n")).expandtabs(4)
+        content = paintable(self.figures.without(token.content).rstrip("\n")).expandtabs(4)
         rows = [row for line in broken([Segment(content, self.palette.dim)]) for row in wrapped(line, self._room())]
         unit = Unit(self._lines_of(token), len(rows))
         for segments, glue in rows:
@@ -235,7 +244,9 @@ class _Page:
         self._gap()
         marker = token.markup or "```"
         language = (token.info.split() or [""])[0]
-        chunk = MarkdownChunk(token.content.removesuffix("\n"), language, f"{marker}{token.info}", marker)
+        chunk = MarkdownChunk(
+            self.figures.without(token.content).removesuffix("\n"), language, f"{marker}{token.info}", marker
+        )
         first = self._gutter()
         rest = tuple(lead.rest for lead in self.leads)
         for at, line in enumerate(_code(chunk, self.width, self.palette, rest)):
@@ -273,9 +284,11 @@ class _Page:
             kind = child.type
             if kind == "text":
                 if child.content:
-                    runs.append(Segment(paintable(child.content).expandtabs(4), styles[-1]))
+                    runs += self.figures.of(paintable(child.content).expandtabs(4), styles[-1])
             elif kind == "code_inline":
-                runs.append(Segment(paintable(child.content, newlines=False), styles[-1] + palette.code))
+                runs.append(
+                    Segment(paintable(self.figures.without(child.content), newlines=False), styles[-1] + palette.code)
+                )
             elif kind in ("softbreak", "hardbreak"):
                 runs.append(Segment("\n", styles[-1]))
             elif kind == "link_open":
@@ -285,7 +298,7 @@ class _Page:
                 styles.pop()
                 runs += self._destination(link[0], "".join(run.text for run in runs[link[1] :]))
             elif kind == "image":
-                alt = paintable(child.content, newlines=False) or "image"
+                alt = paintable(self.figures.without(child.content), newlines=False) or "image"
                 url = paintable(str(child.attrGet("src") or ""), newlines=False)
                 runs += [Segment(f"[{alt}]", styles[-1]), Segment(f" ({url})", palette.dim)]
             elif kind.endswith("_open"):
@@ -293,7 +306,7 @@ class _Page:
             elif kind.endswith("_close"):
                 styles.pop()
             else:
-                runs.append(Segment(paintable(child.content), styles[-1]))
+                runs.append(Segment(paintable(self.figures.without(child.content)), styles[-1]))
         return runs
 
     def _destination(self, url: str, text: str) -> list[Segment]:

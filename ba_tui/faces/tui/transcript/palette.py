@@ -37,6 +37,7 @@ class Glyphs(NamedTuple):
     cross: str = "┼"
     more: str = "…"
     down: str = "↓"
+    unsourced: str = "⁇"
     spinner: str = "◐◓◑◒"
 
 
@@ -66,6 +67,7 @@ ASCII = Glyphs(
     cross="+",
     more="...",
     down="v",
+    unsourced="[?]",
     spinner="|/-\\",
 )
 
@@ -107,12 +109,13 @@ class Palette(NamedTuple):
     emphasis: Style = Style(italic=True)
     strike: Style = Style(strike=True)
     link: Style = Style(underline=True)
+    unsourced: Style = Style(underline=True)
     match: Style = Style(reverse=True)
     selection: Style = Style(reverse=True)
     glyphs: Glyphs = UNICODE
 
 
-OVER = frozenset(("strong", "emphasis", "strike", "link", "match", "selection"))
+OVER = frozenset(("strong", "emphasis", "strike", "link", "unsourced", "match", "selection"))
 ROLES = tuple(name for name in Palette._fields if name != "glyphs")
 
 

@@ -6,14 +6,17 @@ Knows one record; its position in the transcript is in layout.py.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ba_tui.core.results import CommandText, Diff, Diffs, ToolResult
+from ba_tui.core.text.figures import FigureVerdict
 from ba_tui.faces.tui.transcript.chunks import Chunks, MarkdownChunk
+from ba_tui.faces.tui.transcript.figure_marks import FigureMarks
 from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record, ToolRow
-from ba_tui.faces.tui.transcript.rows import FOLDED, GUTTER, Look, partial, rows
+from ba_tui.faces.tui.transcript.rows import FOLDED, GUTTER, Look, figure_footer, partial, rows
 
 PIECE, BUDGET = 8_000, 0.04
 """Characters of prose that are cut into blocks at a time, and seconds after which the rest waits for the next time."""
@@ -33,7 +36,7 @@ class PaintedBlock:
 class RecordLayout:
     """``heights`` has one entry a block once the record was looked at; ``height`` counts the gap above too."""
 
-    __slots__ = ("_chunks", "_fed", "blocks", "expanded", "gap", "heights", "record", "rough")
+    __slots__ = ("_chunks", "_fed", "_marked", "_unsourced", "blocks", "expanded", "gap", "heights", "record", "rough")
 
     def __init__(self, record: Record, gap: int, width: int) -> None:
         self.record = record
@@ -44,6 +47,8 @@ class RecordLayout:
         self.rough = _guess(record, width)
         self._chunks: Chunks | None = None
         self._fed = 0
+        self._marked: list[str] | None = None
+        self._unsourced: frozenset[int] | None = None
 
     @property
     def height(self) -> int:
@@ -64,6 +69,9 @@ class RecordLayout:
             return
         if self.blocks and isinstance(before, ProseRecord) and before.partial != record.partial:
             self.blocks[-1].lines = None
+        if isinstance(before, ProseRecord) and before.grounded is not record.grounded:
+            self._marked = None
+            self.forget()
         self._feed(record)
 
     @property
@@ -94,6 +102,7 @@ class RecordLayout:
         chunks = self._chunks
         if chunks is None:
             return
+        self._marked = None
         known = len(chunks.done)
         if blocks and len(blocks) > known:
             blocks.pop()
@@ -136,13 +145,34 @@ class RecordLayout:
         lines: list[PaintedLine] = []
         if chunk is not None:
             definitions = self._chunks.definitions if self._chunks else ()
-            made = painted(chunk, look.width - GUTTER, look.palette, definitions)
+            made = painted(self._grounded(at, chunk), look.width - GUTTER, look.palette, definitions, self._unsourced)
             if chunk.spaced and at and made:
                 lines.append(PaintedLine(gutter=look.indent))
             lines += [line._replace(gutter=look.indent + line.gutter) for line in made]
         if record.partial and at == len(blocks) - 1:
             lines += partial(record.partial, look)
+        if record.grounded and record.grounded.last and at == len(blocks) - 1:
+            lines += figure_footer(record.grounded.report, look)
         return lines
+
+    def _grounded(self, at: int, chunk: MarkdownChunk) -> MarkdownChunk:
+        """The piece ``at`` with its figures marked."""
+        record = self.record
+        if not isinstance(record, ProseRecord) or record.grounded is None or chunk.language is not None:
+            return chunk
+        if self._marked is None:
+            self._mark(FigureMarks(record.text, record.grounded), record.grounded.report.verdicts)
+        return chunk._replace(text=self._marked[at]) if self._marked and at < len(self._marked) else chunk
+
+    def _mark(self, marks: FigureMarks, verdicts: Sequence[FigureVerdict]) -> None:
+        """Mark the figures in all pieces."""
+        self._marked, upto = [], 0
+        for block in self.opened()[0]:
+            piece = block.chunk.text if block.chunk else ""
+            marked, upto = marks.marked(piece, upto) if piece.strip() else (piece, upto)
+            self._marked.append(marked)
+        unsourced = (at for at, verdict in enumerate(verdicts) if verdict.label == "unsourced")
+        self._unsourced = frozenset(unsourced) if marks.clean else None
 
     def forget(self) -> None:
         """Paint again when next looked at; the height stays as it was until then."""

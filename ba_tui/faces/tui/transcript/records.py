@@ -15,6 +15,7 @@ from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Tex
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
 from ba_tui.core.text.wording import count, with_hint
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.transcript.figure_marks import Grounded
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
 OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
@@ -33,12 +34,14 @@ class Prompt:
 @frozen
 class ProseRecord:
     """An answer in Markdown. ``open`` while it streams; ``partial`` says why it is not whole. ``table``: the one of its
-    tables that is to be opened."""
+    tables that is to be opened, ``figure`` likewise the number of one of its figures, or -1 for all."""
 
     text: str
     open: bool = False
     partial: str = ""
     table: Table | None = None
+    grounded: Grounded | None = None
+    figure: int | None = None
 
 
 @frozen

@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ba_tui.core.results import failed_how
+from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import money, short_count
@@ -42,6 +43,8 @@ FOLDED, UNFOLDED = 5, 30
 """Rows below a call: what came of it at a glance, and after Space or a click."""
 LONG = 4_000
 """Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
+FIGURES = "/verify"
+"""The command that shows where figures come from."""
 JOINING = "Sent. The model reads this after the current step."
 PATHS = ("path", "file_path")
 
@@ -290,6 +293,17 @@ def partial(text: str, look: Look) -> list[PaintedLine]:
     """The mark under an answer that is not whole."""
     words = wrapped([Segment(f"{look.palette.glyphs.more} {text}", look.palette.denied)], look.room)
     return [PaintedLine(segments, look.indent, Unit("")) for segments, _ in words]
+
+
+def figure_footer(report: FigureReport, look: Look) -> list[PaintedLine]:
+    """The line under an answer that counts where its figures come from; what should be looked at stands out."""
+    palette = look.palette
+    runs: list[Segment] = []
+    for at, part in enumerate((*report.parts, FIGURES)):
+        loud = part.endswith(("unsourced", "changed since"))
+        runs += [Segment(f" {palette.glyphs.info} ", palette.dim)] if at else []
+        runs.append(Segment(part, palette.warning if loud else palette.dim))
+    return [PaintedLine(segments, look.indent, Unit("")) for segments, _ in wrapped(runs, look.room)]
 
 
 def lively(record: Record) -> bool:

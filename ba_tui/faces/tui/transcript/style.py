@@ -56,6 +56,7 @@ TranscriptView {
     & > .transcript--emphasis { text-style: italic; }
     & > .transcript--strike { text-style: strike; }
     & > .transcript--link { color: $text-primary; text-style: underline; }
+    & > .transcript--unsourced { color: $text-warning; text-style: underline; }
     & > .transcript--match { text-style: reverse; }
 
     &:ansi {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
@@ -26,6 +26,7 @@ from ba_tui.core.ports.tables import (
     RowFilter,
     TopValue,
 )
+from ba_tui.core.text.figures import SourceFile
 
 COLUMNS = (Column("id", "BIGINT"), Column("region", "VARCHAR"), Column("amount", "DOUBLE"))
 REGIONS = ("north", "south", "east")
@@ -51,8 +52,12 @@ class Tables:
     gate: asyncio.Event | None = None
     traps: tuple[Finding, ...] = ()
     queries: list[str] = field(default_factory=list)
+    stale: tuple[str, ...] = ()
     begun = True
     python: PythonSession | None = None
+
+    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        return tuple(file.path for file in files if file.path in self.stale)
 
     async def catalogue(self) -> Catalogue:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)

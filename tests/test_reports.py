@@ -75,7 +75,8 @@ async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
     text = (folder / "out" / "sales.md").read_text()
     assert done.path == "out/sales.md"
     assert KEY not in text
-    assert "South sold **30** units" in text
+    assert "South sold **30[^1]** units" in text
+    assert "[^1]: `30` sourced: [R1](#r1) · units · South" in text
     assert "*From [R1](#r1).*" in text
     assert f"```sql\n{TOTALS}\n```" in text
     assert "| North | 17 |" in text
@@ -124,14 +125,18 @@ def test_a_saved_session_runs_again_on_the_command_line(
             write_report(library, info, format, output)
 
     done = subprocess.run([sys.executable, "again.py"], capture_output=True, text=True, check=False, timeout=50)
-    assert (done.returncode, "1 results worked out again" in done.stdout) == (0, True), done
+    assert (done.returncode, "1 result worked out again, 0 taken from copies, 1 figure compared: no differences." in done.stdout) == (0, True), done
     assert "South   30" in done.stdout
-    assert "# South sold **30** units" in (folder / "again.py").read_text()
+    text = (folder / "again.py").read_text()
+    assert "# South sold **30[1]** units" in text
+    assert "# [1] `30` sourced: R1 · units · South" in text
 
     (folder / "next.csv").write_text(SALES.replace("30", "33"))
     capsys.readouterr()
     assert run(["report", "run", "again.py", "--data", "next.csv"]) == 6
-    assert capsys.readouterr().out == "R1: 2 rows\n  region=South: units 30 → 33 (+10.0%)\n"
+    assert capsys.readouterr().out == (
+        "R1: 2 rows\n  region=South: units 30 → 33 (+10.0%)\n“30” of an answer (R1.units): is 33 now\n"
+    )
     assert run(["report", "run", "again-data", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"][0]["after"] == 2
     assert run(["report", "run", "again.py", "--data", "none.csv"]) == 2

@@ -9,9 +9,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ba_tui.analysis.reports.documents import day, prompt_lines
+from ba_tui.analysis.reports.documents import chart_lines, day, prompt_lines
 from ba_tui.analysis.reports.values import Report, ReportResult, ReportSection
+from ba_tui.core.text.footnotes import notes_in_markdown
 from ba_tui.core.text.wording import one_line
+from ba_tui.plotting.drawing import text_of
 
 WIDTH = 100
 _CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
@@ -45,7 +47,9 @@ def script(report: Report, folder: str, name: str) -> str:
         for handle in section.results:
             result = report.result(handle)
             lines += [*_remark(result), f"print({_call(result)})", "print()"]
-        lines += _comment(section.answer)
+        for chart in section.charts:
+            lines += [*_comment(text_of(chart)), "#"]
+        lines += _comment("\n".join(_answer(section, "[{}]", "[{}] ")))
     return "\n".join([*lines, "", "sys.exit(report.check())", ""])
 
 
@@ -74,8 +78,15 @@ def _section_cells(report: Report, section: ReportSection) -> Iterator[dict[str,
     for handle in section.results:
         result = report.result(handle)
         yield _code("\n".join([*_remark(result), _call(result)]))
-    if section.answer:
-        yield _markdown(section.answer)
+    for chart in section.charts:
+        yield _markdown("\n".join(chart_lines(chart)))
+    if section.answer.text:
+        yield _markdown("\n".join(_answer(section, "<sup>{}</sup>", "{}. ")))
+
+
+def _answer(section: ReportSection, mark: str, lead: str) -> list[str]:
+    """An answer with its footnotes, for readers that know none: ``mark`` and ``lead`` have {} for the number."""
+    return [section.answer.marked(mark.format(r"\1")), *notes_in_markdown(section.answer, (), lead)]
 
 
 def _about(report: Report) -> str:

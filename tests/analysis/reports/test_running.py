@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from ba_tui.analysis.reports.changes import Rows, changes, summary
 from ba_tui.analysis.reports.gathering import gathered, stored
@@ -21,9 +23,10 @@ FEBRUARY = "region,amount\nNorth,15\nSouth,20\nEast,1\n"
 FIGURES = (ReportFigure("10", "R1", "total", 0, "10"), ReportFigure("5", "R1", "total", 2, "5"))
 
 
-@pytest.fixture
-async def report(tmp_path: Path) -> Report:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
     """A report over january.csv, with a gap in its handles and a result from elsewhere."""
+    tmp_path = tmp_path_factory.mktemp("report")
     (tmp_path / "january.csv").write_text(JANUARY, "utf-8")
     (tmp_path / "february.csv").write_text(FEBRUARY, "utf-8")
     made = engine_in(tmp_path)
@@ -34,14 +37,21 @@ async def report(tmp_path: Path) -> Report:
     async with made.exported("R3", "parquet") as file:
         made.inbox.mkdir(exist_ok=True)
         (made.inbox / "x.parquet").write_bytes(file.read_bytes())
-    await made.adopt(made.inbox / "x.parquet", Provenance("df", engine="Python 3"))
+    await made.adopt(made.inbox / "x.parquet", Provenance("SELECT 1", engine="PostgreSQL 17", source="warehouse"))
     whole = await gathered(made, "Sales", (), FIGURES, tmp_path)
     kept = replace(whole, results=tuple(each for each in whole.results if each.handle != "R2"))
     folder = tmp_path / "report-data"
     folder.mkdir()
     await stored(made, kept, folder)
     await made.close()
-    return kept
+    return tmp_path, kept
+
+
+@pytest.fixture
+def report(made: tuple[Path, Report], tmp_path: Path) -> Report:
+    """The report, in a copy of its folder."""
+    shutil.copytree(made[0], tmp_path, ignore=shutil.ignore_patterns("session"), dirs_exist_ok=True)
+    return made[1]
 
 
 async def run(tmp_path: Path, **data: str) -> ReportRun:
@@ -57,7 +67,7 @@ async def test_nothing_changed(report: Report, tmp_path: Path) -> None:
     found = await run(tmp_path)
     assert [each.handle for each in found.results] == ["R1", "R3", "R4"]
     assert not found.changed
-    assert found.results[2].kept == "Python 3 made it"
+    assert found.results[2].kept == "it came from the source warehouse"
 
 
 async def test_another_file_under_the_same_questions(report: Report, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ba_tui.analysis.reports.documents import chart_lines, day, prompt_lines
 from ba_tui.analysis.reports.values import Report, ReportResult, ReportSection
-from ba_tui.core.text.footnotes import notes_in_markdown
+from ba_tui.core.text.footnotes import notes_in_markdown, notes_in_text
 from ba_tui.core.text.wording import one_line
 from ba_tui.plotting.drawing import text_of
 
@@ -49,7 +49,7 @@ def script(report: Report, folder: str, name: str) -> str:
             lines += [*_remark(result), f"print({_call(result)})", "print()"]
         for chart in section.charts:
             lines += [*_comment(text_of(chart)), "#"]
-        lines += _comment("\n".join(_answer(section, "[{}]", "[{}] ")))
+        lines += _comment("\n".join([section.answer.marked(r"[\1]"), *notes_in_text(section.answer)]))
     return "\n".join([*lines, "", "sys.exit(report.check())", ""])
 
 
@@ -81,12 +81,9 @@ def _section_cells(report: Report, section: ReportSection) -> Iterator[dict[str,
     for chart in section.charts:
         yield _markdown("\n".join(chart_lines(chart)))
     if section.answer.text:
-        yield _markdown("\n".join(_answer(section, "<sup>{}</sup>", "{}. ")))
-
-
-def _answer(section: ReportSection, mark: str, lead: str) -> list[str]:
-    """An answer with its footnotes, for readers that know none: ``mark`` and ``lead`` have {} for the number."""
-    return [section.answer.marked(mark.format(r"\1")), *notes_in_markdown(section.answer, (), lead)]
+        # Jupyter knows no footnotes.
+        notes = notes_in_markdown(section.answer, (), "{}. ")
+        yield _markdown("\n".join([section.answer.marked(r"<sup>\1</sup>"), *notes]))
 
 
 def _about(report: Report) -> str:

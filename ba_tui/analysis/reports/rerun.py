@@ -85,8 +85,8 @@ class Rerun:
         print(
             f"{again} result{'' if again == 1 else 's'} worked out again, "
             f"{len(self._done) - again} taken from copies, "
-            f"{len(figures)} figure{'' if len(figures) == 1 else 's'} compared: {len(self.differences) or 'no'} difference"
-            f"{'' if len(self.differences) == 1 else 's'}."
+            f"{len(figures)} figure{'' if len(figures) == 1 else 's'} compared: "
+            f"{len(self.differences) or 'no'} difference{'' if len(self.differences) == 1 else 's'}."
         )
         return 1 if self.differences else 0
 

@@ -92,6 +92,13 @@ def noted(found: AnswerNotes, known: Collection[str] = ()) -> Iterator[str]:
     yield from notes_in_markdown(found, known, "[^{}]: ")
 
 
+def notes_in_text(found: AnswerNotes) -> Iterator[str]:
+    """The notes alone, as plain lines."""
+    if found.notes:
+        yield from ("", f"Figures: {found.summary}")
+    yield from (f"[{note.number}] {note.figure} {note.label}: {note.text}" for note in found.notes)
+
+
 def notes_in_markdown(found: AnswerNotes, known: Collection[str], lead: str) -> Iterator[str]:
     """The notes alone, each after ``lead``, in which {} is its number."""
     if not found.notes:

@@ -23,7 +23,7 @@ from ba_tui.analysis.reports.values import (
     in_sections,
     manifest,
 )
-from ba_tui.core.ports.tables import Catalogue, Dataset, Progress, QueryResult, Row
+from ba_tui.core.ports.tables import PYTHON, Catalogue, Dataset, Progress, QueryResult, Row
 from ba_tui.core.text.patterns import regex
 
 RERUN = Path(__file__).with_name("rerun.py")
@@ -32,8 +32,6 @@ HEAD = 20
 MOST_EXPECTED = 1_000_000
 """Rows of a result that a report stores for comparison. What can't be worked out again is stored whole."""
 OWN_ENGINE = "DuckDB"
-PYTHON = "python"
-"""``Provenance.source`` of what the Python kernel made."""
 _PLAN = regex(r"(?i)\s*explain\b")
 
 

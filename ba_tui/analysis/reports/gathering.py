@@ -62,11 +62,12 @@ async def _cited(
         if key not in rows:
             short = result.head[figure.row : figure.row + 1]
             rows[key] = (short or (await analysis.page(figure.handle, offset=figure.row, limit=1)).rows)[0]
-        # A source has the beginning of a long name.
-        place = next((at for at, each in enumerate(result.columns) if each.name.startswith(figure.column)), None)
-        exact = next((at for at, each in enumerate(result.columns) if each.name == figure.column), place)
-        if exact is not None:
-            found.append(replace(figure, column=result.columns[exact].name, value=rows[key][exact]))
+        names = [each.name for each in result.columns]
+        # A verdict has the beginning of a long name.
+        fitting = [name for name in names if name.startswith(figure.column)]
+        if fitting:
+            column = figure.column if figure.column in names else fitting[0]
+            found.append(replace(figure, column=column, value=rows[key][names.index(column)]))
     return tuple(found)
 
 

@@ -25,7 +25,8 @@ MOST_COMPARED = 1_000_000
 CLOSE = 1e-9
 """Part of a value by which sums of floating-point numbers may differ: their order is not fixed."""
 PIECE = 4_000_000
-_NUMBER = re.compile(r"(U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\))$")
+NUMBER = r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)"
+"""Types of columns that don't name a row."""
 
 
 class Rerun:
@@ -158,7 +159,7 @@ class Rerun:
     def _row(self, figure: dict[str, Any]) -> dict[str, Any]:
         """What names the row of a figure; empty where nothing does, or the report has no copy of the result."""
         result = self._results[figure["handle"]]
-        names = [each["name"] for each in result["columns"] if not _NUMBER.match(each["type"])]
+        names = [each["name"] for each in result["columns"] if not re.fullmatch(NUMBER, each["type"])]
         names = [name for name in names if name != figure["column"]]
         if not names or not result["expected"]:
             return {}

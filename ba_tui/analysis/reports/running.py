@@ -117,7 +117,8 @@ class ReportRunner:
         for table in self._report.tables:
             await self._register(table, data.get(table.name, ""))
         results = [await self._result(number, result) for number, result in enumerate(self._report.results)]
-        figures = [await self._figure(figure) for figure in self._report.figures]
+        known = [figure for figure in self._report.figures if figure.handle in self._report.handles]
+        figures = [await self._figure(figure) for figure in known]
         return ReportRun(tuple(results), tuple(figures))
 
     async def _register(self, table: ReportTable, given: str) -> None:

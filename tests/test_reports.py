@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -24,6 +26,7 @@ from tests.script import collect
 
 SALES = "region,units\nNorth,12\nSouth,30\nNorth,5\n"
 TOTALS = "SELECT region, sum(units) AS units FROM 'sales.csv' GROUP BY ALL ORDER BY region"
+TITLE = "Units <script>alert(1)</script>"
 KEY = "sk-ant-api03-" + "a1B2c3D4" * 12
 
 
@@ -32,13 +35,20 @@ def folder(tmp_path: Path) -> Path:
     work = tmp_path / "work"
     work.mkdir()
     (work / "sales.csv").write_text(SALES)
+    (work / ".ba" / "metrics").mkdir(parents=True)
+    (work / ".ba" / "metrics" / "sold.yaml").write_text("sql: sum(units)\nfrom: \"'sales.csv'\"\n")
     trust_folder(work)
     return work
 
 
 async def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
-    """A conversation with one query and an answer."""
-    steps = [Step(calls=(Planned("query_data", {"sql": TOTALS}),)), Step(say="South sold **30** units, <b>most</b>.")]
+    """A conversation with two queries, a chart and an answer."""
+    steps = [
+        Step(calls=(Planned("query_data", {"sql": TOTALS}),)),
+        Step(calls=(Planned("query_data", {"sql": "FROM metric('sold', 'region') ORDER BY ALL"}),)),
+        Step(calls=(Planned("chart", {"data": "R1", "kind": "bar", "x": "region", "y": "units", "title": TITLE}),)),
+        Step(say="South sold **30** units, <b>most</b>, 13 more than North; 318 came back."),
+    ]
     with ModelServer(steps) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         made = connect({"model": "openai/any"}, folder).library.create()
@@ -75,8 +85,13 @@ async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
     text = (folder / "out" / "sales.md").read_text()
     assert done.path == "out/sales.md"
     assert KEY not in text
-    assert "South sold **30** units" in text
-    assert "*From [R1](#r1).*" in text
+    assert "South sold **30[^1]** units" in text
+    assert "[^1]: `30` sourced: [R1](#r1) · units · South" in text
+    assert "[^2]: `13` derived: " in text
+    assert "[R1](#r1)\\[30\\]" in text
+    assert "[^3]: `318` **unsourced**: nothing in this session supports it" in text
+    assert "30 ┤  " in text
+    assert "*From [R1](#r1), [R2](#r2).*" in text
     assert f"```sql\n{TOTALS}\n```" in text
     assert "| North | 17 |" in text
     assert "`sales`: sales.csv; 39 bytes, SHA-256" in text
@@ -87,7 +102,19 @@ async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
     assert '<h3 id="r1">R1</h3>' in page
     assert "&lt;b&gt;most&lt;/b&gt;" in page
     assert "<i>" not in page
-    assert "src=" not in page.replace("img-src", "")
+    assert '13<sup class="derived"><a id="m2" href="#f2">2</a></sup>' in page
+    assert 'sourced: <a href="#r1">R1</a> · units · South</li>' in page
+    assert '318<sup class="unsourced">' in page
+    assert "script-src" not in page
+    assert "default-src 'none'; img-src data:" in page
+    assert re.findall(r'(?:src|href)="(?!#)(.{26})', page) == ["data:image/svg+xml;base64,"]
+    assert '<img alt="Units &lt;script&gt;alert(1)&lt;/script&gt;" src="data:image/svg+xml' in page
+    found = re.search(r"base64,([^\"]+)", page)
+    assert found
+    svg = base64.b64decode(found[1]).decode()
+    assert svg.startswith("<svg")
+    assert "<script" not in svg
+    assert "South" in svg
 
 
 async def test_what_a_report_refuses(talk: Conversation, folder: Path) -> None:
@@ -124,14 +151,23 @@ def test_a_saved_session_runs_again_on_the_command_line(
             write_report(library, info, format, output)
 
     done = subprocess.run([sys.executable, "again.py"], capture_output=True, text=True, check=False, timeout=50)
-    assert (done.returncode, "1 results worked out again" in done.stdout) == (0, True), done
+    assert (
+        done.returncode,
+        "2 results worked out again, 0 taken from copies, 1 figure compared: no differences." in done.stdout,
+    ) == (0, True), done
     assert "South   30" in done.stdout
-    assert "# South sold **30** units" in (folder / "again.py").read_text()
+    text = (folder / "again.py").read_text()
+    assert "# South sold **30[1]** units" in text
+    assert "\n# 30 ┤  " in text
+    assert "# [1] 30 sourced: R1 · units · South" in text
 
     (folder / "next.csv").write_text(SALES.replace("30", "33"))
     capsys.readouterr()
     assert run(["report", "run", "again.py", "--data", "next.csv"]) == 6
-    assert capsys.readouterr().out == "R1: 2 rows\n  region=South: units 30 → 33 (+10.0%)\n"
+    assert capsys.readouterr().out == (
+        "R1: 2 rows\n  region=South: units 30 → 33 (+10.0%)\n"
+        "R2: 2 rows\n  region=South: sold 30 → 33 (+10.0%)\n“30” of an answer (R1.units): is 33 now\n"
+    )
     assert run(["report", "run", "again-data", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"][0]["after"] == 2
     assert run(["report", "run", "again.py", "--data", "none.csv"]) == 2

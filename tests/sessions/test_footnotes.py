@@ -35,7 +35,7 @@ def test_markdown_has_a_footnote_for_each_figure() -> None:
 
 def test_html_links_figures_and_notes_and_escapes_what_a_source_says() -> None:
     page = exported("html", f"| a |\n|---|\n| {TEXT} |", *(_moved(each, 14) for each in (SOURCED, UNSOURCED)))
-    assert '7.5<sup class="unsourced"><a id="r2" href="#f2">2</a></sup> %' in page
+    assert '7.5<sup class="unsourced"><a id="m2" href="#f2">2</a></sup> %' in page
     assert '<li id="f1" value="1" class="sourced">' in page
     assert "&lt;b&gt;*units*" in page
     assert "\ue000" not in page

@@ -14,7 +14,7 @@ from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import UnknownTable
 from ba_tui.analysis.kernel.values import KernelFailed
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.tables import Column, Provenance, QueryResult, UsedData
+from ba_tui.core.ports.tables import PYTHON, Column, Provenance, QueryResult, UsedData
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.processes.limits import GIGABYTE
@@ -137,7 +137,7 @@ class TableCalls:
         code = f"# {label}\n{self._code}" if label else self._code
         seconds = round(time.monotonic() - self._clock, 6)
         engine = one_line(str(question["engine"]), 100)
-        return Provenance(code, used, results, self._started, seconds, int(question["rows"]), engine, "python")
+        return Provenance(code, used, results, self._started, seconds, int(question["rows"]), engine, PYTHON)
 
 
 def exports_of(analysis: Analysis) -> Path:

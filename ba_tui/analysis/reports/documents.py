@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from ba_tui.analysis.reports.values import Report, ReportResult, ReportTable
+from ba_tui.analysis.reports.values import Report, ReportResult, ReportSection, ReportTable
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.ports.tables import Cell
+from ba_tui.core.text.footnotes import noted
 from ba_tui.core.text.wording import count, one_line
+from ba_tui.plotting.drawing import text_of
 
 CELL_CHARS = 80
 HASH_CHARS = 12
@@ -24,17 +27,36 @@ def appendix(report: Report) -> str:
 
 
 def _document(report: Report) -> Iterator[str]:
-    yield f"# {one_line(report.title, 200) or 'Report'}"
-    yield f"\n*Made by ba {report.version} on {day(report.made)}.*"
+    yield heading(report)
     for section in report.sections:
         yield ""
         yield from prompt_lines(section.prompt)
-        if section.answer:
-            yield f"\n{section.answer}"
-        if section.results:
-            yield f"\n*From {', '.join(f'[{handle}](#{handle.lower()})' for handle in section.results)}.*"
+        for chart in section.charts:
+            yield ""
+            yield from chart_lines(chart)
+        if section.answer.text:
+            yield ""
+            yield from noted(section.answer, report.handles)
+        yield origin(section)
     yield ""
     yield from _appendix(report)
+
+
+def heading(report: Report) -> str:
+    """The title, and who made the report and when."""
+    title = one_line(report.title, 200) or "Report"
+    return f"# {title}\n\n*Made by ba {report.version} on {day(report.made)}.*"
+
+
+def origin(section: ReportSection) -> str:
+    """The line that names the results of a section; empty where it has none."""
+    named = ", ".join(f"[{handle}](#{handle.lower()})" for handle in section.results)
+    return f"\n*From {named}.*" if named else ""
+
+
+def chart_lines(chart: Chart) -> Sequence[str]:
+    """A chart as a block of text."""
+    return fenced(text_of(chart), "")
 
 
 def prompt_lines(prompt: str) -> list[str]:
@@ -59,7 +81,7 @@ def _result(result: ReportResult) -> Iterator[str]:
     first = f", the first {shown:,} here" if shown < result.rows else ""
     facts = [f"{count(result.rows, 'row')}{first}", f"{result.seconds:.2f} s", result.engine, day(result.started)]
     yield " · ".join(filter(None, facts)) + "\n"
-    yield from _fenced(result.sql)
+    yield from fenced(result.sql, "sql")
     if result.kept:
         yield f"\nNot worked out again by an export: {result.kept}."
     if result.columns:
@@ -76,11 +98,12 @@ def _source(table: ReportTable) -> str:
     return f"- `{table.name}`: {one_line(table.source, 200)}{part}; {files}{more}"
 
 
-def _fenced(text: str) -> Sequence[str]:
+def fenced(text: str, language: str) -> Sequence[str]:
+    """A block of text as it is."""
     fence = "```"
     while fence in text:
         fence += "`"
-    return [f"{fence}sql", text, fence]
+    return [f"{fence}{language}", text, fence]
 
 
 def _row(cells: Sequence[str]) -> str:

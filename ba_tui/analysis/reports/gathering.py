@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ba_tui import __version__
@@ -22,7 +23,7 @@ from ba_tui.analysis.reports.values import (
     in_sections,
     manifest,
 )
-from ba_tui.core.ports.tables import Catalogue, Dataset, Progress, QueryResult
+from ba_tui.core.ports.tables import PYTHON, Catalogue, Dataset, Progress, QueryResult, Row
 from ba_tui.core.text.patterns import regex
 
 RERUN = Path(__file__).with_name("rerun.py")
@@ -43,9 +44,31 @@ async def gathered(
     needed = {name for each in results if not each.kept for name in each.tables}
     tables = tuple(_table(each, near, analysis.inbox) for each in catalogue.datasets if each.name in needed)
     engine = next((each.engine for each in results if each.engine.startswith(OWN_ENGINE)), "")
-    known = {each.handle for each in results}
-    cited = tuple(each for each in figures if each.handle in known)
+    cited = await _cited(analysis, figures, catalogue.results)
     return Report(title, time.time(), __version__, engine, in_sections(said, results), tables, results, cited)
+
+
+async def _cited(
+    analysis: Analysis, figures: Sequence[ReportFigure], results: Sequence[QueryResult]
+) -> tuple[ReportFigure, ...]:
+    """The figures whose cells there are, each with its cell as the engine has it."""
+    known = {each.handle: each for each in results}
+    rows: dict[tuple[str, int], Row] = {}
+    found: list[ReportFigure] = []
+    for figure in figures:
+        result, key = known.get(figure.handle), (figure.handle, figure.row)
+        if result is None or not 0 <= figure.row < result.rows:
+            continue
+        if key not in rows:
+            short = result.head[figure.row : figure.row + 1]
+            rows[key] = (short or (await analysis.page(figure.handle, offset=figure.row, limit=1)).rows)[0]
+        names = [each.name for each in result.columns]
+        # A verdict has the beginning of a long name.
+        fitting = [name for name in names if name.startswith(figure.column)]
+        if fitting:
+            column = figure.column if figure.column in names else fitting[0]
+            found.append(replace(figure, column=column, value=rows[key][names.index(column)]))
+    return tuple(found)
 
 
 async def stored(
@@ -101,6 +124,8 @@ def _result(result: QueryResult, datasets: dict[str, Dataset]) -> ReportResult:
 def _kept(result: QueryResult, datasets: dict[str, Dataset]) -> str:
     """Why a result can't be worked out again; empty when it can."""
     origin = result.provenance
+    if origin.source == PYTHON:
+        return "Python made it"
     if origin.source:
         return f"it came from the source {origin.source}"
     if not origin.engine.startswith(OWN_ENGINE):

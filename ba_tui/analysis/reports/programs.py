@@ -9,9 +9,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ba_tui.analysis.reports.documents import day, prompt_lines
+from ba_tui.analysis.reports.documents import chart_lines, day, prompt_lines
 from ba_tui.analysis.reports.values import Report, ReportResult, ReportSection
+from ba_tui.core.text.footnotes import notes_in_markdown, notes_in_text
 from ba_tui.core.text.wording import one_line
+from ba_tui.plotting.drawing import text_of
 
 WIDTH = 100
 _CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
@@ -45,7 +47,9 @@ def script(report: Report, folder: str, name: str) -> str:
         for handle in section.results:
             result = report.result(handle)
             lines += [*_remark(result), f"print({_call(result)})", "print()"]
-        lines += _comment(section.answer)
+        for chart in section.charts:
+            lines += [*_comment(text_of(chart)), "#"]
+        lines += _comment("\n".join([section.answer.marked(r"[\1]"), *notes_in_text(section.answer)]))
     return "\n".join([*lines, "", "sys.exit(report.check())", ""])
 
 
@@ -74,8 +78,12 @@ def _section_cells(report: Report, section: ReportSection) -> Iterator[dict[str,
     for handle in section.results:
         result = report.result(handle)
         yield _code("\n".join([*_remark(result), _call(result)]))
-    if section.answer:
-        yield _markdown(section.answer)
+    for chart in section.charts:
+        yield _markdown("\n".join(chart_lines(chart)))
+    if section.answer.text:
+        # Jupyter knows no footnotes.
+        notes = notes_in_markdown(section.answer, (), "{}. ")
+        yield _markdown("\n".join([section.answer.marked(r"<sup>\1</sup>"), *notes]))
 
 
 def _about(report: Report) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import html
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ MOST_COMPARED = 1_000_000
 CLOSE = 1e-9
 """Part of a value by which sums of floating-point numbers may differ: their order is not fixed."""
 PIECE = 4_000_000
+NUMBER = r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)"
+"""Types of columns that don't name a row."""
 
 
 class Rerun:
@@ -81,9 +84,10 @@ class Rerun:
             print(f"DIFFERENT  {line}")
         again = sum(not self._results[handle]["kept"] for handle in self._done)
         print(
-            f"{again} results worked out again, {len(self._done) - again} taken from copies, "
-            f"{len(figures)} figures compared: {len(self.differences) or 'no'} difference"
-            f"{'' if len(self.differences) == 1 else 's'}."
+            f"{again} result{'' if again == 1 else 's'} worked out again, "
+            f"{len(self._done) - again} taken from copies, "
+            f"{len(figures)} figure{'' if len(figures) == 1 else 's'} compared: "
+            f"{len(self.differences) or 'no'} difference{'' if len(self.differences) == 1 else 's'}."
         )
         return 1 if self.differences else 0
 
@@ -131,11 +135,38 @@ class Rerun:
                         return
 
     def _figure(self, figure: dict[str, Any]) -> None:
-        query = f"SELECT DISTINCT {_name(figure['column'])} FROM {_name(figure['handle'])}"
-        values = (row[0] for row in self.database.execute(query).fetchall())
-        if not any(_equal(figure["value"], value) for value in values):
-            where = f"{figure['handle']}.{figure['column']}"
-            self.differences.append(f"“{figure['text']}” of an answer: {where} no longer has {figure['value']}")
+        """Look a figure up in its row, which texts, dates and truth values name; else among all rows."""
+        handle, column, was = figure["handle"], figure["column"], figure["value"]
+        said = f"“{figure['text']}” of an answer: {handle}"
+        row = self._row(figure)
+        named = ", ".join(f"{name}={_shown(value)}" for name, value in row.items())
+        where = " AND ".join(f"{_name(name)} IS NOT DISTINCT FROM ?" for name in row) or "true"
+        query = f"SELECT {_name(column)} FROM {_name(handle)} WHERE {where}"
+        try:
+            values = [each[0] for each in self.database.execute(query, list(row.values())).fetchall()]
+        except duckdb.Error:
+            self.differences.append(f"{said} no longer has the columns {', '.join([*row, column])}")
+            return
+        if any(_equal(was, value) for value in values):
+            return
+        if not values:
+            self.differences.append(f"{said} has no row {named}".rstrip())
+        elif len(values) == 1:
+            self.differences.append(f"{said}.{column}{f' ({named})' if row else ''} is {values[0]}, not {was}")
+        else:
+            self.differences.append(f"{said}.{column} no longer has {was}")
+
+    def _row(self, figure: dict[str, Any]) -> dict[str, Any]:
+        """What names the row of a figure; empty where nothing does, or the report has no copy of the result."""
+        result = self._results[figure["handle"]]
+        names = [each["name"] for each in result["columns"] if not re.fullmatch(NUMBER, each["type"])]
+        names = [name for name in names if name != figure["column"]]
+        if not names or not result["expected"]:
+            return {}
+        copy = _text(str(self.folder / result["expected"]))
+        query = f"SELECT {', '.join(map(_name, names))} FROM {copy} LIMIT 1 OFFSET {int(figure['row'])}"
+        found = self.database.execute(query).fetchone()
+        return dict(zip(names, found, strict=True)) if found else {}
 
 
 class Result:

@@ -16,7 +16,7 @@ from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.reports.changes import Changes, Rows, changes, counterpart, same
 from ba_tui.analysis.reports.values import MANIFEST, Report, ReportFigure, ReportResult, ReportTable, report_of
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.tables import Cell, Progress, Provenance
+from ba_tui.core.ports.tables import Arrangement, Cell, Progress, Provenance, RowFilter
 from ba_tui.core.values import frozen
 
 LONGEST = 200_000_000
@@ -43,11 +43,12 @@ class ResultChange:
 
 @frozen
 class FigureChange:
-    """A figure of an answer, and the cell that it stands in now; None where its row is gone."""
+    """A figure of an answer, and the cell that it stands in ``now``. ``gone`` says why there is none."""
 
     figure: ReportFigure
     now: Cell
     changed: bool
+    gone: str = ""
 
 
 @frozen
@@ -116,7 +117,8 @@ class ReportRunner:
         for table in self._report.tables:
             await self._register(table, data.get(table.name, ""))
         results = [await self._result(number, result) for number, result in enumerate(self._report.results)]
-        figures = [self._figure(figure) for figure in self._report.figures if figure.handle in self._rows]
+        known = [figure for figure in self._report.figures if figure.handle in self._report.handles]
+        figures = [await self._figure(figure) for figure in known]
         return ReportRun(tuple(results), tuple(figures))
 
     async def _register(self, table: ReportTable, given: str) -> None:
@@ -146,8 +148,7 @@ class ReportRunner:
         change = replace(change, after=rows)
         if result.kept or not result.expected or max(rows, result.rows) > PAGE_ROWS:
             return change
-        old = await self._analysis.register(str(self._inside(result.expected)), name=f"before_{result.handle.lower()}")
-        before, after = await self._all(old[0].name), await self._all(result.handle)
+        before, after = await self._all(await self._before(result)), await self._all(result.handle)
         self._rows[result.handle] = before, after
         return replace(change, changes=changes(before, after))
 
@@ -173,12 +174,40 @@ class ReportRunner:
         page = await self._analysis.page(name, limit=PAGE_ROWS)
         return Rows(page.columns, page.rows)
 
-    def _figure(self, figure: ReportFigure) -> FigureChange:
-        before, after = self._rows[figure.handle]
-        row = counterpart(before, after, figure.row)
-        places = [place for place, column in enumerate(after.columns) if column.name == figure.column]
-        now = row[places[0]] if row is not None and places else None
-        return FigureChange(figure, now, not same(figure.value, now))
+    async def _before(self, result: ReportResult) -> str:
+        """The table that has a result as it was."""
+        source, name = str(self._inside(result.expected)), f"before_{result.handle.lower()}"
+        return (await self._analysis.register(source, name=name))[0].name
+
+    async def _figure(self, figure: ReportFigure) -> FigureChange:
+        result = self._report.result(figure.handle)
+        if figure.handle in self._failed:
+            return FigureChange(figure, None, changed=True, gone=f"{figure.handle} could not be worked out")
+        if result.kept:
+            return FigureChange(figure, figure.value, changed=False)
+        before, after = self._rows.get(figure.handle) or await self._found(figure, result)
+        row = counterpart(before, after, figure.row if figure.handle in self._rows else 0)
+        place = next((at for at, column in enumerate(after.columns) if column.name == figure.column), None)
+        if row is None or place is None:
+            return FigureChange(figure, None, changed=True, gone="its row or column is gone")
+        return FigureChange(figure, row[place], not same(figure.value, row[place]))
+
+    async def _found(self, figure: ReportFigure, result: ReportResult) -> tuple[Rows, Rows]:
+        """The row of a figure in a result that is too long to be read whole: as it was, and as it is."""
+        if not result.expected:
+            page = await self._analysis.page(figure.handle, offset=figure.row, limit=1)
+            return Rows(page.columns, page.rows), Rows(page.columns, page.rows)
+        old = await self._analysis.page(await self._before(result), offset=figure.row, limit=1)
+        filters = tuple(
+            RowFilter(column.name, "is null" if value is None else "=", value)
+            for column, value in zip(old.columns, old.rows[0] if old.rows else (), strict=False)
+            if not column.numeric
+        )
+        new = await self._analysis.page(figure.handle, limit=0)
+        if [each.name for each in new.columns] == [each.name for each in old.columns]:
+            offset = 0 if filters else figure.row
+            new = await self._analysis.page(figure.handle, Arrangement(filters=filters), offset=offset, limit=1)
+        return Rows(old.columns, old.rows), Rows(new.columns, new.rows)
 
     def _inside(self, name: str) -> Path:
         """A file of the report's folder: a report names no others."""

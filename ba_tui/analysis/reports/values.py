@@ -8,8 +8,10 @@ from dataclasses import asdict, replace
 from typing import Any, cast
 
 from ba_tui.analysis.wire import decoded
+from ba_tui.core.displays.charts import Chart
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Cell, Column, Row
+from ba_tui.core.text.footnotes import AnswerNotes
 from ba_tui.core.values import frozen
 
 FORMAT = 1
@@ -73,12 +75,14 @@ class ReportFigure:
 
 @frozen
 class ReportSection:
-    """A prompt with its answer, in Markdown. ``at`` in seconds since the epoch; ``results`` were made for it."""
+    """A prompt with its answer, in Markdown. ``at`` in seconds since the epoch; ``results`` were made for it, and
+    ``charts`` drawn."""
 
     prompt: str
-    answer: str
+    answer: AnswerNotes
     at: float
     results: tuple[str, ...] = ()
+    charts: tuple[Chart, ...] = ()
 
 
 @frozen
@@ -98,11 +102,16 @@ class Report:
     def result(self, handle: str) -> ReportResult:
         return next(each for each in self.results if each.handle == handle)
 
+    @property
+    def handles(self) -> frozenset[str]:
+        """The names of all results."""
+        return frozenset(each.handle for each in self.results)
+
 
 def in_sections(sections: Sequence[ReportSection], results: Sequence[ReportResult]) -> tuple[ReportSection, ...]:
     """Return the sections with the results that were begun in each; the first has those from before it, too. Without
     any section, one that only has results."""
-    sections = sections or (ReportSection("", "", 0.0),)
+    sections = sections or (ReportSection("", AnswerNotes(""), 0.0),)
     ends = [*(each.at for each in sections[1:]), float("inf")]
     starts = [float("-inf"), *(each.at for each in sections[1:])]
     return tuple(
@@ -112,8 +121,9 @@ def in_sections(sections: Sequence[ReportSection], results: Sequence[ReportResul
 
 
 def manifest(report: Report) -> str:
-    """The report as JSON."""
-    return json.dumps(asdict(report), indent=1, ensure_ascii=False)
+    """The report as JSON, without its charts: those only show what the results hold."""
+    sections = tuple(replace(each, charts=()) for each in report.sections)
+    return json.dumps(asdict(replace(report, sections=sections)), indent=1, ensure_ascii=False)
 
 
 def report_of(text: str) -> Report:

@@ -131,5 +131,5 @@ def _figure_line(change: FigureChange) -> str:
     from ba_tui.analysis.reports.changes import shown  # noqa: PLC0415 - see run
 
     figure: Any = change.figure
-    now = "its row is gone" if change.now is None else f"is {shown(change.now)} now"
+    now = change.gone or f"is {shown(change.now)} now"
     return f"“{figure.text}” of an answer ({figure.handle}.{figure.column}): {now}"

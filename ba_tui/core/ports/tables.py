@@ -17,6 +17,8 @@ DataFormat: TypeAlias = Literal["csv", "json", "parquet", "excel", "sqlite", "ar
 Personal: TypeAlias = Literal["", "mail", "phone", "name", "iban"]
 FILES = "$files"
 """Stands for a list of files in ``Dataset.reading``."""
+PYTHON = "python"
+"""``Provenance.source`` of tables that Python code made."""
 Role: TypeAlias = Literal["", "key", "date"]
 Share: TypeAlias = Literal["schema", "aggregates", "sample"]
 

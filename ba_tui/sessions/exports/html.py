@@ -6,7 +6,7 @@ Pure: events in, pieces of text out. What its parts are stands in document. All 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -16,6 +16,7 @@ from ba_tui.core.events import Event
 from ba_tui.core.messages import Block, Document, Image, Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.text.figures import FigureReport
+from ba_tui.core.text.footnotes import MARK, AnswerNotes, Footnotes
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
@@ -28,7 +29,6 @@ from ba_tui.sessions.exports.document import (
     document_parts,
     session_summary,
 )
-from ba_tui.sessions.exports.footnotes import MARK, Footnotes
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
 
@@ -37,6 +37,7 @@ _BASE64 = regex(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _SITE = regex(r"https?://", re.IGNORECASE)
 _RESULT = regex(r"#r\d+")
 """A place within a report."""
+_TO_RESULT = '<a href="#{1}">{0}</a>'
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f23; --soft: #5b636d; --paper: #ffffff; --card: #f3f4f6; --line: #d5d9de;
@@ -100,31 +101,13 @@ class HtmlPage:
             case PromptPart(message=message):
                 return self._said(message)
             case AnswerPart(message=message, figures=FigureReport() as figures):
-                return self._answer(message, figures)
+                return answer_html(self._prose, self._footnotes.of(message.text, figures))
             case AnswerPart(message=message):
-                return f'<div class="answer">\n{self._prose.render(self._plain(message.text))}</div>'
+                return answer_html(self._prose, AnswerNotes(self._plain(message.text)))
             case ToolCallPart():
                 return self._call(part)
             case _:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
-
-    def _answer(self, message: Message, figures: FigureReport) -> str:
-        """An answer with a footnote for each figure."""
-        found = self._footnotes.of(message.text, figures)
-        kinds = {str(note.number): note.label for note in found.notes}
-
-        def mark(match: re.Match[str]) -> str:
-            number = match[1]
-            return f'<sup class="{kinds.get(number, "")}"><a id="r{number}" href="#f{number}">{number}</a></sup>'
-
-        notes = "".join(
-            f'<li id="f{note.number}" value="{note.number}" class="{note.label}"><a href="#r{note.number}">'
-            f"{escape(note.figure)}</a> {note.label}: {escape(note.text)}</li>\n"
-            for note in found.notes
-        )
-        answer = MARK.sub(mark, self._prose.render(found.text))
-        about = f'<p class="remark">Figures: {escape(found.summary)}</p>'
-        return f'<div class="answer">\n{answer}<div class="figures">{about}<ol>\n{notes}</ol></div></div>'
 
     def _said(self, message: Message) -> str:
         words = self._safe(message.said.strip())
@@ -173,6 +156,27 @@ class HtmlPage:
 
     def _safe(self, text: str) -> str:
         return escape(self._plain(text))
+
+
+def answer_html(prose: MarkdownIt, found: AnswerNotes, known: Collection[str] = ()) -> str:
+    """An answer with a footnote for each figure; ``known`` are results, as R1, that have a place on the page."""
+    if not found.notes:
+        return f'<div class="answer">\n{prose.render(found.text)}</div>'
+    kinds = {str(note.number): note.label for note in found.notes}
+
+    def mark(match: re.Match[str]) -> str:
+        number = match[1]
+        return f'<sup class="{kinds.get(number, "")}"><a id="m{number}" href="#f{number}">{number}</a></sup>'
+
+    notes = "".join(
+        f'<li id="f{note.number}" value="{note.number}" class="{note.label}"><a href="#m{note.number}">'
+        f"{escape(note.figure)}</a> {note.label}: "
+        f"{note.linked(escape(note.text), _TO_RESULT, known)}</li>\n"
+        for note in found.notes
+    )
+    answer = MARK.sub(mark, prose.render(found.text))
+    about = f'<p class="remark">Figures: {escape(found.summary)}</p>'
+    return f'<div class="answer">\n{answer}<div class="figures">{about}<ol>\n{notes}</ol></div></div>'
 
 
 def prose() -> MarkdownIt:

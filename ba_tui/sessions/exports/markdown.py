@@ -12,7 +12,7 @@ from ba_tui.core.messages import Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import Diff
 from ba_tui.core.text.figures import FigureReport
-from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.footnotes import Footnotes, noted
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
     AnswerPart,
@@ -24,11 +24,8 @@ from ba_tui.sessions.exports.document import (
     document_parts,
     session_summary,
 )
-from ba_tui.sessions.exports.footnotes import MARK, Footnote, Footnotes
 from ba_tui.sessions.exports.outline import Survey, time_of
 from ba_tui.sessions.foreign import one_line
-
-_SIGNS = regex(r"[\\`*_\[\]<>|]")
 
 
 class Markdown:
@@ -53,19 +50,13 @@ class Markdown:
             case PromptPart(message=message):
                 return self._quote(message)
             case AnswerPart(message=message, figures=FigureReport() as figures):
-                return self._answer(message, figures)
+                return [*noted(self._footnotes.of(message.text, figures))]
             case AnswerPart(message=message):
                 return [self._safe(message.text).strip()]
             case ToolCallPart():
                 return self._call(part)
             case _:
                 return [f"*{one_line(self._safe(part.text))}*"]
-
-    def _answer(self, message: Message, figures: FigureReport) -> list[str]:
-        """An answer with a footnote for each figure."""
-        found = self._footnotes.of(message.text, figures)
-        notes = [f"[^{note.number}]: `{note.figure}` {_label(note)}: {_plain(note.text)}" for note in found.notes]
-        return [MARK.sub(r"[^\1]", found.text).strip(), "", f"*Figures: {found.summary}*", "", *notes]
 
     def _quote(self, message: Message) -> list[str]:
         others = [f"[{block.type}]" for block in message.blocks if not isinstance(block, Text)]
@@ -98,15 +89,6 @@ def _fenced(lines: Sequence[str], language: str) -> list[str]:
     while any(fence in line for line in lines):
         fence += "`"
     return [fence + language, *lines, fence]
-
-
-def _label(note: Footnote) -> str:
-    return f"**{note.label}**" if note.label == "unsourced" else note.label
-
-
-def _plain(text: str) -> str:
-    """``text`` in which nothing is Markdown."""
-    return _SIGNS.sub(r"\\\g<0>", text)
 
 
 def _code(text: str) -> str:

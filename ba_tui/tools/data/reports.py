@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ba_tui.analysis.engine import Analysis
+from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.reports.documents import markdown
 from ba_tui.analysis.reports.gathering import gathered, stored
 from ba_tui.analysis.reports.programs import notebook, script
@@ -15,9 +15,8 @@ from ba_tui.analysis.reports.values import Report, ReportFigure, ReportSection
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event
 from ba_tui.core.ports.tables import Progress
-from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.sessions.exports.answers import answers
@@ -26,7 +25,6 @@ from ba_tui.sessions.foreign import redacted
 DOCUMENTS = (".html", ".md")
 PROGRAMS = (".ipynb", ".py")
 """They need a folder of data beside them."""
-_RESULT = regex(r"<h3>(R\d+)</h3>")
 
 
 @frozen
@@ -44,8 +42,18 @@ def reported_session(title: str, events: Iterable[Event]) -> ReportedSession:
     def hide(text: str) -> str:
         return redact(redacted(text))
 
-    found = (ReportSection(each.prompt, each.answer, each.at) for each in answers(events, hide))
-    return ReportedSession(paintable(hide(title)), tuple(found))
+    found = answers(events, hide)
+    sections = tuple(ReportSection(each.prompt, each.answer, each.at, charts=each.charts) for each in found)
+    figures = dict.fromkeys(cell for each in found for cell in _cells(each.figures, hide))
+    return ReportedSession(paintable(hide(title)), sections, tuple(figures))
+
+
+def _cells(report: FigureReport, hide: Callable[[str], str]) -> Iterator[ReportFigure]:
+    """The figures that stand in a cell of a result as they are, so that it can be looked up again."""
+    for verdict in report.verdicts:
+        cell = next((each for each in verdict.sources if each.column and each.line >= 0), None)
+        if verdict.label == "sourced" and cell:
+            yield ReportFigure(paintable(hide(verdict.text)), cell.name, cell.column, cell.line, cell.value)
 
 
 def check_format(path: Path) -> None:
@@ -85,25 +93,35 @@ class ReportWriter:
             await stored(self._analysis, report, data, on_progress)
             found += [(each, data_folder(target) / each.name) for each in sorted(data.iterdir())]
         made = into / f"report{target.suffix.lower()}"
-        await asyncio.to_thread(made.write_text, await asyncio.to_thread(_text, report, target), "utf-8", "replace")
+        pictures = await self._pictures(report, on_progress) if target.suffix.lower() == ".html" else ()
+        text = await asyncio.to_thread(_text, report, target, pictures)
+        await asyncio.to_thread(made.write_text, text, "utf-8", "replace")
         return [*found, (made, target)]
 
+    async def _pictures(self, report: Report, on_progress: Callable[[Progress], None] | None) -> Sequence[bytes]:
+        """The charts in order as SVG, empty where one can't be drawn: its text stands for it then."""
+        charts = [chart for section in report.sections for chart in section.charts]
+        found: list[bytes] = []
+        for number, chart in enumerate(charts):
+            if on_progress:
+                on_progress(Progress("drawing charts", number / len(charts)))
+            try:
+                async with self._analysis.charts.picture(chart, "svg") as file:
+                    found.append(await asyncio.to_thread(file.read_bytes))
+            except AnalysisError:
+                found.append(b"")
+        return found
 
-def _text(report: Report, target: Path) -> str:
+
+def _text(report: Report, target: Path, pictures: Sequence[bytes]) -> str:
     match target.suffix.lower():
         case ".py":
             return script(report, data_folder(target).name, target.name)
         case ".ipynb":
             return notebook(report, data_folder(target).name)
         case ".html":
-            return _page(report)
+            from ba_tui.tools.data.report_pages import report_page  # noqa: PLC0415 - loads a Markdown parser
+
+            return report_page(report, pictures)
         case _:
             return markdown(report)
-
-
-def _page(report: Report) -> str:
-    """One page that needs nothing else."""
-    from ba_tui.sessions.exports.html import PAGE_END, page_head, prose  # noqa: PLC0415 - loads a Markdown parser
-
-    body = _RESULT.sub(lambda found: f'<h3 id="{found[1].lower()}">{found[1]}</h3>', prose().render(markdown(report)))
-    return f"{page_head(escape(one_line(report.title, 200) or 'Report'))}{body}{PAGE_END}"

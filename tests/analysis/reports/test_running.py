@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from ba_tui.analysis.reports.changes import Rows, changes, summary
 from ba_tui.analysis.reports.gathering import gathered, stored
@@ -18,12 +20,19 @@ from tests.analysis.engines import engine_in
 
 JANUARY = "region,amount\nNorth,10\nSouth,20\nWest,5\n"
 FEBRUARY = "region,amount\nNorth,15\nSouth,20\nEast,1\n"
-FIGURES = (ReportFigure("10", "R1", "total", 0, "10"), ReportFigure("5", "R1", "total", 2, "5"))
+LONG = "SELECT 'k' || range AS name, range + (SELECT sum(amount) FROM 'january.csv') AS n FROM range(12000)"
+FIGURES = (
+    ReportFigure("10", "R1", "total", 0, "10"),
+    ReportFigure("5", "R1", "total", 2, "5"),
+    ReportFigure("11,035", "R5", "n", 11_000, 11_035.0),
+    ReportFigure("35", "R4", "whole", 0, 35.0),
+)
 
 
-@pytest.fixture
-async def report(tmp_path: Path) -> Report:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
     """A report over january.csv, with a gap in its handles and a result from elsewhere."""
+    tmp_path = tmp_path_factory.mktemp("report")
     (tmp_path / "january.csv").write_text(JANUARY, "utf-8")
     (tmp_path / "february.csv").write_text(FEBRUARY, "utf-8")
     made = engine_in(tmp_path)
@@ -34,14 +43,22 @@ async def report(tmp_path: Path) -> Report:
     async with made.exported("R3", "parquet") as file:
         made.inbox.mkdir(exist_ok=True)
         (made.inbox / "x.parquet").write_bytes(file.read_bytes())
-    await made.adopt(made.inbox / "x.parquet", Provenance("df", engine="Python 3"))
+    await made.adopt(made.inbox / "x.parquet", Provenance("SELECT 1", engine="PostgreSQL 17", source="warehouse"))
+    await made.query(LONG)
     whole = await gathered(made, "Sales", (), FIGURES, tmp_path)
     kept = replace(whole, results=tuple(each for each in whole.results if each.handle != "R2"))
     folder = tmp_path / "report-data"
     folder.mkdir()
     await stored(made, kept, folder)
     await made.close()
-    return kept
+    return tmp_path, kept
+
+
+@pytest.fixture
+def report(made: tuple[Path, Report], tmp_path: Path) -> Report:
+    """The report, in a copy of its folder."""
+    shutil.copytree(made[0], tmp_path, ignore=shutil.ignore_patterns("session"), dirs_exist_ok=True)
+    return made[1]
 
 
 async def run(tmp_path: Path, **data: str) -> ReportRun:
@@ -55,14 +72,14 @@ async def run(tmp_path: Path, **data: str) -> ReportRun:
 
 async def test_nothing_changed(report: Report, tmp_path: Path) -> None:
     found = await run(tmp_path)
-    assert [each.handle for each in found.results] == ["R1", "R3", "R4"]
+    assert [each.handle for each in found.results] == ["R1", "R3", "R4", "R5"]
     assert not found.changed
-    assert found.results[2].kept == "Python 3 made it"
+    assert found.results[2].kept == "it came from the source warehouse"
 
 
 async def test_another_file_under_the_same_questions(report: Report, tmp_path: Path) -> None:
     found = await run(tmp_path, january="february.csv")
-    first, second, third = found.results
+    first, second, third, _ = found.results
     assert first.changes
     assert summary(first.changes) == [
         "region=North: total 10 → 15 (+50.0%)",
@@ -72,15 +89,27 @@ async def test_another_file_under_the_same_questions(report: Report, tmp_path: P
     assert second.changes
     assert summary(second.changes) == ["row 1: whole 35 → 36 (+2.9%)"]
     assert not third.changed
-    assert [(each.figure.text, each.now) for each in found.figures] == [("10", 15), ("5", None)]
+    assert [(each.figure.text, each.now, each.gone) for each in found.figures] == [
+        ("10", 15, ""),
+        ("5", None, "its row or column is gone"),
+        ("11,035", 11_036, ""),
+        ("35", "35", ""),
+    ]
+    assert [each.changed for each in found.figures] == [True, True, True, False]
 
 
 async def test_a_file_without_the_column(report: Report, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("region,value\nNorth,1\n", "utf-8")
-    first, second, third = (await run(tmp_path, january="other.csv")).results
+    found = await run(tmp_path, january="other.csv")
+    first, second, third, _ = found.results
     assert "amount" in first.failed
     assert second.failed == "it reads R1, which could not be worked out"
     assert (third.failed, third.after) == ("", 1)
+    assert [each.gone for each in found.figures] == [
+        *["R1 could not be worked out"] * 2,
+        "R5 could not be worked out",
+        "",
+    ]
 
 
 def test_which_table_a_file_is_for(report: Report) -> None:
@@ -94,8 +123,10 @@ def test_which_table_a_file_is_for(report: Report) -> None:
 
 
 async def test_a_report_reads_no_file_outside_of_its_folder(report: Report, tmp_path: Path) -> None:
-    result = replace(report.results[-1], expected="../january.csv")
-    (tmp_path / "report-data" / "report.json").write_text(manifest(replace(report, results=(result,))), "utf-8")
+    result = replace(report.result("R4"), expected="../january.csv")
+    (tmp_path / "report-data" / "report.json").write_text(
+        manifest(replace(report, results=(result,), figures=())), "utf-8"
+    )
     with pytest.raises(UsageError, match="outside of its folder"):
         await run(tmp_path)
 

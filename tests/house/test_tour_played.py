@@ -139,6 +139,9 @@ async def test_answered_as_told_a_chapter_does_what_it_says(name: str) -> None:
     if name == "analysis":
         output = "".join(event.result.text for event in player.events if isinstance(event, ToolFinished))
         assert "sales: 85 rows, 2 findings." in output
+        started = [event.call for event in player.events if isinstance(event, ToolStarted)]
+        proofs = [call.input["sql"] for call in started if call.id in {"outliers", "repeated"}]
+        assert [f"Proof: {sql}" in output for sql in proofs] == [True, True]
         assert "1052,South,Gift box,1,39.0,390.0" in output
         assert "1029,North,Gift box,2,39.0,78.0,2" in output
         assert player.figures("unsourced") == [[], []]

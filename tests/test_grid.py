@@ -20,9 +20,10 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.session_data import ExportRules, SessionData
+from ba_tui.tools.session_data import SessionData
 from tests.analysis.engines import engine_in
 
 NORTH = Arrangement((RowOrder("amount", True),), (RowFilter("region", "=", "north"),))
@@ -70,18 +71,18 @@ async def test_rows_and_exports(data: SessionData, tmp_path: Path) -> None:
     assert [row[0] for row in page.rows] == [297, 295]
     assert (await data.column("sales", "region", NORTH)).distinct == 1
 
-    done = await data.export(sales.name, "new/north.csv", NORTH)
+    done = await data.exports.table(sales.name, "new/north.csv", NORTH)
     lines = (folder / "new" / "north.csv").read_text().splitlines()
     assert (done.path, len(lines), lines[:2]) == ("new/north.csv", 151, ["id,region,amount", "299,north,299.5"])
     assert done.size == (folder / "new" / "north.csv").stat().st_size
     with pytest.raises(NeedsConfirmation, match="exists"):
-        await data.export(sales.name, "new/north.csv", Arrangement())
+        await data.exports.table(sales.name, "new/north.csv", Arrangement())
     with pytest.raises(NeedsConfirmation, match="outside the folders of this session"):
-        await data.export(sales.name, "../out.csv", Arrangement())
-    await data.export(sales.name, "new/north.csv", Arrangement(), confirmed=True)
+        await data.exports.table(sales.name, "../out.csv", Arrangement())
+    await data.exports.table(sales.name, "new/north.csv", Arrangement(), confirmed=True)
     assert len((folder / "new" / "north.csv").read_text().splitlines()) == 301
     for name, head in (("a.parquet", b"PAR1"), ("a.xlsx", b"PK")):
-        await data.export(sales.name, name, Arrangement())
+        await data.exports.table(sales.name, name, Arrangement())
         assert (folder / name).read_bytes().startswith(head)
     assert sorted(path.name for path in folder.iterdir() if path.is_file()) == ["a.parquet", "a.xlsx", "sales.csv"]
 
@@ -98,9 +99,9 @@ async def test_what_an_export_refuses(data: SessionData, tmp_path: Path) -> None
     ]
     for path, error, words in refused:
         with pytest.raises(error, match=words):
-            await data.export("sales", path, Arrangement(), confirmed=True)
+            await data.exports.table("sales", path, Arrangement(), confirmed=True)
     with pytest.raises(AnalysisError):
-        await data.export("nothing", "b.csv", Arrangement())
+        await data.exports.table("nothing", "b.csv", Arrangement())
     assert not (folder / "b.csv").exists()
 
 
@@ -117,8 +118,8 @@ async def test_output_becomes_a_table(data: SessionData) -> None:
 async def test_a_file_may_not_be_placed_twice(data: SessionData, tmp_path: Path, ba_home: Path) -> None:
     """Nothing temporary is left beside the file, whatever happens."""
     await data.register("sales.csv")
-    await data.export("sales", "a.csv", Arrangement())
+    await data.exports.table("sales", "a.csv", Arrangement())
     (tmp_path / "work" / "a.csv").chmod(0o400)
     with pytest.raises(Failed, match="read-only"):
-        await data.export("sales", "a.csv", Arrangement(), confirmed=True)
+        await data.exports.table("sales", "a.csv", Arrangement(), confirmed=True)
     assert [path.name for path in (tmp_path / "work").iterdir() if path.name.endswith(".tmp")] == []

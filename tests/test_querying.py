@@ -139,7 +139,7 @@ async def test_copy_to_exports_a_result_after_the_question_and_replaces_nothing(
         "COPY (SELECT 1) TO 'private/more.csv'",
     )
     rules: dict[str, Any] = {"permissions.deny": ["write_file(private/**)"]}
-    found, asked = await queried(folder, monkeypatch, *copies, reply=Reply("once"), **rules)
+    found, asked = await queried(folder, monkeypatch, *copies, replies=[Reply("once")], **rules)
     assert [event.question.preview for event in asked] == [Source("query.sql", copies[0])]
     assert found[0].text.startswith("Written to made.csv (25 bytes).\nR1: 3 rows, 1 column")
     assert (folder / "made.csv").read_text() == "region\nNorth\nSouth\nNorth\n"

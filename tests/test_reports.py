@@ -71,7 +71,7 @@ def datasets(talk: Conversation) -> Datasets:
 
 
 async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
-    done = await datasets(talk).report("out/sales.md", title="Sales")
+    done = await datasets(talk).exports.report("out/sales.md", title="Sales")
     text = (folder / "out" / "sales.md").read_text()
     assert done.path == "out/sales.md"
     assert KEY not in text
@@ -81,7 +81,7 @@ async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
     assert "| North | 17 |" in text
     assert "`sales`: sales.csv; 39 bytes, SHA-256" in text
 
-    await datasets(talk).report("sales.html", title="<i>Sales</i>")
+    await datasets(talk).exports.report("sales.html", title="<i>Sales</i>")
     page = (folder / "sales.html").read_text()
     assert '<a href="#r1">R1</a>' in page
     assert '<h3 id="r1">R1</h3>' in page
@@ -92,19 +92,19 @@ async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:
 
 async def test_what_a_report_refuses(talk: Conversation, folder: Path) -> None:
     with pytest.raises(UsageError, match="does not end as a report does"):
-        await datasets(talk).report("sales.pdf", title="Sales")
+        await datasets(talk).exports.report("sales.pdf", title="Sales")
     (folder / "sales-data").mkdir()
     (folder / "sales-data" / "mine.txt").write_text("mine")
     with pytest.raises(NeedsConfirmation, match="sales-data exists already"):
-        await datasets(talk).report("sales.py", title="Sales")
+        await datasets(talk).exports.report("sales.py", title="Sales")
     assert not (folder / "sales.py").exists()
-    await datasets(talk).report("sales.py", title="Sales", confirmed=True)
+    await datasets(talk).exports.report("sales.py", title="Sales", confirmed=True)
     with pytest.raises(NeedsConfirmation, match=r"sales\.py exists already"):
-        await datasets(talk).report("sales.py", title="Sales")
+        await datasets(talk).exports.report("sales.py", title="Sales")
     assert (folder / "sales-data" / "mine.txt").read_text() == "mine"
     empty = connect({"model": "openai/any"}, folder).library.create()
     with pytest.raises(UsageError, match="no results that could run again"):
-        await datasets(empty).report("none.py", title="Nothing")
+        await datasets(empty).exports.report("none.py", title="Nothing")
     await empty.close()
 
 

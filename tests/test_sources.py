@@ -159,7 +159,7 @@ async def test_the_person_queries_a_source_and_mentions_its_tables(
         assert "tables: orders" in told
         assert "ada@x.org" not in told
         assert talk.inventory.datasets
-        assert talk.inventory.datasets.sources()[0].tables == ("orders",)
+        assert talk.inventory.datasets.sources.listed()[0].tables == ("orders",)
         await talk.close()
 
 

@@ -117,7 +117,7 @@ class Session:
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, context_files, guarded.datasets,
+            tools.hook_list, context_files, guarded.data.datasets,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy
@@ -126,7 +126,7 @@ class Session:
             metrics.apply,
             spending.apply,
             CallLog(info.id, soon).apply,
-            guarded.figures.apply,
+            guarded.data.figures.apply,
             # The end of a turn: its files are kept, then what its command was allowed is taken back.
             guarded.checkpointing.apply,
             prompts.admission.apply,

@@ -35,7 +35,7 @@ from ba_tui.processes.limits import GIGABYTE
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places
 from ba_tui.settings import Settings
-from ba_tui.tools.session_data import ExportRules
+from ba_tui.tools.data.exports import ExportRules
 
 FOLDER = "analysis"
 MOST_MEMORY = 4 * GIGABYTE

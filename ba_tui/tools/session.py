@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -41,12 +40,10 @@ from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
-from ba_tui.tools.data.data_tools import data_tools
+from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.python_kernels import NAME as PYTHON
-from ba_tui.tools.data.python_kernels import Kernels, PythonSource
 from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
-from ba_tui.tools.data.python_place import PythonPlace
-from ba_tui.tools.data.python_session import SessionPython
+from ba_tui.tools.data.session_room import DataRoom, DataScope
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions
@@ -61,8 +58,6 @@ from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
-from ba_tui.tools.session_data import ExportRules, SessionData
-from ba_tui.tools.session_figures import figure_checks
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.web.tools import web_options
 
@@ -172,27 +167,19 @@ class GuardedTools:
         """Without their guards: for what the person names."""
 
         exports = ExportRules(workspace, named["write_file"], policy.judge)
-        metrics = agreed_metrics(where, skills.catalog.ingress)
-        access = DataAccess(workspace, self.readers["read_file"], policy.judge, exports, metrics)
-        folder, inherited = scope.folder, process.shell.inherited()
-        setup = SourceSetup(settings, where, permissions.sandbox, workspace.root)
-        self.data = data_tools(definitions, access, setup, folder)
-        tools = (*tools, *self.data.tools)
-        self.python = Kernels(PythonPlace(permissions, folder, settings, inherited), self.data.engine)
-        pythons = PythonSource(
-            definitions["python_kernel"],
-            self.python,
-            scope.modalities,
-            python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells),
+        access = DataAccess(
+            workspace, named["read_file"], policy.judge, exports, agreed_metrics(where, skills.catalog.ingress)
         )
+        inherited = process.shell.inherited()
+        setup = SourceSetup(settings, where, permissions.sandbox, workspace.root)
+        data_scope = DataScope(setup, scope.folder, scope.results, scope.history, scope.modalities, inherited)
+        python = python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells)
+        self.data = data = DataRoom(definitions, access, data_scope, permissions, python)
+        tools = (*tools, *data.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
-        self.own_query = own_query(self.data.query, permission(gate), permissions.sharing, delivery)
-        python = SessionPython(self.python, exports)
-        self.datasets = SessionData(self.data, exports, scope.results, scope.history, python)
-        """The same for faces."""
-        self.figures = figure_checks(settings, scope.history, scope.results, self.data.engine)
+        self.own_query = own_query(data.query, permission(gate), permissions.sharing, delivery)
 
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
@@ -213,15 +200,15 @@ class GuardedTools:
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
-        confined, sources = replace(workers, confine=runner.confine_worker), (ToolSource("built-in", pythons.look),)
+        confined = replace(workers, confine=runner.confine_worker)
         self.registry = stocked(
-            tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined, sources)
+            tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined, data.sources)
         )
 
     def closing(self) -> tuple[Interceptor, ...]:
         """Interceptors for the main agent that look at its final answer, in their order: a plan ends the turn with a
         question to the person, and figures are checked once nothing else goes on."""
-        return (self.plan_mode, self.figures)
+        return (self.plan_mode, self.data.figures)
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
@@ -243,8 +230,6 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
-        await self.figures.close()
-        await self.python.close()
         await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()

@@ -4,68 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import shutil
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import Protocol
 
-from ba_tui.analysis.engine import Analysis, ExportFormat, Listener
+from ba_tui.analysis.engine import Analysis, Listener
 from ba_tui.analysis.grounding.source_files import changed
 from ba_tui.analysis.sources import Sources
-from ba_tui.core.displays.charts import PICTURES, Chart, ChartRequest, PictureFormat
-from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat, SourceInfo
+from ba_tui.core.displays.charts import Chart, ChartRequest
+from ba_tui.core.ports.datasets import OutputFormat, SourceInfo
 from ba_tui.core.ports.python import PythonSession
 from ba_tui.core.ports.tables import Arrangement, Catalogue, ColumnProfile, Dataset, Finding, Page, QueryResult
 from ba_tui.core.text.figures import SourceFile
-from ba_tui.core.tool import Tool
-from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import Workspace, is_secret
-from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
+from ba_tui.tools.data.exports import ExportRules, SessionExports
 from ba_tui.tools.data.masking import Masking
-from ba_tui.tools.editing.disk import place_file
 
-ENDINGS: dict[str, PictureFormat] = {f".{name}": name for name in PICTURES}
 PREVIEW_ROWS = 1_000
 """Rows of a source's table that a grid shows."""
-FORMATS: dict[str, ExportFormat] = {f".{name}": name for name in get_args(ExportFormat)}
 
 
-def picture_format(path: str) -> PictureFormat:
-    """The format of a picture by its ending. Raises UsageError for any other."""
-    format = ENDINGS.get(Path(path).suffix.lower())
-    if format is None:
-        raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(ENDINGS)}.")
-    return format
+class SessionSources:
+    """core.ports.datasets.DataSources."""
 
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
 
-@frozen
-class ExportRules:
-    """Where the person's exports may go: what the rules allow ``writer`` to write. What would be asked is allowed: the
-    person asks for it."""
+    def listed(self) -> tuple[SourceInfo, ...]:
+        return tuple(
+            SourceInfo(place.name, place.engine, self._sources.known_tables(place.name))
+            for place in self._sources.places.values()
+        )
 
-    workspace: Workspace
-    writer: Tool
-    judge: Callable[[JudgedCall], Judgement]
+    async def tables(self, source: str) -> tuple[str, ...]:
+        return await self._sources.tables(source)
 
-    def target(self, path: str) -> Path:
-        """Return the absolute path. Raises BaError where nothing may be written. Blocks."""
-        target = self.workspace.resolve(path)
-        judged = self.judge(JudgedCall(self.writer, {"path": str(target), "content": ""}, self.workspace.root))
-        if isinstance(judged, Deny):
-            raise UsageError(f"{self.workspace.shown(target)} may not be written: {judged.reason}", judged.hint)
-        if is_secret(target):
-            raise UsageError(f"{self.workspace.shown(target)} is a file for secrets.", "Choose another name.")
-        return target
-
-    def concern(self, target: Path) -> str:
-        """Why the person should say so once more; empty when nothing is to be said. Blocks."""
-        away = "" if self.workspace.contains(target) else "lies outside the folders of this session"
-        return " and ".join(filter(None, (away, "exists already" if os.path.lexists(target) else "")))
+    async def preview(self, source: str, table: str) -> str:
+        # The name comes from the source's own list.
+        sql = f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}"  # noqa: S608
+        return (await self._sources.query(source, sql)).handle
 
 
 class SessionEngines(Protocol):
@@ -93,11 +72,10 @@ class SessionData:
         python: PythonSession | None = None,
     ) -> None:
         self._analysis = data.engine
-        self._sources = data.sources
         self._masking = data.masking
-        self._rules = rules
         self._results = results
-        self._history = history
+        self.sources = SessionSources(data.sources)
+        self.exports = SessionExports(data.engine, rules, history)
         self.python = python
 
     @property
@@ -115,20 +93,6 @@ class SessionData:
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         file = await asyncio.to_thread(self._kept, text, format, ref)
         return (await self._analysis.register(str(file)))[0]
-
-    def sources(self) -> tuple[SourceInfo, ...]:
-        return tuple(
-            SourceInfo(place.name, place.engine, self._sources.known_tables(place.name))
-            for place in self._sources.places.values()
-        )
-
-    async def source_tables(self, source: str) -> tuple[str, ...]:
-        return await self._sources.tables(source)
-
-    async def preview(self, source: str, table: str) -> str:
-        # The name comes from the source's own list.
-        sql = f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}"  # noqa: S608
-        return (await self._sources.query(source, sql)).handle
 
     async def unmask(self, column: str) -> None:
         await self._masking.allow(column)
@@ -156,53 +120,8 @@ class SessionData:
     async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
         return await asyncio.to_thread(changed, files)
 
-    async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
-        kind = FORMATS.get(Path(path).suffix.lower())
-        if kind is None:
-            raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(FORMATS)}.")
-        target = await self._target(path, confirmed=confirmed)
-        async with self._analysis.exported(name, kind, arrangement) as file:
-            return await self._placed(file, target, confirmed=confirmed)
-
     async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
         return await self._analysis.charts.compute(wanted, arrangement)
-
-    async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
-        format = picture_format(path)
-        target = await self._target(path, confirmed=confirmed)
-        async with self._analysis.charts.picture(chart, format) as file:
-            return await self._placed(file, target, confirmed=confirmed)
-
-    async def _target(self, path: str, *, confirmed: bool) -> Path:
-        """Where a file may be written. Raises BaError where it may not, or the person should say so first."""
-        target = await asyncio.to_thread(self._rules.target, path)
-        if not confirmed and (why := await asyncio.to_thread(self._rules.concern, target)):
-            raise NeedsConfirmation(f"{self._rules.workspace.shown(target)} {why}.")
-        return target
-
-    async def _placed(self, file: Path, target: Path, *, confirmed: bool) -> Exported:
-        shown = self._rules.workspace.shown(target)
-        return Exported(shown, await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown))
-
-    async def report(
-        self, path: str, *, title: str, confirmed: bool = False, on_progress: Listener | None = None
-    ) -> Exported:
-        from ba_tui.tools.data.reports import ReportWriter, check_format, data_folder, reported_session  # noqa: PLC0415
-
-        check_format(Path(path))
-        target = await asyncio.to_thread(self._rules.target, path)
-        shown = self._rules.workspace.shown(target)
-        beside = data_folder(target)
-        for each in (target, *((beside,) if beside.exists() else ())):
-            if not confirmed and (why := await asyncio.to_thread(self._rules.concern, each)):
-                raise NeedsConfirmation(f"{self._rules.workspace.shown(each)} {why}.")
-        said = await asyncio.to_thread(reported_session, title, await self._history())
-        with tempfile.TemporaryDirectory(prefix="ba-report-") as made:
-            files = await ReportWriter(self._analysis).write(said, target, Path(made), on_progress)
-            sizes = [
-                await asyncio.to_thread(place_file, file, place, overwrite=True, shown=shown) for file, place in files
-            ]
-        return Exported(shown, sum(sizes))
 
     def _kept(self, text: str, format: OutputFormat, ref: str | None) -> Path:
         """A file of the engine's own with what a tool printed."""

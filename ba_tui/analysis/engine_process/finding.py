@@ -22,7 +22,7 @@ def found_rows(
 ) -> tuple[FoundRows, ...]:
     """For each column with numbers and each range, up to ``most`` rows with such a value. One scan counts all."""
     columns = [column for column in table.columns if column.numeric][:MOST_COLUMNS]
-    if not columns or table.lies:
+    if not columns or table.view:
         return ()
     counted = [part for column in columns for low, high in ranges for part in _counts(column, low, high)]
     row = cursor.execute(f"SELECT {', '.join(counted)} FROM {quoted(table.name)}").fetchone() or ()

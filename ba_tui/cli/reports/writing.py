@@ -38,6 +38,6 @@ async def _written(library: Library, info: SessionInfo, output: Path) -> Exporte
         if datasets is None:
             raise UsageError("This session can't be opened for its data.")
         target = str(Path.cwd() / output.expanduser())
-        return await datasets.report(target, title=info.title, confirmed=True)
+        return await datasets.exports.report(target, title=info.title, confirmed=True)
     finally:
         await conversation.close()

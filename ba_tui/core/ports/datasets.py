@@ -45,6 +45,51 @@ class SourceInfo:
     tables: tuple[str, ...] | None = None
 
 
+class DataSources(Protocol):
+    """Databases and engines elsewhere. All but ``listed`` may raise BaError, whose words are one line for people."""
+
+    def listed(self) -> Sequence[SourceInfo]:
+        """The sources of the settings. Starts nothing."""
+        ...
+
+    async def tables(self, source: str) -> Sequence[str]:
+        """Connect to a source and list its tables."""
+        ...
+
+    async def preview(self, source: str, table: str) -> str:
+        """Query the first rows of a source's table; returns the handle of the result."""
+        ...
+
+
+class DataExports(Protocol):
+    """Files that the person has written of data, where the rules allow it."""
+
+    async def table(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
+        """Write the rows of ``arrangement`` to ``path`` in the format of its ending.
+
+        Raises:
+            NeedsConfirmation: the person should say so first, and ``confirmed`` is False. UsageError: no format has
+            this ending, or the path may not be written.
+        """
+        ...
+
+    async def report(
+        self,
+        path: str,
+        *,
+        title: str,
+        confirmed: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Exported:
+        """Write questions, answers and results as a report, in the format of the ending of ``path``: to read (.html,
+        .md), or to run again (.ipynb, .py, with a folder of data beside it). Raises as ``table`` does."""
+        ...
+
+    async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+        """Draw a chart into ``path``, which ends in .svg or .png. Raises as ``table``."""
+        ...
+
+
 class Datasets(Protocol):
     """Datasets and results of one session, by name. For the event loop; cancelling a request interrupts its query.
 
@@ -55,6 +100,12 @@ class Datasets(Protocol):
     def python(self) -> PythonSession | None:
         """Python code of the session with its variables; None where there is none."""
         ...
+
+    @property
+    def sources(self) -> DataSources: ...
+
+    @property
+    def exports(self) -> DataExports: ...
 
     @property
     def begun(self) -> bool:
@@ -71,18 +122,6 @@ class Datasets(Protocol):
 
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         """Make a dataset of what a tool printed: ``text``, or the stored whole ``ref``."""
-        ...
-
-    def sources(self) -> Sequence[SourceInfo]:
-        """The sources of the settings. Starts nothing."""
-        ...
-
-    async def source_tables(self, source: str) -> Sequence[str]:
-        """Connect to a source and list its tables."""
-        ...
-
-    async def preview(self, source: str, table: str) -> str:
-        """Query the first rows of a source's table; returns the handle of the result."""
         ...
 
     async def unmask(self, column: str) -> None:
@@ -113,31 +152,6 @@ class Datasets(Protocol):
         """Compute a chart of the rows that ``arrangement`` lets through."""
         ...
 
-    async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
-        """Draw a chart into ``path``, which ends in .svg or .png. Raises as ``export``."""
-        ...
-
     async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
         """Return the paths of ``files`` that are not what they were when they were read."""
-        ...
-
-    async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
-        """Write the rows of ``arrangement`` to ``path`` in the format of its ending.
-
-        Raises:
-            NeedsConfirmation: the person should say so first, and ``confirmed`` is False. UsageError: no format has
-            this ending, or the path may not be written.
-        """
-        ...
-
-    async def report(
-        self,
-        path: str,
-        *,
-        title: str,
-        confirmed: bool = False,
-        on_progress: Callable[[Progress], None] | None = None,
-    ) -> Exported:
-        """Write questions, answers and results as a report, in the format of the ending of ``path``: to read (.html,
-        .md), or to run again (.ipynb, .py, with a folder of data beside it). Raises as ``export`` does."""
         ...

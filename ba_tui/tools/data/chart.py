@@ -17,11 +17,11 @@ from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import byte_size, one_line
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.tools.data.exports import picture_format
 from ba_tui.tools.data.query_data import reporter
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import place_file
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.session_data import picture_format
 
 NAME = "chart"
 SAVE = "save"

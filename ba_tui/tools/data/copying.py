@@ -10,8 +10,8 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import byte_size
 from ba_tui.core.values import frozen
+from ba_tui.tools.data.exports import FORMATS, ExportRules
 from ba_tui.tools.editing.disk import place_file
-from ba_tui.tools.session_data import FORMATS, ExportRules
 
 _COPY = regex(
     r"(?is)\s*copy\s+(?:\((?P<query>.*)\)|(?P<table>[\w.\"]+))\s+to\s+'(?P<file>[^']+)'\s*"

@@ -13,9 +13,9 @@ from ba_tui.analysis.kernel.files import files_in
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.python import PythonFile, PythonState
 from ba_tui.resources import open_unlinked
+from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.python_kernels import Kernels
 from ba_tui.tools.editing.disk import place_file
-from ba_tui.tools.session_data import ExportRules
 
 KEEP_SECONDS = 60.0
 

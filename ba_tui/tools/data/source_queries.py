@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ba_tui.analysis.engine import Listener
-from ba_tui.analysis.errors import QueryRefused
+from ba_tui.analysis.errors import QueryFailed, QueryRefused
 from ba_tui.analysis.sources import Sources
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tables import QueryResult
@@ -51,8 +51,10 @@ class SourceQueries:
             if await self.writes(args):
                 return f"it changes data on {place.name} ({place.engine})"
             cost = await self.sources.cost(place.name, args["sql"]) if place.ask_cost else None
+        except QueryFailed as error:
+            # What is wrong fails by itself, and says more; what may be heavy is not run unasked.
+            return f"its cost is not known: {error}" if error.kind == "timeout" else ""
         except BaError:
-            # The call fails by itself, and says more.
             return ""
         if cost is None or cost.cost <= place.ask_cost:
             return ""

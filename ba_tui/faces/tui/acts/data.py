@@ -91,7 +91,7 @@ async def report(chat: Actions, words: str) -> None:
         _tell(chat, progress)
 
     try:
-        done = await datasets.report(path, title=conversation.title, confirmed=confirmed, on_progress=heard)
+        done = await datasets.exports.report(path, title=conversation.title, confirmed=confirmed, on_progress=heard)
     except NeedsConfirmation as error:
         raise UsageError(str(error), f"Name another file, or: /report {ANYWAY} {path}") from error
     finally:

@@ -151,7 +151,7 @@ class ChartPane(Vertical):
             return
         self.say(f"Drawing {path} … Esc cancels")
         try:
-            done = await self._datasets.save_chart(self.view.chart, path, confirmed=confirmed)
+            done = await self._datasets.exports.chart(self.view.chart, path, confirmed=confirmed)
         except NeedsConfirmation as error:
             self.say(str(error))
             self._target = path

@@ -38,6 +38,8 @@ KEYS = (
     "v select · y c m copy, CSV, Markdown · @ mention · e export · z freeze\n"
     "Enter whole cell · < > width · - = hide, show · x all rows as they were"
 )
+WIDER = 4
+"""Characters by which a key changes the width of a column."""
 BESIDE = "↑ ↓ ← → move · Enter full screen · Esc close"
 CELL = 2_000
 """Characters of the cell that stands in full below the grid."""
@@ -75,8 +77,8 @@ class GridPane(Vertical):
         Binding("p", "chart", "Draw a chart", show=False),
         Binding("z", "columns('freeze')", "Freeze up to this column", show=False),
         Binding("minus", "columns('hide')", "Hide this column", show=False),
-        Binding("greater_than_sign", "widen(4)", "Widen this column", show=False),
-        Binding("less_than_sign", "widen(-4)", "Narrow this column", show=False),
+        Binding("greater_than_sign", "columns('widen')", "Widen this column", show=False),
+        Binding("less_than_sign", "columns('narrow')", "Narrow this column", show=False),
         Binding("enter", "cell", "The whole cell", show=False),
         Binding("equals_sign", "columns('all')", "Show all columns", show=False),
         Binding("v", "select", "Select from here", show=False),
@@ -237,8 +239,8 @@ class GridPane(Vertical):
             feed = self.view.feed
             self.app.push_screen(ChartScreen(self._datasets, feed.table, feed.arrangement))  # pyright: ignore[reportUnknownMemberType] - App is generic
 
-    def action_columns(self, change: Literal["freeze", "hide", "all"]) -> None:
-        """Freeze the columns up to the cursor or let them go, hide the one under it, or show all."""
+    def action_columns(self, change: Literal["freeze", "hide", "all", "widen", "narrow"]) -> None:
+        """Freeze the columns up to the cursor or let them go; hide the one under it, change its width; or show all."""
         view, column = self.view, self.view.cursor[1]
         match change:
             case "freeze":
@@ -247,12 +249,11 @@ class GridPane(Vertical):
                 column = view.plan.hide(column)
             case "all":
                 view.plan.show_all()
+            case "widen":
+                view.plan.widen(column, WIDER)
+            case "narrow":
+                view.plan.widen(column, -WIDER)
         view.reshaped(column)
-
-    def action_widen(self, by: int) -> None:
-        """Make the column under the cursor wider or narrower."""
-        self.view.plan.widen(self.view.cursor[1], by)
-        self.view.reshaped(self.view.cursor[1])
 
     # Cells
 
@@ -290,7 +291,7 @@ class GridPane(Vertical):
     async def _export(self, path: str, *, confirmed: bool) -> None:
         self.say(f"Writing {path} … Esc cancels")
         try:
-            done = await self._datasets.export(
+            done = await self._datasets.exports.table(
                 self.view.feed.table, path, self.view.feed.arrangement, confirmed=confirmed
             )
         except NeedsConfirmation as error:

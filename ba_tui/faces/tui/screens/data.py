@@ -88,15 +88,15 @@ class DataList(Picker):
     async def _looked(self, source: str, table: str = "") -> None:
         """List the tables of a source, or show the first rows of one. Raises BaError."""
         if table:
-            self._open(await self._datasets.preview(source, table))
+            self._open(await self._datasets.sources.preview(source, table))
         else:
-            await self._datasets.source_tables(source)
+            await self._datasets.sources.tables(source)
             self._list_sources()
             self.refill()
         self.say(KEYS)
 
     def _list_sources(self) -> None:
-        sources = (row for source in self._datasets.sources() for row in _source(source))
+        sources = (row for source in self._datasets.sources.listed() for row in _source(source))
         self.choices = [*self._rows, *sources]
 
 

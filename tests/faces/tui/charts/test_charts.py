@@ -106,7 +106,7 @@ async def test_keys_change_the_chart_and_a_refusal_is_said(world: World, tables:
 
 
 async def test_a_picture_is_saved_and_asks_before_it_overwrites(world: World, tables: Tables) -> None:
-    tables.there = {"x.svg"}
+    tables.exports.there = {"x.svg"}
     async with running(world) as hand:
         await hand.press("f4")
         await shown(hand, DataList)
@@ -122,7 +122,7 @@ async def test_a_picture_is_saved_and_asks_before_it_overwrites(world: World, ta
             await hand.press("enter")
             await hand.until(lambda: bool(said(hand)) and "Drawing" not in said(hand))
         assert said(hand) == "Saved x.svg (2.5 KB)."
-        assert [path for _, path, _ in tables.written] == ["x.svg"]
+        assert [path for _, path, _ in tables.exports.files] == ["x.svg"]
 
 
 async def test_the_inspector_shows_a_chart_that_fits_its_size(world: World, tables: Tables) -> None:

@@ -37,24 +37,70 @@ def sales(rows: int) -> list[Row]:
 
 
 @dataclass
+class Warehouse:
+    """One source with a table; ``names``: once they were listed, it can't be reached any more."""
+
+    names: tuple[str, ...] | None = None
+
+    def listed(self) -> tuple[SourceInfo, ...]:
+        return (SourceInfo("warehouse", "PostgreSQL", self.names),)
+
+    async def tables(self, source: str) -> tuple[str, ...]:
+        if source != "warehouse" or self.names is not None:
+            raise UsageError("warehouse: It can't be reached: refused", "Check sources in your settings.")
+        self.names = ("orders",)
+        return self.names
+
+    async def preview(self, source: str, table: str) -> str:
+        assert (source, table) == ("warehouse", "orders")
+        return "R1"
+
+
+@dataclass
+class Written:
+    """What was written; ``there``: files that exist already."""
+
+    files: list[tuple[str, str, Arrangement]] = field(default_factory=list)
+    there: set[str] = field(default_factory=set)
+
+    async def table(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
+        if path in self.there and not confirmed:
+            raise NeedsConfirmation(f"{path} exists already.")
+        self.files.append((name, path, arrangement))
+        return Exported(path, 2_500)
+
+    async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+        return await self.table(chart.title, path, Arrangement(), confirmed=confirmed)
+
+    async def report(
+        self,
+        path: str,
+        *,
+        title: str,
+        confirmed: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Exported:
+        return await self.table(title, path, Arrangement(), confirmed=confirmed)
+
+
+@dataclass
 class Tables:
     """``gate``: arranged pages wait for it."""
 
     rows: list[Row] = field(default_factory=lambda: sales(1_000))
     columns: tuple[Column, ...] = COLUMNS
     asked: list[tuple[Arrangement, int, int]] = field(default_factory=list)
-    written: list[tuple[str, str, Arrangement]] = field(default_factory=list)
     charts: list[tuple[ChartRequest, Arrangement]] = field(default_factory=list)
-    there: set[str] = field(default_factory=set)
     outputs: list[str] = field(default_factory=list)
     unmasked: list[str] = field(default_factory=list)
-    listed: tuple[str, ...] | None = None
     gate: asyncio.Event | None = None
     traps: tuple[Finding, ...] = ()
     queries: list[str] = field(default_factory=list)
     stale: tuple[str, ...] = ()
     begun = True
     python: PythonSession | None = None
+    sources: Warehouse = field(default_factory=Warehouse)
+    exports: Written = field(default_factory=Written)
 
     async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
         return tuple(file.path for file in files if file.path in self.stale)
@@ -63,19 +109,6 @@ class Tables:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)
         result = QueryResult("R1", self.columns, len(self.rows), (), Provenance("SELECT *\nFROM sales"))
         return Catalogue((dataset,), (result,), self.traps)
-
-    def sources(self) -> tuple[SourceInfo, ...]:
-        return (SourceInfo("warehouse", "PostgreSQL", self.listed),)
-
-    async def source_tables(self, source: str) -> tuple[str, ...]:
-        if source != "warehouse" or self.listed is not None:
-            raise UsageError("warehouse: It can't be reached: refused", "Check sources in your settings.")
-        self.listed = ("orders",)
-        return self.listed
-
-    async def preview(self, source: str, table: str) -> str:
-        assert (source, table) == ("warehouse", "orders")
-        return "R1"
 
     async def unmask(self, column: str) -> None:
         self.unmasked.append(column)
@@ -118,12 +151,6 @@ class Tables:
         top = (TopValue(values[0], values.count(values[0])),)
         return ColumnProfile(self.columns[place], values.count(None), len(set(values)), top=top)
 
-    async def export(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
-        if path in self.there and not confirmed:
-            raise NeedsConfirmation(f"{path} exists already.")
-        self.written.append((name, path, arrangement))
-        return Exported(path, 2_500)
-
     async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
         self.charts.append((wanted, arrangement or Arrangement()))
         if wanted.kind == "pie":
@@ -131,9 +158,6 @@ class Tables:
         request = replace(wanted, kind=wanted.kind or "bar", x=wanted.x or "region", y=wanted.y or ("amount",))
         bars = ChartSeries(request.y[0], (0, 1, 2), (30.0, 20.0, 10.0))
         return Chart(request, "category", request.x, f"sum of {request.y[0]}", (bars,), REGIONS, rows=len(self.rows))
-
-    async def save_chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
-        return await self.export(chart.title, path, Arrangement(), confirmed=confirmed)
 
     def _place(self, column: str) -> int:
         return [each.name for each in self.columns].index(column)

@@ -262,7 +262,7 @@ async def test_a_selection_is_mentioned_by_its_place_in_the_table(world: World, 
 
 
 async def test_an_export_asks_before_it_overwrites(world: World, tables: Tables) -> None:
-    tables.there = {"R1.csv"}
+    tables.exports.there = {"R1.csv"}
     async with running(world) as hand:
         await opened(hand)
         await hand.press("e", "enter")
@@ -274,7 +274,7 @@ async def test_an_export_asks_before_it_overwrites(world: World, tables: Tables)
         await hand.until(lambda: hand.app.screen.query_one(AskLine).purpose == "confirm")
         await hand.press("y", "enter")
         await hand.until(lambda: part(hand, "said") == "Wrote 1,000 rows to R1.csv (2.5 KB).")
-        assert tables.written == [("R1", "R1.csv", Arrangement())]
+        assert tables.exports.files == [("R1", "R1.csv", Arrangement())]
 
 
 async def test_an_empty_table_and_a_session_without_data(world: World, tables: Tables) -> None:

@@ -1,0 +1,71 @@
+"""All that a session has for data: its engine, sources and Python, the tools over them, and what faces see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
+from ba_tui.permissions.session import SessionPermissions
+from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.data.data_tools import data_tools
+from ba_tui.tools.data.python_kernels import Kernels, PythonSource
+from ba_tui.tools.data.python_place import PythonPlace
+from ba_tui.tools.data.python_session import SessionPython
+from ba_tui.tools.data.source_places import SourceSetup
+from ba_tui.tools.data_engine import DataAccess
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.session_data import SessionData
+from ba_tui.tools.session_figures import figure_checks
+
+
+@frozen
+class DataScope:
+    """The session: its own ``folder`` (None: nothing is kept), stored results, what was said, and what its model takes.
+    ``environment`` is what commands see; ``setup``: where its sources are."""
+
+    setup: SourceSetup
+    folder: Path | None
+    results: Artifacts
+    history: ReadHistory
+    modalities: Modalities
+    environment: Mapping[str, str]
+
+
+class DataRoom:
+    """Made once for a session. The helpers start when something is asked of them."""
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Definition],
+        access: DataAccess,
+        scope: DataScope,
+        permissions: SessionPermissions,
+        stateless_python: Tool,
+    ) -> None:
+        setup = scope.setup
+        self._data = data = data_tools(definitions, access, setup, scope.folder)
+        self.query, self.tools, self.tables, self.shares = data.query, data.tools, data.tables, data.shares
+        place = PythonPlace(permissions, scope.folder, setup.settings, scope.environment)
+        self._kernels = Kernels(place, data.engine)
+        pythons = PythonSource(definitions["python_kernel"], self._kernels, scope.modalities, stateless_python)
+        self.sources = (ToolSource("built-in", pythons.look),)
+        """Tools that change with what the rules allow."""
+        session = SessionPython(self._kernels, access.exports)
+        self.datasets = SessionData(data, access.exports, scope.results, scope.history, session)
+        """The same for faces."""
+        self.figures = figure_checks(setup.settings, scope.history, scope.results, data.engine)
+
+    def needed(self) -> tuple[str, ...]:
+        """The tools to list now: none before there is data. Blocks."""
+        return self._data.needed()
+
+    async def close(self) -> None:
+        """End the helpers."""
+        await self.figures.close()
+        await self._kernels.close()
+        await self._data.close()

@@ -30,7 +30,7 @@ Examples:
 Exit codes:
   0 ok · 1 usage or configuration · 2 model or infrastructure
   3 a limit was reached · 4 an approval was denied
-  5 verify: an unsourced figure · 130 interrupted"""
+  5 a figure is unsourced · 6 data differs or has traps · 130 interrupted"""
 
 
 class CliGroup(HelpLines):

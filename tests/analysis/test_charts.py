@@ -82,6 +82,13 @@ async def test_what_is_left_out_is_chosen(
     assert (request.kind, request.x, request.y, request.aggregate) == (kind, x, y, aggregate)
 
 
+async def test_numbers_that_name_rows_are_not_added_up(engine: Analysis, put: Put) -> None:
+    orders = (await engine.register(put("orders.csv", "day,order,amount\n2026-01-05,1001,10.5\n2026-01-06,1002,20\n")))[
+        0
+    ].name
+    assert (await drawn(engine, orders)).request.y == ("amount",)
+
+
 async def test_times_keep_their_distances_and_many_are_joined(engine: Analysis, sales: str, put: Put) -> None:
     chart = await drawn(engine, sales, "line", "date", "units")
     (series,) = chart.series

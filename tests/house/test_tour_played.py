@@ -14,7 +14,16 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core import compacting
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Compressed, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded
+from ba_tui.core.events import (
+    Asked,
+    Compressed,
+    Event,
+    FiguresChecked,
+    MessageDone,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
 from ba_tui.core.questions import Question, Reply
 from tests.house.touring import CHAPTERS, Opened, opened
 
@@ -54,6 +63,8 @@ class Player:
     chapter: Opened
     talk: Conversation
     answer: Answer
+    stops: str = "sleep"
+    """In the arguments of the calls at which the person presses Esc."""
     events: list[Event] = field(default_factory=list[Event])
 
     async def play(self) -> None:
@@ -75,7 +86,7 @@ class Player:
             if isinstance(event, Asked):
                 reply = self.answer(event.question)
                 turn.answer(event.ask_id, reply) if reply else turn.cancel()
-            elif isinstance(event, ToolStarted) and "sleep" in str(event.call.input):
+            elif isinstance(event, ToolStarted) and self.stops in str(event.call.input):
                 turn.cancel()
             elif isinstance(event, MessageDone):
                 words = event.message.text
@@ -93,10 +104,15 @@ class Player:
         results = (event.result for event in self.events if isinstance(event, ToolFinished))
         return [result.text for result in results if result.is_error]
 
+    def figures(self, label: str) -> Sequence[Sequence[str]]:
+        """The figures of each answer that were judged ``label``."""
+        reports = (event.report for event in self.events if isinstance(event, FiguresChecked))
+        return [[verdict.text for verdict in report.verdicts if verdict.label == label] for report in reports]
 
-async def played(chapter: Opened, answer: Answer) -> Player:
+
+async def played(chapter: Opened, answer: Answer, stops: str = "sleep") -> Player:
     talk = connect({"model": chapter.model}, chapter.folder).library.create()
-    player = Player(chapter, talk, answer)
+    player = Player(chapter, talk, answer, stops)
     await player.play()
     await talk.close()
     return player
@@ -122,8 +138,18 @@ async def test_answered_as_told_a_chapter_does_what_it_says(name: str) -> None:
         assert {todo.status for todo in player.talk.transcript.todos} == {"completed"}
     if name == "analysis":
         output = "".join(event.result.text for event in player.events if isinstance(event, ToolFinished))
-        assert all(amount in output for amount in ("84 orders", "1655.00", "1432.40", "1119.80", "128.00", "4335.20"))
-        assert "order BIGINT; 84 distinct" in output
+        assert "sales: 85 rows, 2 findings." in output
+        started = [event.call for event in player.events if isinstance(event, ToolStarted)]
+        proofs = [call.input["sql"] for call in started if call.id in {"outliers", "repeated"}]
+        assert [f"Proof: {sql}" in output for sql in proofs] == [True, True]
+        assert "1052,South,Gift box,1,39.0,390.0" in output
+        assert "1029,North,Gift box,2,39.0,78.0,2" in output
+        assert player.figures("unsourced") == [[], []]
+        assert player.figures("sourced")[0] == ["1,655.00", "1,432.40", "1,119.80", "128.00"]
+    if name == "figures":
+        assert [found for found in player.figures("unsourced") if found] == [["57.80"]]
+        assert player.figures("derived")[0] == ["222.60"]
+        assert player.figures("sourced")[1] == ["50.15"]
     if name == "compact":
         assert any(isinstance(event, Compressed) for event in player.events)
     if name == "rewind":
@@ -131,7 +157,7 @@ async def test_answered_as_told_a_chapter_does_what_it_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [no, interrupt])
-@pytest.mark.parametrize("name", ["first", "analysis", "skill", "workflow", "rewind"])
+@pytest.mark.parametrize("name", ["first", "skill", "workflow", "rewind"])
 async def test_without_a_yes_nothing_changes_and_the_chapter_goes_on(name: str, answer: Answer) -> None:
     with opened(name) as chapter:
         before = files(chapter.folder)
@@ -142,6 +168,15 @@ async def test_without_a_yes_nothing_changes_and_the_chapter_goes_on(name: str, 
         words in player.said for words in ("has not run", "have not run", "was refused", "as it was", "as they were")
     )
     assert "completed" not in {todo.status for todo in player.talk.transcript.todos}
+
+
+@pytest.mark.parametrize("name", ["analysis", "figures"])
+async def test_a_query_that_is_stopped_gives_no_figure(name: str) -> None:
+    with opened(name) as chapter:
+        player = await played(chapter, as_told, "sum(units")
+    assert "query has not run" in player.said
+    assert "**Next:**" in player.said
+    assert not any(player.figures("sourced"))
 
 
 async def test_what_is_allowed_against_the_advice_is_done_and_said() -> None:

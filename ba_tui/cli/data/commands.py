@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.data.check import check
-from ba_tui.cli.data.compare import compare
 from ba_tui.cli.data.locales import FigureFormat, figure_format
-from ba_tui.cli.data.metrics import agreed_metrics, metrics
+from ba_tui.cli.data.metrics import agreed_metrics
 from ba_tui.cli.data.opened import OK, Locale, OpenedData, export, head, opened_data, told
 from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
@@ -32,9 +30,6 @@ PRINTED = frozenset({"table", "markdown"})
 Format = Literal["table", "markdown", "csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 
 app = typer.Typer(no_args_is_help=True)
-app.command()(compare)
-app.command()(metrics)
-app.command()(check)
 Part = Annotated[str, typer.Option(metavar="NAME", help="Read only this sheet or table of each file.")]
 
 

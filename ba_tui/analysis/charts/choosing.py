@@ -19,7 +19,9 @@ MOST_SERIES = 8
 MOST_SLICES = 6
 MOST_NAMES = 12
 MANY_BARS = 40
-_ID = regex(r"(?:^|[_ ])(?:id|key|nr|no|code|zip|plz|postcode|index|uuid)$|[a-z]ID$|Id$", re.IGNORECASE)
+_ID = regex(
+    r"(?:^|[_ ])(?:id|key|nr|no|code|zip|plz|postcode|index|uuid|order|invoice|nummer)$|[a-z]ID$|Id$", re.IGNORECASE
+)
 _YEAR = regex(r"(?:^|[_ ])(?:year|jahr|année|año|anno)(?:$|[_ ])|^年(?:份|度)?$", re.IGNORECASE)
 _LEVEL = regex(
     r"(?:^|[_ ])(?:avg|average|mean|median|rate|ratio|share|percent|pct|price|temperature|temp|score|age)(?:$|[_ ])|%",

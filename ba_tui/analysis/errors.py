@@ -55,4 +55,4 @@ class SourceFailed(AnalysisError):
 
 
 class EngineFailed(AnalysisError):
-    kind = "dependency_error"
+    kind = "execution_error"

@@ -49,6 +49,12 @@ def values(chart: Chart) -> dict[str, float | None]:
     return {chart.labels[int(x)]: y for x, y in zip(series.x, series.y, strict=True)}
 
 
+async def test_numbers_of_orders_are_not_added_up(engine: Analysis, put: Put) -> None:
+    name = put("numbered.csv", "order,day,amount\n7,2026-01-05,3\n8,2026-01-06,4\n9,2026-01-07,1\n")
+    (dataset,) = await engine.register(name)
+    assert (await drawn(engine, dataset.name)).title == "amount by day"
+
+
 async def test_bars_are_aggregated_and_sorted(engine: Analysis, sales: str) -> None:
     chart = await drawn(engine, sales, "bar", "REGION", "amount")
     assert list(values(chart).items()) == [("South", 60.0), ("North", 10.5), ("NULL", 1.0), ("East", -7.0)]

@@ -14,6 +14,7 @@ import pytest
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import DataRefused, EngineFailed, QueryRefused
 from ba_tui.core.profiles import READING
+from ba_tui.core.results import failed_how
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.processes.worker_values import WorkerSettings
@@ -57,6 +58,7 @@ async def test_a_kill_costs_one_request_and_a_restart_nothing(tmp_path: Path) ->
     with pytest.raises(EngineFailed, match="The data engine stopped in the middle of this request") as caught:
         await long
     assert caught.value.hint == "Run it again: datasets and results are kept."
+    assert failed_how(caught.value.kind) == "failed"
     second = await engine.query("SELECT m + 1 AS n FROM R1")
     assert (second.handle, second.head) == ("R2", ((3,),))
     await engine.close()

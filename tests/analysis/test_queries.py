@@ -98,7 +98,11 @@ async def test_what_does_more_is_refused(engine: Analysis, sales: str, sql: str,
     ("sql", "said", "hint"),
     [
         ("SELECT regoin FROM sales", "There is no column regoin here.", "Did you mean region?"),
-        ("FROM slaes", "There is no table slaes.", "Did you mean sales?"),
+        (
+            "FROM slaes",
+            "There is no table slaes.",
+            "Did you mean sales? A file is named in quotes: FROM 'data/sales.csv'.",
+        ),
         ("SELCT 1", 'This is not valid SQL: syntax error at or near "SELCT".', "LINE 1: SELCT 1"),
         ("SELECT summ(1)", "DuckDB has no function summ.", 'Did you mean "sum"?'),
         ("SELECT 1; SELECT 2", "These are 2 statements.", "Send one statement at a time."),

@@ -80,6 +80,38 @@ async def test_a_profile_tells_the_traps_in_the_data(
     assert (await engine.query(found[trap].proof)).rows
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT sum(amount) FROM {}", {"total_rows"}),
+        ("SELECT region, avg(amount) FROM {} GROUP BY region", {"total_rows"}),
+        ("SELECT sum(amount) FROM {} WHERE region IS NOT NULL", set()),
+        ("SELECT sum(amount) FILTER (WHERE \"order\" <> 'Total') FROM {}", set()),
+        ('SELECT "order", sum(amount) FROM {} GROUP BY 1', set()),
+        ("SELECT count(*) FROM {}", set()),
+    ],
+)
+async def test_a_query_that_adds_totals_to_their_parts_says_so(
+    engine: Analysis, put: Put, sql: str, expected: set[str]
+) -> None:
+    (dataset,) = await engine.register(put("sold.csv", "order,region,amount\na,N,1\nb,S,2\nc,N,4\nTotal,,7\n"))
+    await engine.profile(dataset.name)
+    result = await engine.query(sql.format(dataset.name))
+    assert {each.trap for each in result.findings} == expected
+    for each in result.findings:
+        assert (await engine.query(each.proof)).rows == 1
+
+
+async def test_a_number_named_units_is_no_unit_of_measure(engine: Analysis, put: Put) -> None:
+    (dataset,) = await engine.register(put("counted.csv", "order_id,units,amount\n1,2,10\n2,3,20\n3,1,30\n"))
+    assert not (await engine.query(f"SELECT sum(amount) FROM {dataset.name}")).findings
+
+
+async def test_a_column_of_placeholders_alone_has_no_dates(engine: Analysis, put: Put) -> None:
+    (dataset,) = await engine.register(put("noted.csv", "order_id,note\n1,x\n2,x\n3,x\n"))
+    assert not (await engine.profile(dataset.name)).findings
+
+
 async def test_muted_traps_are_marked_even_after_the_file_changed(engine: Analysis, files: Path, put: Put) -> None:
     source = put("muted.csv", "zip,n\n01234,1\n99999,\n")
     (dataset,) = await engine.register(source)

@@ -20,7 +20,7 @@ MOST_SLICES = 6
 MOST_NAMES = 12
 MANY_BARS = 40
 _ID = regex(
-    r"(?:^|[_ ])(?:id|key|nr|no|number|code|zip|plz|postcode|index|uuid|order|invoice|ticket|receipt|customer|account)$"
+    r"(?:^|[_ ])(?:id|key|nr|no|number|nummer|code|zip|plz|postcode|index|uuid|order|invoice|ticket|receipt|customer|account)$"
     r"|[a-z]ID$|Id$",
     re.IGNORECASE,
 )

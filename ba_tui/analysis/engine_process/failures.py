@@ -59,7 +59,8 @@ def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str])
     if isinstance(error, duckdb.PermissionException):
         return refused("The query reads a file that is not registered, or the network.", "Mention the file first.")
     if found := _TABLE.search(text):
-        return failed(f"There is no table {found[1]}.", nearest_names(found[1], tables, "Tables"))
+        hint = f"{nearest_names(found[1], tables, 'Tables')} A file is named in quotes: FROM 'data/sales.csv'."
+        return failed(f"There is no table {found[1]}.", hint)
     if found := _COLUMN.search(text):
         return failed(f"There is no column {found[1]} here.", nearest_names(found[1], columns, "Columns"))
     if found := _FUNCTION.search(text):

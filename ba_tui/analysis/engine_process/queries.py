@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -83,7 +83,7 @@ class Queries:
         if statement.kind == "explain":
             return (), ""
         tables = {**self.store.names(), **{file.lower(): table for file, table in named.items()}}
-        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds, self._rows)
+        checked = CheckedQuery(statement.sql, tables, self._columns, self._today, seconds, self._rows, self._known)
         # A cursor of its own: a check that fails must not end the transaction of the result.
         with self.database.shared(request) as cursor:
             return findings_of_query(cursor, request, checked)
@@ -94,6 +94,10 @@ class Queries:
     def _rows(self, table: str) -> int:
         stored, result = self.store.dataset(table), self.store.result(table)
         return stored.dataset.rows if stored else result.rows if result else 0
+
+    def _known(self, table: str) -> Sequence[Finding]:
+        stored = self.store.dataset(table)
+        return stored.profile.findings if stored and stored.profile else ()
 
     def _today(self, table: str) -> date:
         """The day on which a table is as it is: that of its files."""

@@ -114,7 +114,7 @@ def _run(case: Case, folder: Path, score: Score) -> None:
 
     try:
         for path in _files(case, folder):
-            for dataset in ask("register", source=path.name, paths=[str(path)], part=""):
+            for dataset in ask("register", source=path.name, paths=[str(path)], part="", name=""):
                 findings += _found(ask("profile", name=dataset["name"], thorough=False))
         if case.sql:
             findings += _found(ask("query", sql=case.sql, head=1, named={}))

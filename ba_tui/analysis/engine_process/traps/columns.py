@@ -116,7 +116,9 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
         missing = f"({missing} OR {v} = {text(few[0])})"
         holes += worded
     rest = given - holes
-    if holes and rest and (amounts >= 0.6 * rest or dates >= 0.6 * rest):
+    if not rest:
+        return
+    if holes and (amounts >= 0.6 * rest or dates >= 0.6 * rest):
         yield values.finding("sentinels", f"has {count(holes, 'placeholder')} for a missing value.", missing)
     if zeros and digits >= 0.95 * rest:
         yield values.finding(

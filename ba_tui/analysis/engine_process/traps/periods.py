@@ -35,6 +35,8 @@ KINDS: Mapping[str, tuple[str, frozenset[str]]] = {
     "mixed_timezones": ("zones", frozenset(["timezone", "tz", "tzone", "zone", "zeitzone"])),
 }
 
+NUMERIC = ("BIGINT", "INTEGER", "DOUBLE", "DECIMAL", "FLOAT", "HUGEINT")
+
 
 @frozen
 class Group:
@@ -309,6 +311,9 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
             if other == name or not set(words(other)) & known or not _of_kind(trap, name, call, probe, select):
                 continue
             unit = f'"{relation.alias}"."{other}"'
+            if trap != "mixed_timezones" and _type(unit, probe, select).startswith(NUMERIC):
+                # A number beside an amount is how many there are, not what they are counted in.
+                continue
             keys = [select.query.text(each) for each in select.groups()]
             if any(key.split(".")[-1].strip('"') == other for key in keys):
                 continue
@@ -333,9 +338,16 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
 
 def _of_kind(trap: str, name: str, call: Node, probe: Prober, select: Select) -> bool:
     """Whether a column can have such a unit: amounts have units, moments have zones."""
-    row: Sequence[Any] = probe.one(f'{select.prefix}SELECT typeof("{name}") FROM {select.source()} LIMIT 1')
-    kind = str(row[0]) if row else ""
+    kind = _type(f'"{name}"', probe, select)
     if trap == "mixed_timezones":
         return kind.startswith("TIMESTAMP") and is_call(call, "min", "max")
-    numeric = kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "DECIMAL", "FLOAT", "HUGEINT"))
-    return numeric and is_call(call, "sum", "avg", "mean", "median") and not set(words(name)) & {"quantity", "qty"}
+    return (
+        kind.startswith(NUMERIC)
+        and is_call(call, "sum", "avg", "mean", "median")
+        and not set(words(name)) & {"quantity", "qty"}
+    )
+
+
+def _type(name: str, probe: Prober, select: Select) -> str:
+    row: Sequence[Any] | None = probe.one(f"{select.prefix}SELECT typeof({name}) FROM {select.source()} LIMIT 1")
+    return str(row[0]) if row else ""

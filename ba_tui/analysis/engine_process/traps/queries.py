@@ -22,6 +22,7 @@ from ba_tui.analysis.engine_process.traps.joins import join_loses_rows, join_mul
 from ba_tui.analysis.engine_process.traps.periods import mixed_by_column, partial_comparison
 from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
 from ba_tui.analysis.engine_process.traps.syntax import Query, Select
+from ba_tui.analysis.engine_process.traps.totals import total_rows
 from ba_tui.analysis.engine_process.traps.variants import key_variants
 from ba_tui.core.ports.tables import Finding
 from ba_tui.core.values import frozen
@@ -51,8 +52,8 @@ SMALL_SECONDS, LEAST_SECONDS = 2.0, 0.1
 @frozen
 class CheckedQuery:
     """``tables``: names in lower case to tables; ``columns``: a table's columns; ``today``: the day on which a table is
-    as it is; ``seconds``: how long the query ran; ``rows``: how many a table
-    has."""
+    as it is; ``seconds``: how long the query ran; ``rows``: how many a table has; ``known``: the findings in a table's
+    rows."""
 
     sql: str
     tables: Mapping[str, str]
@@ -60,6 +61,7 @@ class CheckedQuery:
     today: Callable[[str], date]
     seconds: float
     rows: Callable[[str], int]
+    known: Callable[[str], Sequence[Finding]]
 
 
 def findings_of_query(
@@ -79,7 +81,7 @@ def findings_of_query(
     try:
         for name in large if any(select.joins or len(select.relations) > 1 for select in query.selects) else ():
             query.samples[name] = probe.sample(name, checked.rows(name))
-        for check in (*CHECKS, partial_comparison(checked.today)):
+        for check in (total_rows(checked.known), *CHECKS, partial_comparison(checked.today)):
             for select in query.selects:
                 # A form of SQL that a check did not expect must not cost the result.
                 with suppress(LookupError, TypeError, ValueError, AttributeError, ArithmeticError):

@@ -20,8 +20,8 @@ MOST_SLICES = 6
 MOST_NAMES = 12
 MANY_BARS = 40
 _ID = regex(
-    r"(?:^|[_ ])(?:id|key|nr|no|number|nummer|code|zip|plz|postcode|index|uuid|order|invoice|ticket|receipt|customer|account)$"
-    r"|[a-z]ID$|Id$",
+    r"(?:^|[_ ])(?:id|key|nr|no|number|nummer|code|zip|plz|postcode|index|uuid|order|invoice|ticket|receipt|customer"
+    r"|account)$|[a-z]ID$|Id$",
     re.IGNORECASE,
 )
 _YEAR = regex(r"(?:^|[_ ])(?:year|jahr|année|año|anno)(?:$|[_ ])|^年(?:份|度)?$", re.IGNORECASE)

@@ -82,7 +82,7 @@ def findings_of_query(
         for check in (*CHECKS, partial_comparison(checked.today)):
             for select in query.selects:
                 # A form of SQL that a check did not expect must not cost the result.
-                with suppress(LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+                with suppress(*Prober.forgiven()):
                     for each in check(select, probe):
                         found.setdefault((each.trap, each.dataset, each.column), each)
     except OutOfTime:

@@ -39,8 +39,6 @@ CURRENCIES = known(
 NUMBER = r"[-+]?(?:\d{1,3}(?:[,.'\s\x{00a0}]\d{3})+|\d+)(?:[.,]\d+)?"
 SCALED = rf"[$€£¥₹]?\s*(?:{NUMBER})\s*(?i:k|m|b|bn|mn|tsd\.?|mio\.?|mrd\.?|million|billion|万|亿)"
 AMOUNT = rf"\(?[$€£¥₹]?\s*{NUMBER}\s*[$€£¥₹%]?\)?-?"
-SCALES = known("k m b mn bn")
-"""Letters for thousands and more where no other unit stands beside them."""
 CODES = (97, 98, 88, 888, 998, 8888, 9998)
 SENTINELS = (
     *CODES,
@@ -74,7 +72,10 @@ SIGNED = stems("change diff difference delta balance temp temperature growth mar
 LENGTHS = stems("height length width size depth diameter altitude groesse laenge hoehe breite")
 MOST_ROWS, MOST_COLUMNS = 50_000, 200
 SHORT_DATE = r"\s*(\d{1,2})[/.-](\d{1,2})[/.-](\d{2}|\d{4})\s*"
-ZONE = r"\d\s*([+-]\d{2}:?\d{2}|Z|UTC|GMT|[A-Z]{2,4}T)\s*$"
+ZONE = (
+    r"\d\s*\(?((?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|Z|UTC|GMT|[ECMP]T|MEZ|MESZ|[A-Z]{2,4}T|[A-Z][a-z]+/[A-Z]\w+)"
+    r"\)?\s*$"
+)
 
 
 @frozen
@@ -136,23 +137,8 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
     )
     if not figures or not figures[0]:
         return
-    (
-        given,
-        holes,
-        numbers,
-        zeros,
-        digits,
-        points,
-        commas,
-        dates,
-        zones,
-        times,
-        scaled,
-        amounts,
-        decorated,
-        worded,
-        held,
-    ) = figures
+    given, holes, numbers, zeros, digits, points, commas, dates, zones, times = figures[:10]
+    scaled, amounts, decorated, worded, held = figures[10:]
     few = [each for each in held or () if each.casefold() != values.column.name.casefold()]
     if (
         worded > 1
@@ -205,7 +191,7 @@ def _units(values: Values, probe: Prober, rest: int) -> Iterator[Finding]:
     rows = probe.rows(f"SELECT {unit} AS unit, count(*) FROM {values.source} GROUP BY 1 HAVING unit <> ''")
     for trap, names, what in (("mixed_currency", CURRENCIES, "currencies"), ("mixed_units", UNITS, "units")):
         found = {unit: n for unit, n in rows if unit in names}
-        if len(found) > 1 and not set(found) <= SCALES and sum(found.values()) >= 0.6 * rest:
+        if len(found) > 1 and sum(found.values()) >= 0.6 * rest:
             yield values.finding(trap, f"mixes {what}: {', '.join(sorted(found))}.", f"{unit} <> ''")
 
 
@@ -262,7 +248,11 @@ def _placeholders(values: Values, probe: Prober) -> Iterator[Finding]:
             odd = never or (value < -1 and low > value / (3 if nines else 5) and (nines or n > 1))
         else:
             single = 3 if nines and value > 9000 else 5
-            odd = high > 0 and value > (1.5 if n > 1 and value not in CODES else single) * high
+            odd = (
+                high > 0
+                and (n > 1 or low >= 0 or value > 9000)
+                and value > (1.5 if n > 1 and value not in CODES else single) * high
+            )
         if odd:
             shown = f"{value:g}"
             message = f"has {count(n, 'value')} {shown}, far from the others ({low:g} to {high:g}): probably “missing”."

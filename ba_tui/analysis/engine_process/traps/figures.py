@@ -79,7 +79,12 @@ def null_base(select: Select, probe: Prober) -> Iterator[Finding]:
         if is_call(call, "avg", "mean") and not call["distinct"]:
             given = arguments(call)[0]
             if _is_flag(given) or (
-                given["class"] == "COLUMN_REF" and (set(words(item["alias"])) & RATIOS or _in_percent(item, call))
+                given["class"] == "COLUMN_REF"
+                and (
+                    set(words(item["alias"])) & RATIOS
+                    or _in_percent(item, call)
+                    or _zero_or_one(select, probe, select.query.text(given))
+                )
             ):
                 yield from _without_nulls(select, probe, call, given)
     for item in select.items:
@@ -89,6 +94,13 @@ def null_base(select: Select, probe: Prober) -> Iterator[Finding]:
                 shown = any(other is not item and _counts(other, given) for other in select.items)
                 if not shown and _is_part(arguments(each)[0]):
                     yield from _without_nulls(select, probe, below, given)
+
+
+def _zero_or_one(select: Select, probe: Prober, value: str) -> bool:
+    """Whether a column holds nothing but 0 and 1, so that its mean is a share."""
+    held = f"list_sort(list(DISTINCT CAST({value} AS VARCHAR)) FILTER ({value} IS NOT NULL))"
+    row = probe.one(f"{select.prefix}SELECT {held} FROM {select.source()}{select.where()}")
+    return bool(row) and row[0] == ["0", "1"]
 
 
 def _in_percent(item: Node, call: Node) -> bool:

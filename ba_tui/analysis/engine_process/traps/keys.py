@@ -41,7 +41,8 @@ def key_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
         others = [stems(column.name) for column in dataset.columns[1:]]
         parts = sum(bool(other & PARTS) and "valid" not in other for other in others[:1])
         event = bool(own & EVENTS) and not stems(first.name) & own
-        few = row and row[0] - row[1] <= 2 and row[1] > 2
+        plain_name = stems(first.name) <= own | stems(" ".join(KEYS))
+        few = row and row[0] - row[1] <= 2 and row[1] > 2 and plain_name
         if (
             row
             and not event

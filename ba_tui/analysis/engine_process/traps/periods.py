@@ -41,7 +41,7 @@ BUSINESS = known("business org organisation organization housing id price cost")
 RATES = known("rate rates fx kurs wechselkurs exchange conversion factor taux cambio tasa 汇率")
 CONVERTED = known("usd eur gbp chf jpy cny kg g t lb lbs km mi m l")
 """A name such as ``amount_eur`` says that the values have one unit already."""
-MEASURED = ("sum", "avg", "mean", "median")
+MEASURED = ("sum", "avg", "mean", "median", "min", "max")
 
 
 @frozen
@@ -309,17 +309,28 @@ def _finding(select: Select, column: Node, trap: str, message: str) -> Finding:
 def mixed_by_column(select: Select, probe: Prober) -> Iterator[Finding]:
     """Values that are added or compared although a column beside them says that their units differ."""
     told: set[tuple[str, str]] = set()
-    for call, _ in select.aggregates():
-        if not is_call(call, "sum", "avg", "mean", "min", "max", "median") or not arguments(call):
-            continue
-        given = arguments(call)[0]
+    for node in _used(select):
+        given = arguments(node)[0] if is_call(node, *MEASURED) else node
         if any(each.get("class") == "CASE" for each in walked(given, into=False)) or len(select.touched(given)) != 1:
             continue
         for column in columns_in(given):
-            for found in _beside(select, probe, column, call):
+            for found in _beside(select, probe, column, node):
                 if (found.trap, found.dataset) not in told:
                     told.add((found.trap, found.dataset))
                     yield found
+
+
+def _used(select: Select) -> list[Node]:
+    """What a query adds up, ranks by, or groups by a part of a time."""
+    added = [call for call, _ in select.aggregates() if is_call(call, *MEASURED) and arguments(call)]
+    orders = [
+        order["expression"]
+        for each in select.node["modifiers"]
+        if each["type"] == "ORDER_MODIFIER"
+        for order in each["orders"]
+        if order["expression"]["class"] == "COLUMN_REF" and select.owner(order["expression"])
+    ]
+    return [*added, *orders, *(each for each in select.groups() if each["class"] == "FUNCTION")]
 
 
 def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator[Finding]:
@@ -340,8 +351,9 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
                 f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
                 f"{select.where()}{by} HAVING count(DISTINCT {unit}) > 1"
             )
-            if trap != "mixed_timezones" and keys:
-                # Groups of one unit each are compared with each other all the same.
+            ranked = any(each["type"] == "ORDER_MODIFIER" for each in select.node["modifiers"])
+            if trap != "mixed_timezones" and keys and ranked:
+                # A ranking compares groups of one unit each all the same.
                 proof = (
                     f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
                     f"{select.where()} HAVING count(DISTINCT {unit}) > 1"
@@ -359,12 +371,17 @@ def _of_kind(trap: str, names: tuple[str, str], call: Node, probe: Prober, selec
     name, other = names
     types = ", ".join(f"typeof({quoted(each)})" for each in names)
     row: Sequence[Any] = probe.one(f"{select.prefix}SELECT {types} FROM {select.source()} LIMIT 1")
-    if not row or row[1] != "VARCHAR" or set(words(other)) & BUSINESS:
+    if not row or row[1] != "VARCHAR" or (trap == "mixed_units" and set(words(other)) & BUSINESS):
         return False
     if trap == "mixed_timezones":
-        return str(row[0]).startswith("TIMESTAMP") and is_call(call, "min", "max")
+        return str(row[0]).startswith("TIMESTAMP") and not is_call(call, *ADDED)
     numeric = str(row[0]).startswith(("BIGINT", "INTEGER", "DOUBLE", "DECIMAL", "FLOAT", "HUGEINT"))
     factors = {word for each in walked(arguments(call)) if is_call(each, "*", "/") for column in columns_in(each)
                for word in words(column["column_names"][-1])}  # fmt: skip
     converted = factors & RATES if trap == "mixed_currency" else factors
-    return numeric and not converted and not set(words(name)) & CONVERTED and is_call(call, *MEASURED)
+    return numeric and not converted and not set(words(name)) & CONVERTED and _is_amount(call)
+
+
+def _is_amount(node: Node) -> bool:
+    """Whether amounts are added up or ranked, and not merely grouped."""
+    return is_call(node, *MEASURED) or node["class"] == "COLUMN_REF"

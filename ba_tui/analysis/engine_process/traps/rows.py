@@ -20,7 +20,8 @@ TOTAL = regex(
     r"all|both [a-z]+|overall|aggregate|sum(?: of .*)?|zwischensumme|(?:gesamt|end)?summe(?:[ :].*)?|"
     r".* (?:gesamt|summe)|gesamt(?:[ :].*)?|insgesamt|saldo|balance|world|national(?: .*)?|nationwide|whole [a-z]+|"
     r"alle(?: .*)?|beide geschlechter|zusammen|gesamt\w*|.*insgesamt|annual|full year|ytd|whole year|"
-    r"tou(?:s|tes) .*|total(?:e|es)? g[eé]n[eé]ral(?:e|es)?|全部|全国|汇总|共计|总和|总数|合 计|总 计|小 计|Σ|"
+    r"tou(?:s|tes) .*|total(?:e|es)? g[eé]n[eé]ral(?:e|es)?|全部|全国|汇总|共计|总和|总数|合 计|总 计|小 计|Σ|_?t|"
+    r"tot\.?|wld|"
     r"(?:sous-|sub)?tot(?:ale?|aux|ali|ales|aal|alt|als)(?:[ :].*)?|ensemble|toutes?|tous|"
     r"somme|suma|subtotal|razem|ogółem|łącznie|celkem|spolu|összesen|ukupno|toplam|genel toplam|summa|sammanlagt|i alt|"
     r"yhteensä|jumlah|tổng(?: cộng)?|итого.*|всего.*|разом|усього|σύνολο|합계|총계|소계|"
@@ -177,11 +178,11 @@ def _totals(rows: Rows) -> Iterator[Finding]:
             yield _total(rows, column, f"{quoted(column.name)} IN ({', '.join(map(text, sorted(labels)))})", labels)
         elif len(groups) > 3 and {"country", "region", "area", "nation", "land", "entity"} & set(words(column.name)):
             yield _total(rows, column, f"{quoted(column.name)} IN ({', '.join(map(text, sorted(groups)))})", groups)
-        elif not marked and rows.measures and (label := _summed(rows, place) or _sums_all(rows, place)):
+        elif not marked and rows.measures and (label := _summed(rows, place) or _sums_all(rows, place, named=True)):
             yield _total(rows, column, f"{quoted(column.name)} = {text(label)}", {label})
         empty = [number for number, row in enumerate(rows.rows) if row[place] is None]
         several = 1 < len(empty) <= len(rows.rows) // 2 and _adds_up(rows, empty, place, strict=True)
-        if not labelled and (several or (empty == [len(rows.rows) - 1] and _sums_all(rows, place))):
+        if not labelled and (several or (empty == [len(rows.rows) - 1] and _sums_all(rows, place, named=False))):
             yield _total(rows, column, f"{quoted(column.name)} IS NULL", {"empty"})
 
 
@@ -207,8 +208,9 @@ def _summed(rows: Rows, place: int) -> str:
     return ""
 
 
-def _sums_all(rows: Rows, place: int) -> str:
-    """The label of the last or first row, where it is the sum of all others beyond chance."""
+def _sums_all(rows: Rows, place: int, *, named: bool) -> str:
+    """The label of the last or first row, where it is the sum of all others beyond chance; one without a label counts
+    unless ``named``."""
     last = len(rows.rows) - 1
     for number in (last, 0):
         label = str(rows.rows[number][place] or "empty")
@@ -216,7 +218,7 @@ def _sums_all(rows: Rows, place: int) -> str:
         sums = [each for each in rows.measures if _is_sum(rows, rows.rows[number], others, each)]
         certain = any(abs(rows.rows[number][each]) >= CERTAIN or rows.rows[number][place] is None for each in sums)
         plain = all(str(rows.rows[each][place]) != label for each in others)
-        if last > 2 and plain and (len(sums) > 1 or certain):
+        if last > 2 and plain and (rows.rows[number][place] is not None or not named) and (len(sums) > 1 or certain):
             return label
     return ""
 
@@ -252,17 +254,18 @@ def _adds_up(rows: Rows, marked: Sequence[int], place: int, *, strict: bool = Fa
         after = list(range(number + 1, following))
         wanted = 2 if strict and len(rows.measures) > 1 else 1
         hits = max(
-            sum(_is_sum(rows, row, group, measure) for measure in rows.measures)
+            sum(_is_sum(rows, row, group, measure, 0.0005 if strict else 0.01) for measure in rows.measures)
             for group in (alike, block, others, after)
         )
         right += hits >= wanted
     return right * 2 >= min(len(marked), 50) and (not strict or right > 1)
 
 
-def _is_sum(rows: Rows, row: Sequence[Any], group: Sequence[int], measure: int) -> bool:
+def _is_sum(rows: Rows, row: Sequence[Any], group: Sequence[int], measure: int, off: float = 0.0005) -> bool:
+    """Whether a value is the sum of those of a group; ``off``: the part by which rounding may move it."""
     value = row[measure]
     values = [rows.rows[each][measure] for each in group if rows.rows[each][measure] is not None]
-    return bool(value) and len(values) > 1 and abs(sum(values) - value) <= max(0.006, 0.0005 * abs(value))
+    return bool(value) and len(values) > 1 and abs(sum(values) - value) <= max(0.006, off * abs(value))
 
 
 def _shifted(rows: Rows) -> Iterator[Finding]:

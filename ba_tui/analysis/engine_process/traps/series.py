@@ -230,11 +230,23 @@ def _missing(series: Series) -> list[int]:
         for place in range(before + step, after, step)
         if after - before < 400 * step
     ]
+    if _is_schedule(series.grain, missing, places):
+        return []
     if series.grain != "day" or step != 1 or any(date.fromordinal(place).weekday() > 4 for place in places):
         return missing if series.grain != "day" or len(missing) * 2 < len(places) else []
     working = [place for place in missing if date.fromordinal(place).weekday() < 5]
     runs = _runs(working)
     return [place for run in runs if len(run) > 2 for place in run]
+
+
+def _is_schedule(grain: str, missing: Sequence[int], places: Sequence[int]) -> bool:
+    """Whether periods are missing again and again at the same place of a week, day or year, and only there, as Mondays
+    are of a museum and nights of an office."""
+    cycle = {"day": 7, "second": 86_400, "month": 12, "quarter": 4}.get(grain, 0)
+    if not cycle:
+        return False
+    phases = Counter(place % cycle for place in missing)
+    return bool(phases) and min(phases.values()) > 1 and not set(phases) & {place % cycle for place in places}
 
 
 def _runs(places: Sequence[int]) -> list[list[int]]:

@@ -15,11 +15,13 @@ import duckdb
 
 from ba_tui.analysis.engine_process.database import Limits
 from ba_tui.analysis.engine_process.main import Handlers
+from ba_tui.analysis.engine_process.traps.probing import CheckFailed, Prober
 from ba_tui.core.ports.tables import Finding
 from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
 from tests.eval.traps.cases import Case, Expected
 
 RECALL, FALSE_PER_CLEAN = 0.90, 1 / 20
+FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 MEGABYTES = 500_000_000
 
 
@@ -87,11 +89,16 @@ def _matches(expected: Expected, finding: Finding) -> bool:
 
 
 def measured(cases: Iterable[Case]) -> Score:
-    """Run the cases, each with an engine of its own in this process."""
-    score = Score()
-    for case in cases:
-        with tempfile.TemporaryDirectory() as folder:
-            _run(case, Path(folder), score)
+    """Run the cases, each with an engine of its own in this process. A check whose query or code fails is an error of
+    its case."""
+    score, before = Score(), Prober.strict
+    Prober.strict = True
+    try:
+        for case in cases:
+            with tempfile.TemporaryDirectory() as folder:
+                _run(case, Path(folder), score)
+    finally:
+        Prober.strict = before
     return score
 
 
@@ -122,7 +129,7 @@ def _run(case: Case, folder: Path, score: Score) -> None:
             if not ask("query", sql=each.proof, head=1, named={})["rows"]:
                 score.unproved += 1
                 score.errors.append(f"unproved {each.trap} {case.id}: {each.proof}")
-    except (HandlerFailed, duckdb.Error) as error:
+    except (CheckFailed, HandlerFailed, duckdb.Error, *FAULTS) as error:
         score.unproved += 1
         score.errors.append(f"failed  {case.id}: {error}")
     score.note(case, findings)

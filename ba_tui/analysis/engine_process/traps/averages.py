@@ -16,14 +16,23 @@ from ba_tui.analysis.engine_process.traps.syntax import (
     is_call,
     walked,
 )
-from ba_tui.analysis.engine_process.traps.wording import known, stems, words
+from ba_tui.analysis.engine_process.traps.wording import known, says, stems
 from ba_tui.core.ports.tables import Finding
 
-MEANS = known("mean avg average rate ratio percent pct share expectancy durchschnitt mittel quote")
+MEANS = known(
+    "mean avg average rate ratio percent pct percentage share expectancy durchschnitt mittel mittelwert quote anteil "
+    "schnitt capita moyenne moyen taux promedio media tasa medio 平均 平均值 平均分 均价 人均"
+)
 COUNTS = stems(
-    "n count cnt number population pop people persons inhabitants size receipts orders visits sessions impressions "
-    "members respondents customers units votes calls cases students pupils employees headcount patients tickets "
-    "transactions clicks users beds households weight"
+    "n count cnt number population pop people persons inhabitants size receipts orders visits sessions "
+    "impressions members respondents customers units votes calls cases students pupils employees headcount "
+    "patients tickets transactions clicks users beds households weight enrolment enrollment workers staff "
+    "voters electorate eligible seats rooms guests passengers flights trips tests samples obs observations "
+    "reviews ratings responses applicants sold qty quantity volume plays views games matches hours deliveries "
+    "births loans accounts items learners participants anzahl menge einwohner schüler schueler mitarbeiter "
+    "kunden stimmen wähler besucher gäste fälle befragte effectif effectifs nombre habitants élèves eleves "
+    "clients salariés alumnos habitantes población empleados clientes 人数 人口 数量 学生数 订单数 客户数 "
+    "样本数"
 )
 
 
@@ -117,12 +126,11 @@ def _of_groups(probe: Prober, origin: Origin, part: str) -> Finding | None:
 
 def _of_means(select: Select, probe: Prober, origin: Origin, part: str) -> Finding | None:
     """A mean over a column of means that stands beside a column with the sizes of the groups."""
-    named = set(words(origin.column))
-    if not named & MEANS and not named >= {"life", "exp"}:
+    if not says(origin.column, MEANS) and not stems(origin.column) >= {"life", "exp"}:
         return None
     base = stems(origin.column)
     for name in select.query.columns(origin.table):
-        if name == origin.column or not stems(name) & (COUNTS | base) or set(words(name)) & MEANS:
+        if name == origin.column or not stems(name) & (COUNTS | base) or says(name, MEANS):
             continue
         value, weight = quoted(origin.column), quoted(name)
         proof = (

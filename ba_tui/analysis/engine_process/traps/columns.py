@@ -24,22 +24,58 @@ DECORATED = (
     r"(?:[*†‡?+#^~]|\([a-z]\)|\(est\.?\)|est\.?|[pre])?"
 )
 UNITS = known(
-    "mm cm m km in ft yd mi mg g kg t lb lbs oz st ml cl dl l hl gal s sec min h hr d °c °f c f k wh kwh "
-    "mwh gwh w kw mw kb mb gb tb ha m2 m² m3 m³ bar psi"
+    "mm cm m km in ft yd mi mg g kg t lb lbs oz st ml cl dl l hl gal s sec min h hr d °c °f c f k wh kwh mwh gwh "
+    "w kw mw kb mb gb tb ha m2 m² m3 m³ bar psi miles mile pounds pound kgs kilo kilos grams gram meters metres "
+    "meter metre feet foot inch inches litre liter litres liters ounces tons tonnes ton hours hour minutes minute "
+    "mins hrs days day weeks week months month years year seconds secs sqft acres acre kcal kj cal mph km/h kmh "
+    "kph m/s mg/l g/l µg/l ug/l mg/dl mmol/l ppm ppb celsius fahrenheit pcs stk stück dozen boxes kpa hpa mmhg "
+    "std tage 公里 千米 米 厘米 英里 公斤 千克 克 斤 吨 磅 升 毫升 小时 分钟 天"
 )
-CURRENCIES = known("$ € £ ¥ ₹ usd eur gbp chf jpy cny sek nok dkk pln czk huf aud cad nzd inr brl mxn zar")
+CURRENCIES = known(
+    "$ € £ ¥ ₹ ₽ ₩ usd eur gbp chf jpy cny sek nok dkk pln czk huf aud cad nzd inr brl mxn zar rub krw thb sgd "
+    "hkd try rmb us$ a$ c$ r$ hk$ fr. sfr. fr sfr rs rs. kr kr. zł euro euros dollar dollars pounds yen yuan 元 "
+    "人民币 美元 欧元 日元 港币"
+)
 NUMBER = r"[-+]?(?:\d{1,3}(?:[,.'\s\x{00a0}]\d{3})+|\d+)(?:[.,]\d+)?"
+SCALED = rf"[$€£¥₹]?\s*(?:{NUMBER})\s*(?i:k|m|b|bn|mn|tsd\.?|mio\.?|mrd\.?|million|billion|万|亿)"
 AMOUNT = rf"\(?[$€£¥₹]?\s*{NUMBER}\s*[$€£¥₹%]?\)?-?"
-SENTINELS = (-1, -9, -99, -999, -9999, -99999, -99.9, -999.9, -9999.9, 99, 999, 9999, 99999, 999999, 999.9, 9999.9)
-DATES = ("9999-12-31", "9999-01-01", "2999-12-31", "2099-12-31", "1900-01-01", "1899-12-30", "1899-12-31",
-         "1970-01-01", "0001-01-01")  # fmt: skip
+CODES = (97, 98, 88, 888, 998, 8888, 9998)
+SENTINELS = (
+    *CODES,
+    -8,
+    -88,
+    -98,
+    -1,
+    -9,
+    -99,
+    -999,
+    -9999,
+    -99999,
+    -99.9,
+    -999.9,
+    -9999.9,
+    99,
+    999,
+    9999,
+    99999,
+    999999,
+    999.9,
+    9999.9,
+)
+DATES = ("9999-12-31", "9999-12-30", "9999-01-01", "2999-12-31", "2100-12-31", "2100-01-01", "2099-12-31", "1900-01-01",
+         "1901-01-01", "1899-12-30", "1899-12-31", "1753-01-01", "1970-01-01", "0001-01-01")  # fmt: skip
 NO_QUANTITIES = stems(
     "id no number code year zip plz amount price total revenue cost sales betrag umsatz population pop"
 )
+SIGNED = stems("change diff difference delta balance temp temperature growth margin profit net score saldo result "
+               "longitude latitude lon lat x y z return returns goal points elevation gewinn veränderung")  # fmt: skip
 LENGTHS = stems("height length width size depth diameter altitude groesse laenge hoehe breite")
 MOST_ROWS, MOST_COLUMNS = 50_000, 200
 SHORT_DATE = r"\s*(\d{1,2})[/.-](\d{1,2})[/.-](\d{2}|\d{4})\s*"
-ZONE = r"\d\s*([+-]\d{2}:?\d{2}|Z|UTC|GMT|[A-Z]{2,4}T)\s*$"
+ZONE = (
+    r"\d\s*\(?((?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|Z|UTC|GMT|[ECMP]T|MEZ|MESZ|[A-Z]{2,4}T|[A-Z][a-z]+/[A-Z]\w+)"
+    r"\)?\s*$"
+)
 
 
 @frozen
@@ -94,16 +130,15 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
             count(*) FILTER (regexp_matches({v}, '\\d,\\d{{1,2}}\\D*$')),
             {full.format(text(SHORT_DATE))},
             count(*) FILTER (regexp_matches({v}, {text(ZONE)}) AND regexp_matches({v}, '\\d:\\d\\d')),
-            count(*) FILTER (regexp_matches({v}, '\\d:\\d\\d')), count(DISTINCT {values.name}),
+            count(*) FILTER (regexp_matches({v}, '\\d:\\d\\d')), {full.format(text(SCALED))},
             {full.format(text(AMOUNT))}, {full.format(text(DECORATED.format(NUMBER)))},
             count(*) FILTER ({word}), list(DISTINCT {v}) FILTER ({word})
         FROM {values.source}"""
     )
     if not figures or not figures[0]:
         return
-    given, holes, numbers, zeros, digits, points, commas, dates, zones, times, _, amounts, decorated, worded, held = (
-        figures
-    )
+    given, holes, numbers, zeros, digits, points, commas, dates, zones, times = figures[:10]
+    scaled, amounts, decorated, worded, held = figures[10:]
     few = [each for each in held or () if each.casefold() != values.column.name.casefold()]
     if (
         worded > 1
@@ -134,12 +169,12 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
             message = f"was text in the file; ba read {count(amounts, 'value')} as numbers."
             yield values.finding("text_numbers", message, f"{v} <> ''")
     elif (
-        max(numbers, decorated if numbers >= 0.5 * rest else 0) >= 0.8 * rest
+        max(numbers, decorated if numbers >= 0.5 * rest else 0, scaled) >= 0.8 * rest
         and dates < 0.6 * rest
         and not _named_code(values)
     ):
-        message = f"keeps {count(numbers, 'number')} as text: they sort and compare letter by letter."
-        yield values.finding("text_numbers", message, f"regexp_full_match({v}, {text(NUMBER)})")
+        message = f"keeps {count(max(numbers, scaled), 'number')} as text: they sort and compare letter by letter."
+        yield values.finding("text_numbers", message, f"regexp_full_match({v}, {text(f'{NUMBER}|{SCALED}')})")
     yield from _units(values, probe, rest)
     if dates >= 0.8 * rest:
         yield from _orders(values, probe)
@@ -153,7 +188,7 @@ def _named_code(values: Values) -> bool:
 
 def _units(values: Values, probe: Prober, rest: int) -> Iterator[Finding]:
     v = f"trim({values.name})"
-    after, before = rf"^{NUMBER}\s*([^\d\s.,]{{1,5}}[23]?)$", rf"^([^\d\s.,+-]{{1,4}})\s*-?{NUMBER}$"
+    after, before = rf"^{NUMBER}\s*([^\d\s.,]{{1,10}}[23.]?)$", rf"^([^\d\s.,+-]{{1,4}})\s*-?{NUMBER}$"
     unit = f"lower(coalesce(nullif(regexp_extract({v}, {text(after)}, 1), ''), regexp_extract({v}, {text(before)}, 1)))"
     rows = probe.rows(f"SELECT {unit} AS unit, count(*) FROM {values.source} GROUP BY 1 HAVING unit <> ''")
     for trap, names, what in (("mixed_currency", CURRENCIES, "currencies"), ("mixed_units", UNITS, "units")):
@@ -211,10 +246,15 @@ def _placeholders(values: Values, probe: Prober) -> Iterator[Finding]:
     for value, n in sorted(rows):
         nines = len(str(abs(value)).replace(".0", "").replace(".", "")) >= 3
         if value < 0:
-            far = (value == -1 and low >= 0 and n > 1) or (value < -1 and low > value / (3 if nines else 5))
-            odd = far and (nines or n > 1)
+            never = value == -1 and low >= 0 and (n > 1 or (high >= 10 and not stems(values.shown) & SIGNED))
+            odd = never or (value < -1 and low > value / (3 if nines else 5) and (nines or n > 1))
         else:
-            odd = high > 0 and ((value > 3 * high and nines and value > 9000) or (value > 1.5 * high and n > 1))
+            single = 3 if nines and value > 9000 else 5
+            odd = (
+                high > 0
+                and (n > 1 or low >= 0 or value > 9000)
+                and value > (1.5 if n > 1 and value not in CODES else single) * high
+            )
         if odd:
             shown = f"{value:g}"
             message = f"has {count(n, 'value')} {shown}, far from the others ({low:g} to {high:g}): probably “missing”."
@@ -225,7 +265,8 @@ def _placeholders(values: Values, probe: Prober) -> Iterator[Finding]:
 def _clusters(values: Values, probe: Prober) -> Iterator[Finding]:
     """Two groups of numbers with nothing between them that a change of units explains."""
     name = values.name
-    if values.dataset.rows < 8 or stems(values.shown) & NO_QUANTITIES:
+    length = bool(stems(values.shown) & LENGTHS)
+    if values.dataset.rows < (5 if length else 8) or stems(values.shown) & NO_QUANTITIES:
         return
     found = probe.rows(
         f"""WITH v AS (SELECT DISTINCT {name}::DOUBLE AS x FROM {values.source} WHERE {name} > 0),
@@ -240,11 +281,11 @@ def _clusters(values: Values, probe: Prober) -> Iterator[Finding]:
         f"count(*) FILTER (x <= {low}), count(*) FILTER (x >= {high}) FROM "
         f"(SELECT {name}::DOUBLE AS x FROM {values.source} WHERE {name} > 0)"
     )
-    if not row or min(row[4], row[5]) < 3 or _explained(values, probe, high):
+    if not row or min(row[4], row[5]) < (2 if length else 3) or _explained(values, probe, high):
         return
     least, middle, other, most = row[:4]
     for factor, tight in ((1000, False), (100, True)):
-        if tight and not stems(values.shown) & LENGTHS:
+        if tight and not length:
             continue
         fits = 0.8 * least <= high / factor and most / factor <= 1.2 * low and 0.4 < other / middle / factor < 2.5
         if fits and (not tight or (low < 3 * least and most < 3 * high)):
@@ -288,7 +329,11 @@ def _no_dates(values: Values, probe: Prober) -> Iterator[Finding]:
             f"SELECT count(*) FROM {values.source} WHERE {day} <> DATE '{day_text}' "
             f"AND abs(date_diff('day', {day}, DATE '{day_text}')) < 400"
         )
-        if not near and (n > 1 or day_text >= "2900"):
+        years = probe.number(
+            f"SELECT min(abs(date_diff('year', {day}, DATE '{day_text}'))) FROM {values.source} "
+            f"WHERE {day} <> DATE '{day_text}'"
+        )
+        if not near and (n > 1 or years > 25 or day_text >= "2900"):
             message = f"has {day_text} {count(n, 'time')}: it stands for no date."
             yield values.finding("sentinels", message, f"{day} = DATE '{day_text}'")
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 import duckdb
 
 from ba_tui.analysis.engine_process.traps.columns import MOST_ROWS, column_findings
+from ba_tui.analysis.engine_process.traps.keys import key_findings
 from ba_tui.analysis.engine_process.traps.probing import SAMPLE_ROWS, OutOfTime, Prober
 from ba_tui.analysis.engine_process.traps.rows import row_findings
 from ba_tui.analysis.engine_process.traps.series import series_findings
@@ -30,9 +31,9 @@ def findings_of_dataset(
     notes = (f"Values of {dataset.name} were checked for traps in a sample of {SAMPLE_ROWS:,} rows.",) if large else ()
     found: dict[tuple[str, str], Finding] = {}
     try:
-        for check in (column_findings, row_findings, series_findings):
+        for check in (column_findings, row_findings, key_findings, series_findings):
             # Data that a check did not expect must not cost the profile.
-            with suppress(LookupError, TypeError, ValueError, ArithmeticError):
+            with suppress(*Prober.forgiven()):
                 for each in check(dataset, probe):
                     found.setdefault((each.trap, each.column), each)
     except OutOfTime:

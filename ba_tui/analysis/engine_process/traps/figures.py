@@ -8,6 +8,7 @@ from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.analysis.engine_process.traps.probing import Prober
 from ba_tui.analysis.engine_process.traps.syntax import (
     Node,
+    Origin,
     Select,
     arguments,
     columns_in,
@@ -20,7 +21,10 @@ from ba_tui.analysis.engine_process.traps.wording import known, stems, words
 from ba_tui.core.ports.tables import Finding
 from ba_tui.core.text.wording import count
 
-RATIOS = known("per percent percentage pct rate ratio share quote quota anteil prozent head proportion")
+RATIOS = known(
+    "per percent percentage pct rate ratio share quote quota anteil prozent head proportion taux part pourcentage "
+    "tasa porcentaje"
+)
 DIVISIONS = ("//", "divide")
 
 
@@ -74,7 +78,14 @@ def null_base(select: Select, probe: Prober) -> Iterator[Finding]:
     for call, item in select.aggregates():
         if is_call(call, "avg", "mean") and not call["distinct"]:
             given = arguments(call)[0]
-            if _is_flag(given) or (given["class"] == "COLUMN_REF" and set(words(item["alias"])) & RATIOS):
+            if _is_flag(given) or (
+                given["class"] == "COLUMN_REF"
+                and (
+                    set(words(item["alias"])) & RATIOS
+                    or _in_percent(item, call)
+                    or _zero_or_one(select, probe, select.query.text(given))
+                )
+            ):
                 yield from _without_nulls(select, probe, call, given)
     for item in select.items:
         for each in walked(item, into=False):
@@ -83,6 +94,25 @@ def null_base(select: Select, probe: Prober) -> Iterator[Finding]:
                 shown = any(other is not item and _counts(other, given) for other in select.items)
                 if not shown and _is_part(arguments(each)[0]):
                     yield from _without_nulls(select, probe, below, given)
+
+
+def _zero_or_one(select: Select, probe: Prober, value: str) -> bool:
+    """Whether a column holds nothing but 0 and 1, so that its mean is a share."""
+    held = f"list_sort(list(DISTINCT CAST({value} AS VARCHAR)) FILTER ({value} IS NOT NULL))"
+    row = probe.one(f"{select.prefix}SELECT {held} FROM {select.source()}{select.where()}")
+    return bool(row) and row[0] == ["0", "1"]
+
+
+def _in_percent(item: Node, call: Node) -> bool:
+    """Whether a mean is multiplied by 100."""
+    for each in walked(item, into=False):
+        if is_call(each, "*") and any(call is below for given in arguments(each) for below in walked(given)):
+            return bool({"100", "100.0"} & set(map(_constant, arguments(each))))
+    return False
+
+
+def _constant(node: Node) -> str:
+    return str(node.get("literal", {}).get("text", ""))
 
 
 def _is_flag(node: Node) -> bool:
@@ -286,8 +316,7 @@ def _compared(select: Select, probe: Prober, test: Node) -> Iterator[Finding]:
             if inner is None or len(inner.items) != 1:
                 continue
             owner, call = inner, inner.items[0]
-        columns = columns_in(call)
-        if not is_call(call, "sum") or not columns or not (origin := owner.origin(columns[0])):
+        if (origin := _summed(owner, call)) is None:
             continue
         name, table = quoted(origin.column), quoted(origin.table)
         proof = (
@@ -300,6 +329,22 @@ def _compared(select: Select, probe: Prober, test: Node) -> Iterator[Finding]:
                 f"cast {origin.column} to DECIMAL."
             )
             yield Finding("float_sums", origin.table, message, proof, origin.column, select.query.part(test))
+
+
+def _summed(select: Select, node: Node) -> Origin | None:
+    """The column whose sum a side of a comparison is, here or in another SELECT, and not rounded."""
+    parts = list(walked(node, into=False))
+    if any(is_call(each, "round", "count", "count_star") or each.get("class") == "CAST" for each in parts):
+        return None
+    for each in parts:
+        if is_call(each, "sum") and (columns := columns_in(each)):
+            return select.origin(columns[0])
+        if each.get("class") == "COLUMN_REF" and (origin := select.origin(each)):
+            made = [one for item in origin.expressions for one in walked(item, into=False)]
+            calls = [one for one in made if one.get("class") in {"FUNCTION", "CAST"}]
+            if calls and all(is_call(one, "sum", "+", "-", "*") for one in calls):
+                return origin
+    return None
 
 
 def _lost_cents(select: Select, probe: Prober, call: Node) -> Iterator[Finding]:

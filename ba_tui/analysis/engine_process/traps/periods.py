@@ -8,10 +8,11 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
+from ba_tui.analysis.engine_process.database import quoted
 from ba_tui.analysis.engine_process.traps.probing import Prober
 from ba_tui.analysis.engine_process.traps.series import Period, period
 from ba_tui.analysis.engine_process.traps.syntax import Node, Select, arguments, columns_in, is_call, reference, walked
-from ba_tui.analysis.engine_process.traps.wording import words
+from ba_tui.analysis.engine_process.traps.wording import known, words
 from ba_tui.core.ports.tables import Finding
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
@@ -29,13 +30,18 @@ WHOLE = {
 KINDS: Mapping[str, tuple[str, frozenset[str]]] = {
     "mixed_currency": (
         "currencies",
-        frozenset(["currency", "curr", "cur", "ccy", "waehrung", "währung", "devise", "moneda", "valuta", "币种"]),
+        known("currency curr cur ccy waehrung währung devise moneda valuta 币种 货币"),
     ),
-    "mixed_units": ("units", frozenset(["unit", "units", "uom", "einheit", "unite", "unidad", "unita", "单位"])),
-    "mixed_timezones": ("zones", frozenset(["timezone", "tz", "tzone", "zone", "zeitzone"])),
+    "mixed_units": ("units", known("unit units uom einheit unite unité unidad unita unità 单位")),
+    "mixed_timezones": ("zones", known("timezone tz tzone zone zeitzone 时区")),
 }
 
-NUMERIC = ("BIGINT", "INTEGER", "DOUBLE", "DECIMAL", "FLOAT", "HUGEINT")
+BUSINESS = known("business org organisation organization housing id price cost")
+"""What a unit is beside one of measure."""
+RATES = known("rate rates fx kurs wechselkurs exchange conversion factor taux cambio tasa 汇率")
+CONVERTED = known("usd eur gbp chf jpy cny kg g t lb lbs km mi m l")
+"""A name such as ``amount_eur`` says that the values have one unit already."""
+MEASURED = ("sum", "avg", "mean", "median", "min", "max")
 
 
 @frozen
@@ -126,9 +132,9 @@ def _picked_groups(probe: Prober, sources: Sequence[tuple[Select, str]], column:
         periods = [period(each) for each in (row[0] if row else None) or () if each is not None]
         if not periods or any(each is None for each in periods):
             return []
-        known = sorted({each.number: each for each in periods if each}.values(), key=lambda each: each.start)
-        if all(each.periods != tuple(known) for each in found):
-            found.append(Group(f"{known[0].start} to {known[-1].start}", tuple(known)))
+        ordered = sorted({each.number: each for each in periods if each}.values(), key=lambda each: each.start)
+        if all(each.periods != tuple(ordered) for each in found):
+            found.append(Group(f"{ordered[0].start} to {ordered[-1].start}", tuple(ordered)))
     return found
 
 
@@ -168,8 +174,8 @@ def _groups(select: Select, probe: Prober, column: Node) -> list[Group]:
         periods = [period(each) for each in values or () if each is not None]
         if not periods or any(each is None for each in periods):
             return []
-        known = sorted({each.number: each for each in periods if each}.values(), key=lambda each: each.start)
-        found.append(Group(str(name), tuple(known)))
+        ordered = sorted({each.number: each for each in periods if each}.values(), key=lambda each: each.start)
+        found.append(Group(str(name), tuple(ordered)))
     grains = {each.grain for group in found for each in group.periods}
     return found if len(found) > 1 and len(grains) == 1 else []
 
@@ -208,6 +214,8 @@ def _in_series(select: Select, column: Node, groups: Sequence[Group], today: dat
             partial.append((group, f"was not over on {today}"))
         elif regular and len(group.periods) < 0.8 * usual and base in {"day", "month", "quarter", "week"}:
             partial.append((group, f"has {len(group.periods)} of {usual} {base}s"))
+        elif group is groups[-1] and base == "day" and _breaks_off(group, groups, grain):
+            partial.append((group, f"ends on {group.periods[-1].start}"))
     if not partial:
         return
     named = ", ".join(f"{grain} {group.name} {why}" for group, why in partial)
@@ -218,6 +226,19 @@ def _in_series(select: Select, column: Node, groups: Sequence[Group], today: dat
     ):
         if trap == "partial_period" or complete:
             yield _finding(select, column, trap, f"{named}: {what}.")
+
+
+def _breaks_off(group: Group, groups: Sequence[Group], grain: str) -> bool:
+    """Whether the events of the last group end in its first half, while those of all others reach the last quarter."""
+
+    def reach(each: Group) -> float:
+        start, end = _bounds(grain, each.periods[0].start)
+        return ((each.periods[-1].start - start).days + 1) / (end - start).days
+
+    others = [each for each in groups if each is not group]
+    fewest = min(len(each.periods) for each in others)
+    whole = len(others) > 2 and all(reach(each) >= 0.75 for each in others)
+    return whole and reach(group) <= 0.5 and len(group.periods) <= fewest
 
 
 def _as_far(group: Group, groups: Sequence[Group], grain: str) -> bool:
@@ -288,17 +309,28 @@ def _finding(select: Select, column: Node, trap: str, message: str) -> Finding:
 def mixed_by_column(select: Select, probe: Prober) -> Iterator[Finding]:
     """Values that are added or compared although a column beside them says that their units differ."""
     told: set[tuple[str, str]] = set()
-    for call, _ in select.aggregates():
-        if not is_call(call, "sum", "avg", "mean", "min", "max", "median") or not arguments(call):
-            continue
-        given = arguments(call)[0]
+    for node in _used(select):
+        given = arguments(node)[0] if is_call(node, *MEASURED) else node
         if any(each.get("class") == "CASE" for each in walked(given, into=False)) or len(select.touched(given)) != 1:
             continue
         for column in columns_in(given):
-            for found in _beside(select, probe, column, call):
+            for found in _beside(select, probe, column, node):
                 if (found.trap, found.dataset) not in told:
                     told.add((found.trap, found.dataset))
                     yield found
+
+
+def _used(select: Select) -> list[Node]:
+    """What a query adds up, ranks by, or groups by a part of a time."""
+    added = [call for call, _ in select.aggregates() if is_call(call, *MEASURED) and arguments(call)]
+    orders = [
+        order["expression"]
+        for each in select.node["modifiers"]
+        if each["type"] == "ORDER_MODIFIER"
+        for order in each["orders"]
+        if order["expression"]["class"] == "COLUMN_REF" and select.owner(order["expression"])
+    ]
+    return [*added, *orders, *(each for each in select.groups() if each["class"] == "FUNCTION")]
 
 
 def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator[Finding]:
@@ -307,13 +339,10 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
         return
     relation, name = owned
     for other in select.names(relation):
-        for trap, (what, known) in KINDS.items():
-            if other == name or not set(words(other)) & known or not _of_kind(trap, name, call, probe, select):
+        for trap, (what, named) in KINDS.items():
+            if other == name or not set(words(other)) & named or not _of_kind(trap, (name, other), call, probe, select):
                 continue
             unit = f'"{relation.alias}"."{other}"'
-            if trap != "mixed_timezones" and _type(unit, probe, select).startswith(NUMERIC):
-                # A number beside an amount is how many there are, not what they are counted in.
-                continue
             keys = [select.query.text(each) for each in select.groups()]
             if any(key.split(".")[-1].strip('"') == other for key in keys):
                 continue
@@ -322,8 +351,9 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
                 f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
                 f"{select.where()}{by} HAVING count(DISTINCT {unit}) > 1"
             )
-            if trap != "mixed_timezones" and keys:
-                # Groups of one unit each are compared with each other all the same.
+            ranked = any(each["type"] == "ORDER_MODIFIER" for each in select.node["modifiers"])
+            if trap != "mixed_timezones" and keys and ranked:
+                # A ranking compares groups of one unit each all the same.
                 proof = (
                     f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
                     f"{select.where()} HAVING count(DISTINCT {unit}) > 1"
@@ -336,18 +366,22 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
                 yield Finding(trap, origin.table, message, proof, name, select.query.part(call))
 
 
-def _of_kind(trap: str, name: str, call: Node, probe: Prober, select: Select) -> bool:
-    """Whether a column can have such a unit: amounts have units, moments have zones."""
-    kind = _type(f'"{name}"', probe, select)
+def _of_kind(trap: str, names: tuple[str, str], call: Node, probe: Prober, select: Select) -> bool:
+    """Whether a column can have the unit that a text beside it names: amounts have units, moments have zones."""
+    name, other = names
+    types = ", ".join(f"typeof({quoted(each)})" for each in names)
+    row: Sequence[Any] = probe.one(f"{select.prefix}SELECT {types} FROM {select.source()} LIMIT 1")
+    if not row or row[1] != "VARCHAR" or (trap == "mixed_units" and set(words(other)) & BUSINESS):
+        return False
     if trap == "mixed_timezones":
-        return kind.startswith("TIMESTAMP") and is_call(call, "min", "max")
-    return (
-        kind.startswith(NUMERIC)
-        and is_call(call, "sum", "avg", "mean", "median")
-        and not set(words(name)) & {"quantity", "qty"}
-    )
+        return str(row[0]).startswith("TIMESTAMP") and not is_call(call, *ADDED)
+    numeric = str(row[0]).startswith(("BIGINT", "INTEGER", "DOUBLE", "DECIMAL", "FLOAT", "HUGEINT"))
+    factors = {word for each in walked(arguments(call)) if is_call(each, "*", "/") for column in columns_in(each)
+               for word in words(column["column_names"][-1])}  # fmt: skip
+    converted = factors & RATES if trap == "mixed_currency" else factors
+    return numeric and not converted and not set(words(name)) & CONVERTED and _is_amount(call)
 
 
-def _type(name: str, probe: Prober, select: Select) -> str:
-    row: Sequence[Any] | None = probe.one(f"{select.prefix}SELECT typeof({name}) FROM {select.source()} LIMIT 1")
-    return str(row[0]) if row else ""
+def _is_amount(node: Node) -> bool:
+    """Whether amounts are added up or ranked, and not merely grouped."""
+    return is_call(node, *MEASURED) or node["class"] == "COLUMN_REF"

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 
@@ -21,16 +21,28 @@ class OutOfTime(Exception):
     """The checks took as long as they may."""
 
 
+class CheckFailed(Exception):
+    """A query of a check is wrong."""
+
+
 class Prober:
     """``seconds``: what all queries together may take."""
+
+    strict: ClassVar[bool] = False
+    """Whether a query that fails raises CheckFailed, as tests want it. People lose nothing by a check that fails."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, request: WorkerRequest, seconds: float) -> None:
         self.cursor = cursor
         self._request = request
         self._end = time.monotonic() + seconds
 
+    @classmethod
+    def forgiven(cls) -> tuple[type[Exception], ...]:
+        """The errors of a check that must not cost its caller the result."""
+        return () if cls.strict else (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query; none where it fails, as a part of a query does that needs what is around it.
+        """The rows of a query; none where it fails.
 
         Raises OutOfTime, RequestCancelled.
         """
@@ -48,7 +60,9 @@ class Prober:
             if self._request.cancelled.is_set():
                 raise RequestCancelled from error
             raise OutOfTime from error
-        except duckdb.Error:
+        except duckdb.Error as error:
+            if self.strict:
+                raise CheckFailed(f"{error}\n{sql}") from error
             return []
         finally:
             timer.cancel()

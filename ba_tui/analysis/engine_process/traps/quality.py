@@ -8,8 +8,8 @@ from contextlib import suppress
 import duckdb
 
 from ba_tui.analysis.engine_process.database import quoted
+from ba_tui.analysis.engine_process.traps.keys import KEYS
 from ba_tui.analysis.engine_process.traps.probing import OutOfTime, Prober
-from ba_tui.analysis.engine_process.traps.rows import KEYS
 from ba_tui.analysis.engine_process.traps.wording import stems, words
 from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Finding
 from ba_tui.core.text.wording import count

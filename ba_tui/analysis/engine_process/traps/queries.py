@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -68,6 +69,7 @@ def findings_of_query(
     cursor: duckdb.DuckDBPyConnection, request: WorkerRequest, checked: CheckedQuery
 ) -> tuple[tuple[Finding, ...], str]:
     """Return the traps that a query met, and a sentence where the time did not suffice to look for all."""
+    began = time.monotonic()
     try:
         query = Query(cursor, checked.sql, checked.tables, checked.columns)
     except (duckdb.Error, LookupError, TypeError):
@@ -76,7 +78,7 @@ def findings_of_query(
     read = {each.table for select in query.selects for each in select.relations if each.table}
     large = [name for name in sorted(read) if checked.rows(name) > SMALL_ROWS]
     seconds = max(LEAST_SECONDS if large else SMALL_SECONDS, checked.seconds)
-    probe = Prober(cursor, request, seconds)
+    probe = Prober(cursor, request, seconds - (time.monotonic() - began))
     found: dict[tuple[str, str, str], Finding] = {}
     try:
         for name in large if any(select.joins or len(select.relations) > 1 for select in query.selects) else ():
@@ -84,7 +86,7 @@ def findings_of_query(
         for check in (total_rows(checked.known), *CHECKS, partial_comparison(checked.today)):
             for select in query.selects:
                 # A form of SQL that a check did not expect must not cost the result.
-                with suppress(LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+                with suppress(*Prober.forgiven()):
                     for each in check(select, probe):
                         found.setdefault((each.trap, each.dataset, each.column), each)
     except OutOfTime:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ba_tui.analysis.engine_process.database import quoted, text
+from ba_tui.analysis.engine_process.traps.keys import TIMES, is_key
 from ba_tui.analysis.engine_process.traps.probing import Prober
 from ba_tui.analysis.engine_process.traps.wording import stems, words
 from ba_tui.core.ports.tables import Column, Dataset, Finding
@@ -18,18 +19,25 @@ TOTAL = regex(
     r"(?i)\W*(?:(?:grand|sub|over|report|page|year|month|quarter)?[- ]?totals?(?:[ :].*)?|.*[ -]totals?|all [a-z ]+|"
     r"all|both [a-z]+|overall|aggregate|sum(?: of .*)?|zwischensumme|(?:gesamt|end)?summe(?:[ :].*)?|"
     r".* (?:gesamt|summe)|gesamt(?:[ :].*)?|insgesamt|saldo|balance|world|national(?: .*)?|nationwide|whole [a-z]+|"
-    r"alle|beide geschlechter|(?:sous-|sub)?tot(?:ale?|aux|ali|ales|aal|alt|als)(?:[ :].*)?|ensemble|toutes?|tous|"
+    r"alle(?: .*)?|beide geschlechter|zusammen|gesamt\w*|.*insgesamt|annual|full year|ytd|whole year|"
+    r"tou(?:s|tes) .*|total(?:e|es)? g[eé]n[eé]ral(?:e|es)?|全部|全国|汇总|共计|总和|总数|合 计|总 计|小 计|Σ|_?t|"
+    r"tot\.?|wld|"
+    r"(?:sous-|sub)?tot(?:ale?|aux|ali|ales|aal|alt|als)(?:[ :].*)?|ensemble|toutes?|tous|"
     r"somme|suma|subtotal|razem|ogółem|łącznie|celkem|spolu|összesen|ukupno|toplam|genel toplam|summa|sammanlagt|i alt|"
     r"yhteensä|jumlah|tổng(?: cộng)?|итого.*|всего.*|разом|усього|σύνολο|합계|총계|소계|"
     r"(?:合计|总计|小计|合計|総計|小計|總計).*|.+(?:合计|小计|合計|小計)|"
     r"total general|total général|totale generale|eu[- ]?\d\d|combined)\W*"
 )
 GROUPS = stems("world members income area states union oecd brics caribbean dividend situations")
+NOTE = regex(
+    r"(?i)\W*(?:sources?|notes?|quellen?|anmerkung(?:en)?|hinweise?|stand|remarques?|fuentes?|notas?|fonte|bron|"
+    r"page|seite|page \d+|exported|generated|erstellt|created|downloaded|last updated|updated|as of|copyright|©|"
+    r"数据来源|来源|资料来源|注|备注|说明)\s*(?:[:：,.]|on |am |by |at |\d|©|$)|[*†©].{3,}"
+)
 _NUMBER = regex(r"[-+(]?[$€£]?\s*[\d.,'\s]*\d[)%-]?")
+CERTAIN = 1000
+"""A sum as large as this does not come about by chance."""
 _UNNAMED = regex(r"column\d+|unnamed.*|_\d+")
-KEYS = frozenset(["id", "no", "nr", "number", "key", "code", "num", "uuid", "sku", "isbn", "ean"])
-PARTS = stems("line pos position item seq part leg round attempt year month quarter date day version valid from wave "
-              "period week sample time replicate")  # fmt: skip
 
 
 @frozen
@@ -55,7 +63,7 @@ class Rows:
         return [
             place
             for place, column in enumerate(self.columns)
-            if column.numeric and not names[place] & {*KEYS, "year", "jahr", "quarter", "month"}
+            if column.numeric and not (names[place] & TIMES or is_key(column.name))
         ]
 
     def like(self, row: Sequence[Any], places: Sequence[int]) -> str:
@@ -83,13 +91,19 @@ def row_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
             yield from _headings(rows)
             yield from _totals(rows)
             yield from _shifted(rows)
-    yield from _repeated_keys(dataset, probe)
 
 
 def _rejected(dataset: Dataset) -> Iterator[Finding]:
     """Lines with too many or too few fields, which a bare delimiter or line break leaves."""
     bad = [each for each in dataset.bad_rows if "columns" in each.reason]
-    if bad:
+    notes = [each for each in bad if (dataset.delimiter or ",") not in each.text and each.line > dataset.rows]
+    if notes and len(notes) == len(bad) == dataset.rows_skipped:
+        shown = notes[0].text.strip()[:60]
+        listed = ", ".join(f"({each.line}, {text(each.text)})" for each in notes)
+        message = f'{dataset.name} ends with notes, which were left out: "{shown}".'
+        proof = f"SELECT * FROM (VALUES {listed}) AS notes(line, text)"
+        yield Finding("header_footer_inside", dataset.name, message, proof)
+    elif bad:
         listed = ", ".join(f"({each.line}, {text(each.reason)}, {text(each.text)})" for each in bad[:20])
         lines = count(dataset.rows_skipped, "line")
         message = f"{lines} with too many or too few fields left out of {dataset.name}."
@@ -113,12 +127,20 @@ def _headings(rows: Rows) -> Iterator[Finding]:
         return
     filled = sorted(sum(value is not None for value in row) for row in rows.rows)
     usual = filled[len(filled) // 2]
-    for row in rows.rows[-4:]:
+    for number in range(max(1, len(rows.rows) - 4), len(rows.rows)):
+        row = rows.rows[number]
         given = [place for place, value in enumerate(row) if value is not None]
-        wordy = given and isinstance(row[given[0]], str) and len(str(row[given[0]]).split()) > 1
-        if given and given == [0] and usual >= 3 and wordy:
+        if given == [0] and isinstance(row[0], str) and _is_note(rows, row[0], usual):
             yield _inside(rows, row, "ends with notes that are read as rows")
             return
+
+
+def _is_note(rows: Rows, shown: str, usual: int) -> bool:
+    """Whether a text that stands alone in its row is a note. ``usual``: how many values a row has."""
+    if NOTE.match(shown):
+        return usual >= 2
+    longest = max((len(str(row[0]).split()) for row in rows.rows if row[0] not in {None, shown}), default=0)
+    return len(shown.split()) > (1 if usual >= 3 else max(3, 2 * longest))
 
 
 def _title(rows: Rows) -> tuple[Any, ...] | None:
@@ -156,10 +178,11 @@ def _totals(rows: Rows) -> Iterator[Finding]:
             yield _total(rows, column, f"{quoted(column.name)} IN ({', '.join(map(text, sorted(labels)))})", labels)
         elif len(groups) > 3 and {"country", "region", "area", "nation", "land", "entity"} & set(words(column.name)):
             yield _total(rows, column, f"{quoted(column.name)} IN ({', '.join(map(text, sorted(groups)))})", groups)
-        elif not marked and rows.measures and (label := _summed(rows, place)):
+        elif not marked and rows.measures and (label := _summed(rows, place) or _sums_all(rows, place, named=True)):
             yield _total(rows, column, f"{quoted(column.name)} = {text(label)}", {label})
         empty = [number for number, row in enumerate(rows.rows) if row[place] is None]
-        if not labelled and 1 < len(empty) <= len(rows.rows) // 2 and _adds_up(rows, empty, place, strict=True):
+        several = 1 < len(empty) <= len(rows.rows) // 2 and _adds_up(rows, empty, place, strict=True)
+        if not labelled and (several or (empty == [len(rows.rows) - 1] and _sums_all(rows, place, named=False))):
             yield _total(rows, column, f"{quoted(column.name)} IS NULL", {"empty"})
 
 
@@ -181,6 +204,21 @@ def _summed(rows: Rows, place: int) -> str:
             sums = (_is_sum(rows, rows.rows[own[0]], others, each) for each in rows.measures) if len(own) == 1 else ()
             right += any(sums)
         if right >= max(2, 0.9 * len(large)):
+            return label
+    return ""
+
+
+def _sums_all(rows: Rows, place: int, *, named: bool) -> str:
+    """The label of the last or first row, where it is the sum of all others beyond chance; one without a label counts
+    unless ``named``."""
+    last = len(rows.rows) - 1
+    for number in (last, 0):
+        label = str(rows.rows[number][place] or "empty")
+        others = [each for each in range(last + 1) if each != number]
+        sums = [each for each in rows.measures if _is_sum(rows, rows.rows[number], others, each)]
+        certain = any(abs(rows.rows[number][each]) >= CERTAIN or rows.rows[number][place] is None for each in sums)
+        plain = all(str(rows.rows[each][place]) != label for each in others)
+        if last > 2 and plain and (rows.rows[number][place] is not None or not named) and (len(sums) > 1 or certain):
             return label
     return ""
 
@@ -216,17 +254,18 @@ def _adds_up(rows: Rows, marked: Sequence[int], place: int, *, strict: bool = Fa
         after = list(range(number + 1, following))
         wanted = 2 if strict and len(rows.measures) > 1 else 1
         hits = max(
-            sum(_is_sum(rows, row, group, measure) for measure in rows.measures)
+            sum(_is_sum(rows, row, group, measure, 0.0005 if strict else 0.01) for measure in rows.measures)
             for group in (alike, block, others, after)
         )
         right += hits >= wanted
     return right * 2 >= min(len(marked), 50) and (not strict or right > 1)
 
 
-def _is_sum(rows: Rows, row: Sequence[Any], group: Sequence[int], measure: int) -> bool:
+def _is_sum(rows: Rows, row: Sequence[Any], group: Sequence[int], measure: int, off: float = 0.0005) -> bool:
+    """Whether a value is the sum of those of a group; ``off``: the part by which rounding may move it."""
     value = row[measure]
     values = [rows.rows[each][measure] for each in group if rows.rows[each][measure] is not None]
-    return bool(value) and len(values) > 1 and abs(sum(values) - value) <= max(0.006, 0.0005 * abs(value))
+    return bool(value) and len(values) > 1 and abs(sum(values) - value) <= max(0.006, off * abs(value))
 
 
 def _shifted(rows: Rows) -> Iterator[Finding]:
@@ -244,7 +283,7 @@ def _shifted(rows: Rows) -> Iterator[Finding]:
             odd = odd if len(odd) == known and len(odd) * 5 <= 2 * len(given) else []
         elif rows.columns[right].kind == "text":
             both = [row for row in given if row[right] is not None]
-            odd = _exchanged(list(both), left, right)
+            odd = _exchanged(list(both), left, right) or _pushed(both, left, right)
         if odd:
             name, next_name = rows.columns[left].name, rows.columns[right].name
             message = f"{count(len(odd), 'row')} of {rows.dataset.name} have a value of {next_name} in {name}."
@@ -265,6 +304,18 @@ def _exchanged(rows: Sequence[tuple[Any, ...]], left: int, right: int) -> list[t
     return odd if usual[0] != usual[1] and len(odd) >= least and clear else []
 
 
+def _pushed(rows: Sequence[tuple[Any, ...]], left: int, right: int) -> list[tuple[Any, ...]]:
+    """The rows with a name among the numbers of the right column, which a delimiter in a name moved there."""
+    odd = [row for row in rows if not _NUMBER.fullmatch(str(row[right]))]
+    rest = [row for row in rows if row not in odd]
+    names = sum(_form(row[left]) == "words" for row in rest)
+    own = {str(row[left]) for row in rest}
+    moved = all(_form(row[right]) == "words" and str(row[right])[:1].isupper() for row in odd)
+    single = len({str(row[right]) for row in odd}) == len(odd)
+    known = any(str(row[right]) in own for row in odd) or all(str(row[left]) not in own for row in odd)
+    return odd if odd and moved and single and known and len(odd) * 4 <= len(rows) and names == len(rest) else []
+
+
 def _form(value: Any) -> str:
     """What a text looks like: an address, one with digits, or words."""
     shown = str(value)
@@ -273,66 +324,3 @@ def _form(value: Any) -> str:
     if "://" in shown or shown.startswith("www."):
         return "link"
     return "digits" if any(char.isdigit() for char in shown) else "words"
-
-
-def _repeated_keys(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
-    table = quoted(dataset.name)
-    plain = [column for column in dataset.columns if column.kind in {"integer", "text"}]
-    if dataset.rows < 4 or not dataset.columns:
-        return
-    first = dataset.columns[0]
-    named = words(first.name)
-    own = stems(dataset.name)
-    if first in plain and (set(named) & KEYS or (named and stems(first.name) <= own)):
-        name = quoted(first.name)
-        row = probe.one(f"SELECT count({name}), count(DISTINCT {name}) FROM {table}")
-        others = [stems(column.name) for column in dataset.columns[1:]]
-        parts = sum(bool(other & PARTS) and "valid" not in other for other in others[:1])
-        if row and 0.7 * row[0] <= row[1] < row[0] and not parts and not _compound(dataset, probe):
-            yield _repeated(dataset, first.name, name, row[0] - row[1])
-        return
-    if second := _second_key(dataset, probe):
-        yield _repeated(dataset, *second)
-        return
-    pair = dataset.columns[:2]
-    if len(pair) == 2 and all(column.kind == "text" for column in pair) and all(
-        column.numeric for column in dataset.columns[2:]
-    ):  # fmt: skip
-        one, other = (quoted(column.name) for column in pair)
-        row = probe.one(
-            f"SELECT count(*), count(DISTINCT ({one}, {other})), count(DISTINCT {one}) * count(DISTINCT {other}), "
-            f"count(DISTINCT {one}), count(DISTINCT {other}) FROM {table}"
-        )
-        if row and 0.8 * row[0] <= row[1] < row[0] and row[1] >= 0.9 * row[2] and min(row[3], row[4]) > 1:
-            yield _repeated(dataset, ", ".join(column.name for column in pair), f"{one}, {other}", row[0] - row[1])
-
-
-def _compound(dataset: Dataset, probe: Prober) -> bool:
-    """Whether the first column names a row only with another key, as the order and the article of its lines do."""
-    first = quoted(dataset.columns[0].name)
-    own = stems(dataset.columns[0].name) & stems(dataset.name)
-    keys = [each for each in dataset.columns[1:] if set(words(each.name)) & KEYS or stems(each.name) & PARTS]
-    return not own and any(
-        probe.number(f"SELECT count(*) = count(DISTINCT ({first}, {quoted(each.name)})) FROM {quoted(dataset.name)}")
-        for each in keys[:5]
-    )
-
-
-def _second_key(dataset: Dataset, probe: Prober) -> tuple[str, str, int] | None:
-    """A number of their own, with repeats, of things whose names stand in the first column and come once each."""
-    keys = [each for each in dataset.columns[1:] if set(words(each.name)) & KEYS and each.kind in {"integer", "text"}]
-    if dataset.columns[0].kind != "text" or len(keys) != 1:
-        return None
-    first, name = quoted(dataset.columns[0].name), quoted(keys[0].name)
-    row = probe.one(
-        f"SELECT count({name}), count(DISTINCT {name}), count(DISTINCT {first}) FROM {quoted(dataset.name)}"
-    )
-    if row and row[2] == dataset.rows and 0.8 * row[0] <= row[1] < row[0]:
-        return keys[0].name, name, row[0] - row[1]
-    return None
-
-
-def _repeated(dataset: Dataset, columns: str, names: str, extra: int) -> Finding:
-    proof = f"SELECT {names}, count(*) AS n FROM {quoted(dataset.name)} GROUP BY ALL HAVING n > 1 ORDER BY n DESC"
-    message = f"{dataset.name}.{columns} looks like a key, but repeats a value in {count(extra, 'row')}."
-    return Finding("duplicate_keys", dataset.name, message, proof, columns)

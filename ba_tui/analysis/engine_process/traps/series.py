@@ -21,6 +21,30 @@ REGULAR = 0.75
 """Part of the steps between times that must be alike."""
 _MONTH, _QUARTER, _WEEK = regex(r"(\d{4})-(\d{2})"), regex(r"(\d{4})-?Q([1-4])"), regex(r"(\d{4})-?W(\d{2})")
 
+_NAMES = (
+    "jan feb mar apr may jun jul aug sep oct nov dec", "jan feb mär apr mai jun jul aug sep okt nov dez",
+    "janv févr mars avr mai juin juil août sept oct nov déc", "ene feb mar abr may jun jul ago sep oct nov dic",
+    "january february march april may june july august september october november december",
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+)  # fmt: skip
+_MONTHS = {name: number for names in _NAMES for number, name in enumerate(names.split(), 1)}
+_NAMED = regex(r"([^\W\d_]+)\.?[ '/-]*(\d{4}|\d{2})|(\d{4})[ /-]+([^\W\d_]+)\.?")
+_TURNED = regex(r"(?i)(?:Q([1-4])[ /-]*|([1-4])\. ?Quartal ?)(\d{4})")
+_SLASHED = regex(r"(\d{1,2})[/.](\d{4})|(\d{4})[/.年](\d{1,2})月?")
+
+
+def _plain(shown: str) -> str:
+    """A month or quarter as ISO writes it: of ``Jan 2023``, ``01/2023``, ``Q1 2023`` and the like; others as given."""
+    if found := _TURNED.fullmatch(shown):
+        return f"{found[3]}-Q{found[1] or found[2]}"
+    year, month = "", 0
+    if found := _NAMED.fullmatch(shown):
+        year, month = found[2] or found[3], _MONTHS.get((found[1] or found[4]).lower(), 0)
+    elif found := _SLASHED.fullmatch(shown):
+        year, month = found[2] or found[3], int(found[1] or found[4])
+    return f"{year if len(year) == 4 else f'20{year}'}-{month:02}" if month else shown
+
 
 @frozen
 class Period:
@@ -34,7 +58,7 @@ class Period:
 
 def period(value: object) -> Period | None:
     """What a value of a time column means: a year, ``2024-03``, ``2024-Q1``, ``2024-W05``, a day or a moment."""
-    shown = str(value)
+    shown = _plain(str(value).strip())
     if shown.isdigit() and len(shown) == 4 and 1500 < int(shown) < 2200:
         return Period("year", int(shown), date(int(shown), 1, 1), date(int(shown) + 1, 1, 1))
     if (found := _MONTH.fullmatch(shown)) and 0 < int(found[2]) < 13:
@@ -80,9 +104,13 @@ class Series:
         """The usual distance; 0 for times without one."""
         places = sorted(self.counts)
         steps = Counter(after - before for before, after in pairwise(places))
-        if len(places) < FEWEST or not steps:
+        if not steps:
             return 0
         step, often = steps.most_common(1)[0]
+        if len(places) < FEWEST:
+            # A few places say enough where they follow each other.
+            near = step == 1 and self.grain in {"year", "quarter", "month"} and max(steps) == 2
+            return step if often == steps.total() or (near and often == 2) else 0
         return step if often >= REGULAR * steps.total() else 0
 
 
@@ -132,7 +160,7 @@ def series_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
             continue
         entity, keyed = _entity(dataset, column, counts, probe)
         series = Series(dataset, column, grain, counts, entity)
-        yield from _unfinished(series, keyed=keyed)
+        yield from _unfinished(series, probe, keyed=keyed)
         if keyed:
             yield from _gaps(series, probe)
             if not entity:
@@ -202,11 +230,23 @@ def _missing(series: Series) -> list[int]:
         for place in range(before + step, after, step)
         if after - before < 400 * step
     ]
+    if _is_schedule(series.grain, missing, places):
+        return []
     if series.grain != "day" or step != 1 or any(date.fromordinal(place).weekday() > 4 for place in places):
         return missing if series.grain != "day" or len(missing) * 2 < len(places) else []
     working = [place for place in missing if date.fromordinal(place).weekday() < 5]
     runs = _runs(working)
     return [place for run in runs if len(run) > 2 for place in run]
+
+
+def _is_schedule(grain: str, missing: Sequence[int], places: Sequence[int]) -> bool:
+    """Whether periods are missing again and again at the same place of a week, day or year, and only there, as Mondays
+    are of a museum and nights of an office."""
+    cycle = {"day": 7, "second": 86_400, "month": 12, "quarter": 4}.get(grain, 0)
+    if not cycle:
+        return False
+    phases = Counter(place % cycle for place in missing)
+    return bool(phases) and min(phases.values()) > 1 and not set(phases) & {place % cycle for place in places}
 
 
 def _runs(places: Sequence[int]) -> list[list[int]]:
@@ -225,6 +265,9 @@ def _gap(series: Series, missing: Sequence[int], of: str) -> Finding:
     first = _shown(series, missing[0])
     message = f"{dataset.name}.{column.name} lacks {count(len(missing), _noun(series))}{of}, the first {first}."
     name = quoted(column.name)
+    if series.column.kind == "text" and series.grain in {"month", "quarter"}:
+        proof = f"SELECT {name}, count(*) AS n FROM {quoted(dataset.name)} WHERE {name} IS NOT NULL GROUP BY 1"
+        return Finding("time_gaps", dataset.name, message, proof, column.name)
     part = f" PARTITION BY {quoted(series.entity)}" if series.entity else ""
     proof = (
         f"SELECT {name} AS before, lead({name}) OVER ({part.strip()} ORDER BY {name}) AS after "
@@ -258,7 +301,7 @@ def _shown(series: Series, place: int) -> str:
 
 def _doublings(series: Series) -> Iterator[Finding]:
     twice = [place for place, n in series.counts.items() if n > 1]
-    if not twice or len(series.counts) < 4 or not series.step:
+    if not twice or len(series.counts) < 3 or not series.step:
         return
     dataset, column = series.dataset, series.column
     name = quoted(column.name)
@@ -269,7 +312,7 @@ def _doublings(series: Series) -> Iterator[Finding]:
     yield Finding("time_doublings", dataset.name, message, proof, column.name)
 
 
-def _unfinished(series: Series, *, keyed: bool) -> Iterator[Finding]:
+def _unfinished(series: Series, probe: Prober, *, keyed: bool) -> Iterator[Finding]:
     """The last period, where the file was written before it was over."""
     if not keyed or series.grain in {"second", "day"} or not series.counts or (series.column.kind == "date" and (
         series.grain != "month"
@@ -283,5 +326,9 @@ def _unfinished(series: Series, *, keyed: bool) -> Iterator[Finding]:
         dataset, name = series.dataset, quoted(series.column.name)
         shown = _shown(series, max(series.counts))
         message = f"{dataset.name}.{series.column.name}: {shown} was not over on {today}, the day of the file."
-        proof = f"SELECT * FROM {quoted(dataset.name)} WHERE CAST({name} AS VARCHAR) = {text(shown)}"
+        written = probe.rows(
+            f"SELECT DISTINCT CAST({name} AS VARCHAR) FROM {quoted(dataset.name)} WHERE {name} IS NOT NULL"
+        )
+        raw = next((value for (value,) in written if _plain(value) == shown), shown)
+        proof = f"SELECT * FROM {quoted(dataset.name)} WHERE CAST({name} AS VARCHAR) = {text(raw)}"
         yield Finding("partial_period", dataset.name, message, proof, series.column.name)

@@ -10,6 +10,7 @@ from ba_tui.analysis.engine_process.traps.syntax import (
     Node,
     Select,
     arguments,
+    columns_in,
     conjuncts,
     is_call,
     reference,
@@ -17,12 +18,12 @@ from ba_tui.analysis.engine_process.traps.syntax import (
 )
 from ba_tui.core.ports.tables import Finding
 
-NORMAL = "lower(trim(regexp_replace({}, '\\s+', ' ', 'g')))"
+NORMAL = "lower(trim(regexp_replace({}, '[\\s\\x{{00a0}}\\x{{3000}}\\x{{200b}}]+', ' ', 'g')))"
 
 
 def key_variants(select: Select, probe: Prober) -> Iterator[Finding]:
     """Text keys that differ in case or blanks only, where a query groups, counts, compares or joins by them."""
-    keys = [each for each in select.groups() if each["class"] == "COLUMN_REF"]
+    keys = [each for each in select.groups() if _is_key(each)]
     for call, _ in select.aggregates():
         if is_call(call, "count") and call["distinct"]:
             keys += [each for each in arguments(call) if each["class"] == "COLUMN_REF"]
@@ -33,10 +34,10 @@ def key_variants(select: Select, probe: Prober) -> Iterator[Finding]:
     keys += [each for window in windows for each in window["partitions"] if each["class"] == "COLUMN_REF"]
     told: set[tuple[str, str]] = set()
     for each in keys:
-        origin = select.origin(each)
+        origin = select.origin(columns_in(each)[0])
         if origin and all(item["class"] == "COLUMN_REF" for item in origin.expressions):
             place = (origin.table, origin.column)
-            if place not in told and (found := _variants(probe, *place)):
+            if place not in told and (found := _variants(probe, *place, _applied(each, origin.column))):
                 told.add(place)
                 yield found
     tests = walked([select.items, select.node["where_clause"], select.node["having"]], into=False)
@@ -47,14 +48,34 @@ def key_variants(select: Select, probe: Prober) -> Iterator[Finding]:
         yield from _unjoined(select, probe, join, told)
 
 
-def _variants(probe: Prober, table: str, column: str, test: str = "") -> Finding | None:
-    name = quoted(column)
-    normal = NORMAL.format(name)
-    where = f"{name} IS NOT NULL{test and f' AND {test}'}"
+def _is_key(node: Node) -> bool:
+    """Whether a group is a column, or one of which functions make only the case or only the blanks alike."""
+    if is_call(node, "lower", "upper", "lcase", "ucase", "trim", "ltrim", "rtrim") and len(arguments(node)) == 1:
+        return _is_key(arguments(node)[0])
+    return node["class"] == "COLUMN_REF"
+
+
+def _applied(node: Node, column: str) -> str:
+    """A key as SQL over ``column`` of its table."""
+    if node["class"] == "COLUMN_REF":
+        return quoted(column)
+    return f"{node['function_name']}({_applied(arguments(node)[0], column)})"
+
+
+def _is_text(probe: Prober, table: str, column: str) -> bool:
+    row = probe.one(f"SELECT typeof({quoted(column)}) FROM {quoted(table)} LIMIT 1")
+    return bool(row) and row[0] == "VARCHAR"
+
+
+def _variants(probe: Prober, table: str, column: str, key: str) -> Finding | None:
+    """``key``: what the query makes of the column, as SQL."""
+    if not _is_text(probe, table, column):
+        return None
+    normal = NORMAL.format("key")
     proof = (
-        f"SELECT list_sort(list(DISTINCT {name})) AS variants, sum(n) AS n FROM (SELECT {name}, count(*) AS n "
-        f"FROM {quoted(table)} WHERE {where} GROUP BY 1) GROUP BY {normal} "
-        f"HAVING count(DISTINCT {name}) > 1 AND length({normal}) > 1 ORDER BY n DESC"
+        f"SELECT list_sort(list(key)) AS variants, sum(n) AS n FROM (SELECT {key} AS key, count(*) AS n "
+        f"FROM {quoted(table)} WHERE {quoted(column)} IS NOT NULL GROUP BY 1) GROUP BY {normal} "
+        f"HAVING count(*) > 1 AND length({normal}) > 1 ORDER BY n DESC"
     )
     row = probe.one(proof)
     if not row:
@@ -76,7 +97,7 @@ def _missed(select: Select, probe: Prober, test: Node, told: set[tuple[str, str]
     if column is None or not texts or test["type"] not in {"COMPARE_EQUAL", "COMPARE_NOTEQUAL", "COMPARE_IN"}:
         return
     origin = select.origin(column)
-    if origin is None or (origin.table, origin.column) in told:
+    if origin is None or (origin.table, origin.column) in told or not _is_text(probe, origin.table, origin.column):
         return
     listed = ", ".join("'" + each.replace("'", "''") + "'" for each in texts)
     wanted = ", ".join("'" + " ".join(each.lower().split()).replace("'", "''") + "'" for each in texts)
@@ -107,6 +128,8 @@ def _unjoined(select: Select, probe: Prober, join: Node, told: set[tuple[str, st
             continue
         one, other = select.origin(left), select.origin(right)
         if one is None or other is None or {(one.table, one.column), (other.table, other.column)} & told:
+            continue
+        if not _is_text(probe, one.table, one.column) or not _is_text(probe, other.table, other.column):
             continue
         a, b = quoted(one.column), quoted(other.column)
         proof = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ba_tui.core.text.patterns import regex
 
-_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+_LOWER, _UPPER = "a-zß-öø-ÿ", "A-ZÀ-ÖØ-Þ"
+_WORD = regex(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_]+")
 
 
 def words(name: str) -> list[str]:
@@ -28,3 +29,11 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) > 2 and not word.endswith("ss"):
             return word[: -len(ending)] + instead
     return word
+
+
+def says(name: str, parts: frozenset[str]) -> bool:
+    """Whether a name holds one of ``parts`` as a word, or in a compound as German and Chinese build them."""
+    own = words(name)
+    return bool(parts & set(own)) or any(
+        part in word for word in own for part in parts if len(part) > 5 or not part.isascii()
+    )

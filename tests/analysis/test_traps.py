@@ -67,6 +67,7 @@ async def test_a_query_tells_the_traps_it_meets(engine: Analysis, sql: str, expe
         ("id,name\n1,a\n2,b\n2,c\n4,d\n5,e\n", "duplicate_keys", "id"),
         ("month,n\n2023-01,1\n2023-02,2\n2023-03,3\n2023-04,3\n2023-06,5\n2023-07,8\n", "time_gaps", "month"),
         ("a,b,c\n1,2,3\n4,5\n6,7,8\n", "shifted_columns", ""),
+        ("Sales 2026,,\nall stores,,\nday,store,n\n1,a,2\n2,b,3\n3,c,4\n", "header_footer_inside", ""),
     ],
 )
 async def test_a_profile_tells_the_traps_in_the_data(

@@ -26,6 +26,8 @@ LONGEST_HEADER = 1_000_000
 MOST_SHOWN = 20
 MOST_CHARS = 120
 ROUNDS = 4
+ABOVE = "before the header"
+"""What a note says of lines above the header."""
 LOOK, LOOK_LINES = 65_536, 40
 DELIMITERS = ",;\t|"
 ZONE_ROWS = 20_000
@@ -251,7 +253,7 @@ def _dialect(cursor: duckdb.DuckDBPyConnection, source: TextSource, way: _Csv) -
     skip = way.skip or skip
     notes: list[str] = []
     if skip:
-        notes.append(f"{count(skip, 'line')} before the header {'was' if skip == 1 else 'were'} skipped.")
+        notes.append(f"{count(skip, 'line')} {ABOVE} {'was' if skip == 1 else 'were'} skipped.")
     if way.united:
         notes.append("The files have different columns, which were put together by their names.")
     if dates and _either_order(cursor, dates):

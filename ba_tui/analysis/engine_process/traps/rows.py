@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ba_tui.analysis.engine_process.database import quoted, text
+from ba_tui.analysis.engine_process.text_files import ABOVE
 from ba_tui.analysis.engine_process.traps.keys import TIMES, is_key
 from ba_tui.analysis.engine_process.traps.probing import Prober
 from ba_tui.analysis.engine_process.traps.wording import stems, words
@@ -79,6 +80,7 @@ class Rows:
 
 def row_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
     """The traps in the rows of a dataset."""
+    yield from _titles(dataset)
     yield from _rejected(dataset)
     columns = tuple(column for column in dataset.columns if column.kind != "other")[:MOST_COLUMNS]
     if dataset.rows and columns:
@@ -91,6 +93,14 @@ def row_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
             yield from _headings(rows)
             yield from _totals(rows)
             yield from _shifted(rows)
+
+
+def _titles(dataset: Dataset) -> Iterator[Finding]:
+    """Lines above the header, which the reading of the file left out."""
+    for note in dataset.notes:
+        if ABOVE in note:
+            proof = f"SELECT * FROM (VALUES ({text(note)})) AS notes(text)"
+            yield Finding("header_footer_inside", dataset.name, f"{dataset.name} began with titles: {note}", proof)
 
 
 def _rejected(dataset: Dataset) -> Iterator[Finding]:

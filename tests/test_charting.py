@@ -105,8 +105,8 @@ async def test_modes_and_rules_about_writing_hold_for_pictures(folder: Path, mon
     planned, asked, _, _ = await charted(folder, monkeypatch, calls[0], permission_mode="plan")
     assert "Plan mode only reads" in planned[0].text
     assert not asked
-    rules: dict[str, Any] = {"permissions.allow": ["write_file(ok/**)"]}
-    allowed, asked, _, _ = await charted(folder, monkeypatch, {**BARS, "save": "ok/d.svg"}, **rules)
+    allowing: dict[str, Any] = {"permissions.allow": ["write_file(ok/**)"]}
+    allowed, asked, _, _ = await charted(folder, monkeypatch, {**BARS, "save": "ok/d.svg"}, **allowing)
     assert (kinds(allowed), asked) == ([""], [])
 
 

@@ -70,6 +70,9 @@ def saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     async def closed() -> str:
         made = await asked(folder, monkeypatch)
         await made.close()
+        # The loop ends with this: what closes connections must have run.
+        for _ in range(10):
+            await asyncio.sleep(0)
         return made.id
 
     return asyncio.run(closed())

@@ -20,8 +20,8 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS
 from ba_tui.sessions.records import FILE, HEADER, MAIN, loads, version_of
-from ba_tui.sessions.search.cache import Cache, CacheLayout, busy, writing
 from ba_tui.sessions.search.entries import SessionEntry, entry, searched
+from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from dataclasses import astuple, fields
 from pathlib import Path
 
 from ba_tui.sessions.records import FILE
-from ba_tui.sessions.search.cache import Cache, CacheLayout, busy, writing
 from ba_tui.sessions.search.digest import Digest, digest
+from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""How well memory finds what was said: cases, and what is found of them. Tests only."""

@@ -16,6 +16,9 @@ from hypothesis import HealthCheck, settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
+LONGEST_ID = 60
+"""Characters or bytes of a parameter that name its test."""
+
 # Compiled modules are kept, whatever the environment says: else every process that a test starts compiles all anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -27,6 +30,14 @@ SPARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("search", max_examples=2_000, deadline=None, database=None, suppress_health_check=SPARED)
 settings.register_profile("steady", settings.get_profile("search"), max_examples=50, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS", "steady"))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long value is told by its beginning or its size: ids of megabytes went into every report, and into the
+    environment of every process that a test started. One with a time in it was another one in each worker."""
+    if isinstance(val, str) and len(val) > LONGEST_ID:
+        return f"{val[:LONGEST_ID]}… {len(val)} characters"
+    return f"{len(val)} bytes" if isinstance(val, bytes) and len(val) > LONGEST_ID else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,9 +7,12 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,9 +44,22 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     """Modules and tests stay until the end: to look for garbage among them took half of the time of collecting."""
     gc.disable()
+    if session.config.args == session.config.getini("testpaths"):
+        _import_some(getattr(session.config, "workerinput", {}))
+
+
+def _import_some(worker: Mapping[str, Any]) -> None:
+    """Let each worker begin with other modules of a checkout that was never compiled, and find the rest compiled. When
+    all begin with the same, each compiles everything. An error is told when the module is collected."""
+    if not worker:
+        return
+    modules = sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    for module in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(module.relative_to(CHECKOUT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

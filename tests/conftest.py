@@ -7,14 +7,20 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+LONGEST_ID = 60
+"""Characters or bytes of a parameter that name its test."""
 
 # Compiled modules are kept, whatever the environment says: else every process that a test starts compiles all anew.
 sys.dont_write_bytecode = False
@@ -29,10 +35,31 @@ settings.register_profile("steady", settings.get_profile("search"), max_examples
 settings.load_profile(os.environ.get("HYPOTHESIS", "steady"))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long value is told by its beginning or its size: ids of megabytes went into every report, and into the
+    environment of every process that a test started. One with a time in it was another one in each worker."""
+    if isinstance(val, str) and len(val) > LONGEST_ID:
+        return f"{val[:LONGEST_ID]}… {len(val)} characters"
+    return f"{len(val)} bytes" if isinstance(val, bytes) and len(val) > LONGEST_ID else None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     """Modules and tests stay until the end: to look for garbage among them took half of the time of collecting."""
     gc.disable()
+    if session.config.args == session.config.getini("testpaths"):
+        _import_some(getattr(session.config, "workerinput", {}))
+
+
+def _import_some(worker: Mapping[str, Any]) -> None:
+    """Let each worker begin with other modules of a checkout that was never compiled, and find the rest compiled. When
+    all begin with the same, each compiles everything. An error is told when the module is collected."""
+    if not worker:
+        return
+    modules = sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    for module in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(module.relative_to(CHECKOUT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -50,7 +50,8 @@ class ColumnDifference:
 
 @frozen
 class Comparison:
-    """``left`` against ``right``. Rows belong together by ``keys``, which were ``found`` when nobody named any.
+    """``left`` against ``right``. Rows are matched by ``keys``; ``found``: the comparison chose them, as the
+    caller named none.
 
     ``only_left`` and ``only_right`` count rows, ``both`` the pairs, ``changed`` those with a value that differs.
     ``result``: the rows that differ, None when there are none.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ba_tui.analysis.comparison import Comparison
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.ports.tables import Progress, QueryResult
 from ba_tui.core.values import frozen
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.comparison import Comparison
 
 Aggregate: TypeAlias = Literal["sum", "avg", "median", "min", "max", "count", "count_distinct"]
 Listener: TypeAlias = Callable[[Progress], None]
@@ -34,6 +36,8 @@ class DerivedTables:
         on_progress: Listener | None = None,
     ) -> Comparison:
         """Compare two tables row by row. Without ``keys``, columns that are unique in both are found."""
+        from ba_tui.analysis.comparison import Comparison  # noqa: PLC0415 - few sessions compare tables
+
         payload = {"left": left, "right": right, "keys": list(keys), "tolerance": tolerance, "head": self.head}
         return decoded(Comparison, await self.request("compare", payload, on_progress))
 

@@ -292,7 +292,7 @@ class Analysis:
             await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
 
     async def _matched(self, source: str) -> Matched:
-        """The files of ``source``. What lies in the inbox is ba's own, and asks no rule."""
+        """The files of ``source``. Files in the inbox are ba's own: no rule is checked for them."""
         own = Path(source)
         if own.parent == self.inbox:
             return Matched(source, (own,))

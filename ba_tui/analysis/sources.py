@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ba_tui.analysis.engine import Analysis, Listener
 from ba_tui.analysis.errors import AnalysisError, EngineFailed, QueryFailed, QueryRefused, SourceFailed, UnknownTable
-from ba_tui.analysis.nearest import nearest_names
-from ba_tui.analysis.personal import personal_kind
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tables import (
@@ -94,6 +92,8 @@ class Sources:
     def place(self, name: str) -> SourcePlace:
         """Return the source ``name``. Raises UnknownTable when there is none."""
         if name not in self.places:
+            from ba_tui.analysis.nearest import nearest_names  # noqa: PLC0415 - for a wrong name
+
             hint = nearest_names(name, self.places, "Sources") if self.places else "Name one in your settings: sources."
             raise UnknownTable(f"There is no source {name}.", hint)
         return self.places[name]
@@ -205,6 +205,8 @@ class Sources:
 
 
 def _column(column: Column, figures: Mapping[str, Any]) -> ColumnProfile:
+    from ba_tui.analysis.personal import personal_kind  # noqa: PLC0415 - not before the first profile
+
     sample = tuple(figures.get("sample", ()))
     return ColumnProfile(
         column, figures.get("nulls", 0), figures.get("distinct", 0), figures.get("minimum"), figures.get("maximum"),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 
 from ba_tui.analysis.engine import Analysis, Listener
-from ba_tui.analysis.grounding.source_files import changed
 from ba_tui.analysis.sources import Sources
 from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.ports.datasets import OutputFormat, SourceInfo
@@ -118,6 +117,8 @@ class SessionData:
         return await self._analysis.column(name, column, arrangement)
 
     async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
+        from ba_tui.analysis.grounding.source_files import changed  # noqa: PLC0415 - asked when an answer is opened
+
         return await asyncio.to_thread(changed, files)
 
     async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:

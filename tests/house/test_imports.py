@@ -19,6 +19,15 @@ from tests.loopback import ModelServer
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LATER = {
+    "ba_tui.analysis.calendars",
+    "ba_tui.analysis.charts.describing",
+    "ba_tui.analysis.comparison",
+    "ba_tui.analysis.forecasting",
+    "ba_tui.analysis.grounding.evidence_thread",
+    "ba_tui.analysis.kernel",
+    "ba_tui.analysis.metrics.check",
+    "ba_tui.analysis.metrics.use",
+    "ba_tui.plotting",
     "ba_tui.context.compression.extract",
     "ba_tui.context.compression.fact_check",
     "ba_tui.permissions.shell.resolved_command",

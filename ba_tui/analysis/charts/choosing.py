@@ -78,7 +78,7 @@ class TableFacts:
         return found
 
     def measures(self, without: Iterable[str] = ()) -> list[ColumnFacts]:
-        """Columns of amounts; any numbers where there are none."""
+        """Return the columns that hold amounts; if none does, all columns of numbers."""
         left = [each for each in self.columns if each.name not in set(without)]
         return [each for each in left if each.measure] or [each for each in left if each.column.numeric]
 

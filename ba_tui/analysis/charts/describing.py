@@ -11,7 +11,7 @@ from ba_tui.core.text.wording import count, one_line
 from ba_tui.plotting.scales import TimeUnit, number_label, time_label, unit_of
 
 MOST_VALUES = 60
-"""Values that are listed; of longer series the ends and extremes are told."""
+"""A series of at most this many values is listed; of a longer one, its first, last, lowest and highest value."""
 NAME_CHARS = 60
 STRONG, WEAK = 0.7, 0.3
 

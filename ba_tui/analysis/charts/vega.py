@@ -16,7 +16,7 @@ MARKS = {"bar": "bar", "line": "line", "area": "area", "scatter": "point", "hist
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """Return what Vega-Lite draws: the data stands in it, and nothing is loaded."""
+    """Return a Vega-Lite specification that contains its data, so that drawing it loads nothing."""
     title: dict[str, Any] = {"text": safe(chart.title), "anchor": "start"}
     if chart.notes:
         title["subtitle"] = [safe(note) for note in chart.notes]

@@ -64,7 +64,7 @@ def grouped(table: ChartTable) -> Grouped:
     counted = request.aggregate == "count"
     values = ["CAST(count(*) AS DOUBLE)"] if counted else [table.aggregated(name) for name in request.y]
     columns = ", ".join(f"{each} AS v{place}" for place, each in enumerate(values))
-    # To number rows costs more than to aggregate them; nobody sees in which order millions of them came.
+    # Numbering rows costs more than aggregating them, and their order can't be seen in a chart of millions.
     numbered = not key.ordered and table.rows <= NUMBERED_ROWS
     first, place = ("min(o)", ", row_number() OVER () AS o") if numbered else ("k", "")
     needed = "" if counted else ", ".join(dict.fromkeys(map(quoted, request.y)))

@@ -37,7 +37,7 @@ class ChartTable:
         return self.cursor.execute(query, list(values)).fetchone() or ()
 
     def number(self, name: str) -> str:
-        """SQL for a finite number; NULL where there is none."""
+        """Return SQL that gives the value of column ``name`` as a finite number, or NULL if it is not one."""
         column = self.column(name)
         if column.kind == "float":
             return f"(CASE WHEN isfinite({quoted(name)}) THEN CAST({quoted(name)} AS DOUBLE) END)"

@@ -304,7 +304,7 @@ class _Joined:
         if {a.kind, b.kind} == {"date", "timestamp"}:
             return f"(CAST({left} AS TIMESTAMP) IS DISTINCT FROM CAST({right} AS TIMESTAMP))"
         if "text" in {a.kind, b.kind} and (a.numeric or b.numeric):
-            # Text that is no number differs from every number, and from none.
+            # Text that can't be read as a number differs from every number and from NULL.
             words = left if a.kind == "text" else right
             numbers = f"TRY_CAST({left} AS DOUBLE) IS DISTINCT FROM TRY_CAST({right} AS DOUBLE)"
             return f"({numbers} OR ({words} IS NOT NULL AND TRY_CAST({words} AS DOUBLE) IS NULL))"

@@ -48,10 +48,13 @@ def _forecast(request: WorkerRequest) -> object:
     try:
         import numpy  # noqa: PLC0415 - an extra
         import statsmodels  # noqa: PLC0415
+        from statsmodels.tools.sm_exceptions import ConvergenceWarning  # noqa: PLC0415
     except ImportError as error:
         raise HandlerFailed("missing", str(error)) from error
     with warnings.catch_warnings(), numpy.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+        # A model that does not suit the series is fitted badly, and another one is chosen for that.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
         steps = min(ahead, max(1, (len(values) - LEAST) // ORIGINS))
         # Chosen from what was known before anything that is forecast as a test.
         shape = _chosen(request, values[: len(values) - ORIGINS * steps], season)

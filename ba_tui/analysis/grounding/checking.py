@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ba_tui.analysis.grounding.evidence_thread import EvidenceThread
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import (
     MAIN,
@@ -37,6 +36,7 @@ from ba_tui.core.values import frozen
 if TYPE_CHECKING:
     from ba_tui.analysis.engine import Analysis
     from ba_tui.analysis.figures.verdicts import Checked
+    from ba_tui.analysis.grounding.evidence_thread import EvidenceThread
     from ba_tui.analysis.grounding.observing import Observing
 
 log = logging.getLogger(__name__)
@@ -114,6 +114,8 @@ class FigureChecks:
 
     async def _begun(self) -> EvidenceThread:
         """Read what happened so far, once."""
+        from ba_tui.analysis.grounding.evidence_thread import EvidenceThread  # noqa: PLC0415 - not before a figure
+
         self._meanwhile = []
         events = await self._sources.history()
         self._thread = EvidenceThread(self._sources.stored)

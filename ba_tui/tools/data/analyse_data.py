@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ba_tui.analysis.calendars import CalendarSpan, calendar_query
 from ba_tui.analysis.card import card
-from ba_tui.analysis.comparison import Comparison, comparison_lines
 from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.forecasting.forecast import ForecastRequest, forecast
 from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.ports.tables import Progress, QueryResult, Share
 from ba_tui.core.results import ToolResult
@@ -25,6 +22,9 @@ from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.tools.data.query_data import reporter, result_table, result_text, rows_text, shortened
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.comparison import Comparison
 
 NAME = "analyse_data"
 NEEDS: Mapping[str, Sequence[str]] = {
@@ -135,6 +135,8 @@ class _Operations:
         return _of(result)
 
     async def forecast(self, given: Mapping[str, Any], listener: Listener) -> ToolResult:
+        from ba_tui.analysis.forecasting.forecast import ForecastRequest, forecast  # noqa: PLC0415 - few ask for one
+
         table = await self._table(given["table"], listener)
         request = ForecastRequest(
             table, given["date"], given["values"], given["periods"], given.get("step"), given.get("aggregate", "sum")
@@ -152,6 +154,8 @@ class _Operations:
         return ToolResult("\n".join(lines), result_table(made.result), summary=summary, kind="table", meta=meta)
 
     async def calendar(self, given: Mapping[str, Any], listener: Listener) -> ToolResult:
+        from ba_tui.analysis.calendars import CalendarSpan, calendar_query  # noqa: PLC0415 - few ask for one
+
         fiscal = given.get("fiscal_start", self.place.fiscal_start)
         span = CalendarSpan(given["start"], given["end"], given.get("country", ""), fiscal)
         sql = await asyncio.to_thread(calendar_query, span)
@@ -172,6 +176,8 @@ class _Operations:
 
 def compared_result(found: Comparison) -> ToolResult:
     """What a model and people read of a comparison."""
+    from ba_tui.analysis.comparison import comparison_lines  # noqa: PLC0415 - few ask for one
+
     lines = list(comparison_lines(found))
     result = found.result
     if result is None:

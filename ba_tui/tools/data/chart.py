@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from ba_tui.analysis.charts.describing import description
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import UnknownTable
 from ba_tui.context.session_data import dataset_kind
@@ -32,6 +31,8 @@ def chart_tool(definition: Definition, analysis: Analysis, workspace: Workspace,
     saved: set[str] = set()
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        from ba_tui.analysis.charts.describing import description  # noqa: PLC0415 - not before the first chart
+
         wanted = chart_request(args)
         try:
             chart = await analysis.charts.compute(wanted, on_progress=reporter(call.report))

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from ba_tui.analysis.card import MASKS
 from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.personal import personal_kind
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Cell, Column, Personal, Provenance, QueryResult, Row
 from ba_tui.core.text.patterns import regex
@@ -46,6 +45,8 @@ class Masking:
         self, columns: Sequence[Column], rows: Sequence[Row], provenance: Provenance
     ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
         """Return ``rows`` with masks in place of personal values, and a note for the model about them."""
+        from ba_tui.analysis.personal import personal_kind  # noqa: PLC0415 - not before the first result
+
         personal: dict[int, Personal] = {}
         for place, column in enumerate(columns):
             if kind := personal_kind(column, _values(rows, place)):

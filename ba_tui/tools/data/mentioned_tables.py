@@ -15,7 +15,6 @@ from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
 from ba_tui.analysis.metrics.definitions import Metrics
-from ba_tui.analysis.metrics.use import described
 from ba_tui.analysis.sources import Sources
 from ba_tui.context.session_data import dataset_kind
 from ba_tui.core.errors import UsageError
@@ -140,6 +139,8 @@ class MentionedTables:
         if metric := await asyncio.to_thread(self._metrics.find, text):
             if metric.trouble:
                 raise UsageError(f"The metric {metric.name} can't be used: {metric.trouble}.", "Correct its file.")
+            from ba_tui.analysis.metrics.use import described  # noqa: PLC0415 - few projects have definitions
+
             return ToolResult(described(metric))
         named = table_name(text) or TableName(text)
         if named.table in self._sources.places:

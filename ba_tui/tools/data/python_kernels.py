@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.kernel.client import PythonKernel
 from ba_tui.core.events import MAIN
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
 from ba_tui.core.results import ToolResult
@@ -19,10 +18,12 @@ from ba_tui.core.turn import Branch
 from ba_tui.processes.terminal_text import plain
 from ba_tui.tools.builtin.shell import MAX_SECONDS, check, command_tool
 from ba_tui.tools.data.python_place import PythonPlace, python_memory
-from ba_tui.tools.data.python_result import PythonCall, python_result
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.modalities import Modalities
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.kernel.client import PythonKernel
 
 NAME = "python"
 INSTEAD = "Query tables with query_data; the tool shell can run Python, and asks where it must."
@@ -36,9 +37,15 @@ class Kernels:
     def __init__(self, place: PythonPlace, engine: Analysis) -> None:
         self.place = place
         self._engine = engine
-        self.main = self._new()
+        self._main: PythonKernel | None = None
         self._others: WeakKeyDictionary[Branch, PythonKernel] = WeakKeyDictionary()
         self._begun = False
+
+    @property
+    def main(self) -> PythonKernel:
+        """The kernel of the conversation itself."""
+        self._main = self._main or self._new()
+        return self._main
 
     def of(self, branch: Branch) -> PythonKernel:
         """The kernel for calls of the agent of ``branch``."""
@@ -54,11 +61,13 @@ class Kernels:
         return RESTARTED if earlier else ""
 
     async def close(self) -> None:
-        for kernel in (self.main, *self._others.values()):
+        for kernel in filter(None, (self._main, *self._others.values())):
             await kernel.close()
         await asyncio.to_thread(self.place.close)
 
     def _new(self) -> PythonKernel:
+        from ba_tui.analysis.kernel.client import PythonKernel  # noqa: PLC0415 - not before the first call
+
         return PythonKernel(lambda: self.place.made(self._engine), self._engine)
 
 
@@ -66,6 +75,8 @@ def kernel_tool(definition: Definition, kernels: Kernels, modalities: Modalities
     place = kernels.place
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        from ba_tui.tools.data.python_result import PythonCall, python_result  # noqa: PLC0415 - as the kernel
+
         code: str = args["code"]
         check(code, "code")
         if why := await asyncio.to_thread(place.lacking):

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.kernel.client import KernelPlace
-from ba_tui.analysis.kernel.tables import KernelBounds, exports_of
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import READING
 from ba_tui.permissions.sandbox.confinement import NotConfined, Sandbox
@@ -27,6 +26,9 @@ from ba_tui.processes.limits import GIGABYTE
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.settings import Settings
 from ba_tui.tools.builtin.python import VENVS
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.kernel.client import KernelPlace
 
 FOLDER = "artifacts"
 MOST_MEMORY = 4 * GIGABYTE
@@ -66,6 +68,9 @@ class PythonPlace:
 
     def made(self, engine: Analysis) -> KernelPlace:
         """Where the next kernel runs, which reads tables that ``engine`` writes."""
+        from ba_tui.analysis.kernel.client import KernelPlace  # noqa: PLC0415 - not before the first kernel
+        from ba_tui.analysis.kernel.tables import KernelBounds, exports_of  # noqa: PLC0415 - likewise
+
         exports = exports_of(engine)
         for folder in (self.files, exports):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

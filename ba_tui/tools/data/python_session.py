@@ -7,9 +7,9 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from ba_tui.analysis.kernel.files import files_in
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.python import PythonFile, PythonState
 from ba_tui.resources import open_unlinked
@@ -29,7 +29,7 @@ class SessionPython:
 
     async def state(self) -> PythonState:
         kernel = self._kernels.main
-        found = await asyncio.to_thread(files_in, self._kernels.place.files)
+        found = await asyncio.to_thread(self._written)
         files = tuple(PythonFile(name, size) for name, (size, _) in found.items())
         if not kernel.running:
             return PythonState(files=files)
@@ -51,12 +51,18 @@ class SessionPython:
     async def save(self, name: str, path: str = "") -> PythonFile:
         return await asyncio.to_thread(self._saved, name, path)
 
+    def _written(self) -> Mapping[str, tuple[int, int]]:
+        """The files that Python has written: size and time of each."""
+        from ba_tui.analysis.kernel.files import files_in  # noqa: PLC0415 - not before somebody looks
+
+        return files_in(self._kernels.place.files)
+
     def _saved(self, name: str, path: str) -> PythonFile:
         target = self._rules.target(path or Path(name).name)
         shown = self._rules.workspace.shown(target)
         if why := self._rules.concern(target):
             raise UsageError(f"{shown} {why}.", "Name a new file in this folder: /python save FILE PATH")
-        if name not in files_in(self._kernels.place.files):
+        if name not in self._written():
             raise UsageError(f"Python has written no file {name!r}.", "/python lists the files.")
         # Through a copy of ours: the code may still run, and put a link in the place of the file.
         source = Path(os.path.realpath(self._kernels.place.files)) / name

@@ -10,14 +10,12 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ba_tui.analysis.engine import Analysis, Listener
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.files import DataFiles
-from ba_tui.analysis.metrics.check import MetricFinding, differences
 from ba_tui.analysis.metrics.definitions import Metrics
-from ba_tui.analysis.metrics.use import expanded_query, offer
 from ba_tui.core.ports.tables import Cell, Column, Finding, Progress, QueryResult, Row
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.core.text.wording import clipped, count, one_line
@@ -28,6 +26,9 @@ from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.data.source_queries import SourceQueries
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
+
+if TYPE_CHECKING:
+    from ba_tui.analysis.metrics.check import MetricFinding
 
 NAME = "query_data"
 CELL_CHARS = 500
@@ -57,6 +58,8 @@ class QueryMeans:
 
     async def expanded(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """``args`` with definitions in place of their names. Raises AnalysisError for a name that is unknown."""
+        from ba_tui.analysis.metrics.use import expanded_query  # noqa: PLC0415 - not before the first query
+
         return {**args, "sql": (await expanded_query(args["sql"], self.metrics)).sql}
 
     async def run(self, args: Mapping[str, Any], told: Listener) -> tuple[QueryResult, str]:
@@ -127,7 +130,7 @@ def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
     description, schema = _with_sources(definition, sources)
     return Tool(
         NAME,
-        f"{description}{offer(metrics.usable())}",
+        f"{description}{_offer(metrics)}",
         schema,
         run,
         Effect.READ,
@@ -142,7 +145,18 @@ def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
     )
 
 
+def _offer(metrics: Metrics) -> str:
+    """What the description says of the definitions that can be used; empty for none."""
+    if not (usable := metrics.usable()):
+        return ""
+    from ba_tui.analysis.metrics.use import offer  # noqa: PLC0415 - few projects have definitions
+
+    return offer(usable)
+
+
 def _differences(sql: str, metrics: Metrics) -> tuple[MetricFinding, ...]:
+    from ba_tui.analysis.metrics.check import differences  # noqa: PLC0415 - not before the first query
+
     return differences(sql, metrics.usable())
 
 

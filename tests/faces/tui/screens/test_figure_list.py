@@ -98,7 +98,7 @@ async def test_a_file_that_changed_since_is_named_in_the_list_and_below_the_answ
         await listed(hand)
         assert "changed since: sales.csv" in lines(hand)
         prose = [record for record in hand.chat.transcript.records if isinstance(record, ProseRecord)][-1]
-        assert prose.grounded is not None
+        assert prose.grounded
         assert "1 from a file that changed since" in prose.grounded.report.parts
 
 

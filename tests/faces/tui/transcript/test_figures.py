@@ -120,7 +120,8 @@ def checked(text: str, *figures: str) -> list[Event]:
 def test_the_answer_knows_its_figures_live_and_stored() -> None:
     stored = checked("There are 12.", "12")
     (prose,) = [record for record in fold(stored) if isinstance(record, ProseRecord)]
-    assert prose.grounded is not None
+    assert prose.grounded
+    assert [each.text for each in prose.grounded.report.verdicts] == ["12"]
     live = fold([stored[0], TextDelta("There "), TextDelta("are 12."), *stored[1:]])
     assert [record for record in live if isinstance(record, ProseRecord)] == [prose]
 

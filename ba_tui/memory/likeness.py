@@ -56,11 +56,11 @@ class Likeness:
 
     def _known(self, stems: Iterable[str], words: Words, most: int) -> list[str]:
         """Those of the ``stems`` that have a vector, after up to ``most`` new ones were embedded."""
-        wanted = [stem for stem in stems if _has_meaning(stem)]
-        new = [stem for stem in wanted if stem not in self._places]
+        stems = list(stems)
+        new = [stem for stem in stems if stem not in self._places and _has_meaning(stem)]
         if new:
             self._learn(words(new), most)
-        return [stem for stem in wanted if stem in self._places]
+        return [stem for stem in stems if stem in self._places]
 
     def _of(self, stems: Sequence[str]) -> Vectors:
         return self._vectors[[self._places[stem] for stem in stems]].astype(numpy.float32)

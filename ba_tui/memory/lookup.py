@@ -1,9 +1,8 @@
-"""Questions to the full-text index: which entries hold a term, what stands beside them, what is newest or pinned."""
+"""Queries of the full-text index: entries that contain a term, the turns around them, the newest and the pinned."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,21 @@ POSTINGS = 10_000
 """Places in entries that one search looks at: the rarest terms of the question up to this many."""
 _AT_ONCE = 500
 _COLUMNS = "number, id, kind, session, sequence, speaker, at, size, asks, timed, days, terms, print"
+
+
+def _beside(way: str, order: str, place: int) -> str:
+    """The query for the number of the turn that is ``place`` turns before or after the entry ``one``."""
+    return (
+        "(SELECT number FROM entries other WHERE other.session = one.session AND other.kind = 'turn'"  # noqa: S608
+        f" AND (other.sequence, other.number) {way} (one.sequence, one.number)"
+        f" ORDER BY other.sequence {order}, other.number {order} LIMIT 1 OFFSET {place})"
+    )
+
+
+_NEARBY = (
+    f"SELECT number, {_beside('<', 'DESC', 0)}, {_beside('>', 'ASC', 0)}, {_beside('<', 'DESC', 1)},"  # noqa: S608
+    f" {_beside('>', 'ASC', 1)} FROM entries one WHERE number IN"
+)
 
 
 @frozen
@@ -68,7 +82,7 @@ class Lookup:
         return self._all("SELECT count(*) FROM entries")[0][0]
 
     def counts(self, stems: Iterable[str]) -> dict[str, int]:
-        """How many entries hold each of the stems; those that none holds are left out."""
+        """How many entries contain each of the stems. Stems that no entry contains are left out."""
         rows = self._among("SELECT stem, entries FROM words WHERE entries > 0 AND stem IN", set(stems))
         return dict(rows)
 
@@ -100,26 +114,8 @@ class Lookup:
 
     def nearby(self, rows: Iterable[Row]) -> dict[int, Nearby]:
         """The turns around each of the ``rows`` that is a turn itself."""
-        before = (
-            "SELECT number FROM entries WHERE session = ? AND (sequence, number) < (?, ?) AND kind = 'turn'"
-            " ORDER BY sequence DESC, number DESC LIMIT 2"
-        )
-        after = (
-            "SELECT number FROM entries WHERE session = ? AND (sequence, number) > (?, ?) AND kind = 'turn'"
-            " ORDER BY sequence, number LIMIT 2"
-        )
-
-        def look(db: sqlite3.Connection) -> dict[int, Nearby]:
-            found: dict[int, Nearby] = {}
-            for row in rows:
-                if row.kind == "turn":
-                    place = (row.session, row.sequence, row.number)
-                    back = [each[0] for each in db.execute(before, place)]
-                    ahead = [each[0] for each in db.execute(after, place)]
-                    found[row.number] = Nearby(*(_at(each, at) for at in (0, 1) for each in (back, ahead)))
-            return found
-
-        return self.index.ask(look)
+        turns = [row.number for row in rows if row.kind == "turn"]
+        return {row[0]: Nearby(*(each or 0 for each in row[1:])) for row in self._among(_NEARBY, turns)}
 
     def speakers(self) -> frozenset[str]:
         return frozenset(row[0] for row in self._all("SELECT DISTINCT speaker FROM entries WHERE speaker != ''"))
@@ -168,10 +164,6 @@ def _row(row: Sequence[Any]) -> Row:
         *(number, id, kind, session, sequence, speaker, at, size, bool(asks), timed, named),
         *(frozenset(spaced.split()), print),
     )
-
-
-def _at(numbers: Sequence[int], place: int) -> int:
-    return numbers[place] if place < len(numbers) else 0
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 256
 _CONTEXT = 500
 """Characters of the previous turn that belong to the vector of a turn."""
+_ALONE = 400
+"""Characters from which a turn is understood without the one before it."""
 
 Progress = Callable[[int, int], None]
 """Entries that have a vector, and entries that there are."""
@@ -117,7 +119,7 @@ def embedded_texts(lookup: Lookup, since: int = 0) -> Iterator[tuple[int, str, s
 
 def embedded_text(entry: Entry, before: Entry | None = None) -> str:
     """The text that the vector of ``entry`` is made of."""
-    return f"{before.text[-_CONTEXT:]} {entry.text}" if before else entry.text
+    return f"{before.text[-_CONTEXT:]} {entry.text}" if before and len(entry.text) <= _ALONE else entry.text
 
 
 def _stems(db: Any) -> list[str]:

@@ -18,6 +18,7 @@ from ba_tui.core.ports.memory import Entry, Kind, Step
 from ba_tui.core.values import frozen
 from ba_tui.memory.lookup import Lookup, Nearby, Row, merged
 from ba_tui.memory.question import Question, read
+from ba_tui.memory.reasons import reasons
 from ba_tui.memory.sameness import Sameness, compare
 from ba_tui.memory.scoring import Grades, Scorer, Signals, rarity
 from ba_tui.memory.terms import Term
@@ -109,6 +110,10 @@ class Hit:
     signals: Signals = Signals()
     twins: tuple[str, ...] = ()
     """Ids of entries that say the same and were left out."""
+    rank: float = 0.0
+    """What hits are ordered by. Unlike ``score`` it prefers statements to questions and long turns to short ones."""
+    why: str = ""
+    """What spoke for the entry, for people."""
 
 
 @frozen
@@ -154,11 +159,13 @@ class Recall:
             question = read(ask.text, self._speakers(), ask.today)
             if self._meaning and self._parts.vectors:
                 try:
-                    return self._chosen(ask, self._weighed(question, self._meaning), "vectors", "")
+                    return _explained(
+                        question, self._chosen(ask, self._weighed(question, self._meaning), "vectors", "")
+                    )
                 except _BROKEN as error:
                     log.warning("memory is searched by words: %s", error)
                     why = str(error)
-            found = self._chosen(ask, self._weighed(question, None), "words", why)
+            found = _explained(question, self._chosen(ask, self._weighed(question, None), "words", why))
             if found.hits or not ask.explicit:
                 return found
         except _BROKEN as error:
@@ -181,14 +188,14 @@ class Recall:
         vector = meaning.question(question.plain) if meaning and question.text else None
         found = [self._candidates(shelf, telling, vector) for shelf in self._shelves]
         grades = self._grades(question, telling, found, meaning)
-        weights = calibration(meaning.traits.name if meaning else "", likeness=self._parts.likeness)
+        weights = calibration(meaning.traits.name if meaning else "")
         weighed = [
             (row, each.shelf, hit)
             for each in found
             for row, hit in self._scored(each, question, telling, grades, weights)
         ]
-        # Importance and age only decide between equals.
-        return sorted(weighed, key=lambda each: (-round(each[2].score, 6), -each[0].at, -each[0].number))
+        # Age only decides between equals.
+        return sorted(weighed, key=lambda each: (-round(each[2].rank, 6), -each[0].at, -each[0].number))
 
     def _candidates(self, shelf: Shelf, stems: Collection[str], vector: Vectors | None) -> _Candidates:
         lookup = shelf.lookup
@@ -238,7 +245,8 @@ class Recall:
             if (row := found.rows.get(number)) is not None:
                 cosine = max(0.0, found.cosines.get(row.id, 0.0) - weights.unlike) / (1 - weights.unlike)
                 signals = self._switched(scorer.signals(row, found.nearby.get(number), cosine))
-                yield row, Hit(Entry(row.id, ""), weights.score(row.kind, signals), signals)
+                relevance, rank = weights.relevance(row.kind, signals), weights.rank(row.kind, signals)
+                yield row, Hit(Entry(row.id, ""), relevance, signals, rank=rank)
 
     def _switched(self, signals: Signals) -> Signals:
         parts = self._parts
@@ -292,6 +300,11 @@ class Recall:
                 why = why or str(error)
         newest = sorted(hits, key=lambda hit: -hit.entry.at)[: ask.limit]
         return Found(tuple(newest), "recent", why or "No entry has a word of the request.")
+
+
+def _explained(question: Question, found: Found) -> Found:
+    hits = tuple(replace(hit, why=reasons(question, hit.entry.text, hit.signals)) for hit in found.hits)
+    return replace(found, hits=hits)
 
 
 def _share_words(one: Row, other: Row) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter, mul
 from typing import TypeAlias
 
 from ba_tui.core.values import frozen
@@ -26,7 +27,7 @@ _SAID_THEN = 0.6
 _PERIOD = 45
 """Days from which a period that the question names says little about a single entry."""
 _LONG = 30
-"""Terms from which a longer entry is not preferred any more."""
+"""Terms from which a longer entry is not preferred any more, and above which a turn is understood without others."""
 
 
 @frozen
@@ -52,10 +53,10 @@ class Signals:
 
     def __mul__(self, weights: Signals) -> float:
         """The score under ``weights``."""
-        return sum(getattr(self, name) * getattr(weights, name) for name in NAMES)
+        return sum(map(mul, _values(self), _values(weights)))
 
 
-NAMES = tuple(field.name for field in fields(Signals))
+_values = attrgetter(*(field.name for field in fields(Signals)))
 
 
 def rarity(stems: Sequence[str], counts: Mapping[str, int], total: int) -> dict[str, float]:
@@ -92,7 +93,7 @@ class Scorer:
 
     def _coverage(self, row: Row, nearby: Nearby | None) -> float:
         held = self._held_by(row.number)
-        if nearby is not None:
+        if nearby is not None and row.size <= _LONG:
             for number, share in zip(nearby.all, BESIDE, strict=True):
                 if number in self._rows:
                     beside = self._held_by(number)

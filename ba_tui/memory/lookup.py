@@ -13,7 +13,7 @@ from ba_tui.memory.index import Index, slot, unpacked
 from ba_tui.memory.sameness import fingerprint
 
 POSTINGS = 10_000
-"""Places in entries that one search looks at: the rarest terms of the question up to this many."""
+"""The most entries that the terms of one search may match together: common terms above it are left out."""
 _AT_ONCE = 500
 _COLUMNS = "number, id, kind, session, sequence, speaker, at, size, asks, timed, days, terms, print"
 
@@ -35,7 +35,7 @@ _NEARBY = (
 
 @frozen
 class Row:
-    """An entry as scoring sees it."""
+    """The fields of an entry that scoring needs."""
 
     number: int
     """Place in the log: larger is newer."""
@@ -50,7 +50,7 @@ class Row:
     asks: bool
     """The text ends with a question."""
     timed: int
-    """How many words tell a time, up to 2."""
+    """The number of words about time, at most 2."""
     days: tuple[Span, ...]
     """The days that the text names."""
     terms: frozenset[str]
@@ -60,7 +60,7 @@ class Row:
 
 @frozen
 class Nearby:
-    """Numbers of the turns around one, in the same session; 0 for none."""
+    """Numbers of the turns around a turn, in the same session; 0 where there is no turn."""
 
     previous: int = 0
     next: int = 0
@@ -73,7 +73,7 @@ class Nearby:
 
 
 class Lookup:
-    """Reads ``index`` as it stands; ``index.update`` brings it up to date."""
+    """Queries ``index`` without updating it."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -87,7 +87,7 @@ class Lookup:
         return dict(rows)
 
     def words(self, stems: Iterable[str]) -> dict[str, str]:
-        """For each stem a word that it stands for, as an entry wrote it."""
+        """For each stem a word of an entry with that stem."""
         return dict(self._among("SELECT stem, word FROM words WHERE stem IN", set(stems)))
 
     def matching(self, stems: Iterable[str], limit: int) -> list[int]:
@@ -108,7 +108,7 @@ class Lookup:
         return [row[0] for row in self._among("SELECT number FROM entries WHERE id IN", set(ids))]
 
     def rows(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """The rows that there are, by number."""
+        """The existing rows among ``numbers``, by number."""
         query = f"SELECT {_COLUMNS} FROM entries WHERE number IN"  # noqa: S608 - names of ours
         return {row[0]: _row(row) for row in self._among(query, set(numbers))}
 
@@ -121,7 +121,7 @@ class Lookup:
         return frozenset(row[0] for row in self._all("SELECT DISTINCT speaker FROM entries WHERE speaker != ''"))
 
     def entries(self, ids: Iterable[str]) -> dict[str, Entry]:
-        """The entries that there are, by id."""
+        """The existing entries among ``ids``, by id."""
         return {row[0]: unpacked(row[1]) for row in self._among("SELECT id, record FROM entries WHERE id IN", set(ids))}
 
     def pinned(self) -> list[Entry]:

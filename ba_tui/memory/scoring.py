@@ -1,6 +1,6 @@
 """How well an entry answers a question: signals, each from 0 to about 1, and their weighted sum.
 
-Pure. The weights were learned on dialogues and facts; ``python -m tests.eval.memory`` measures what each is worth.
+Pure. The weights are in ``weights``; ``python -m tests.eval.memory`` measures what each signal brings.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ba_tui.memory.question import Question, name_parts
 from ba_tui.memory.terms import stems
 
 Grades: TypeAlias = Mapping[str, Mapping[str, float]]
-"""For each term of the question: terms of entries and how alike they are, from 0 to 1; itself with 1."""
+"""For each term of the question, similar terms of entries and how similar they are, from 0 to 1."""
 
 BESIDE = (0.8, 0.5, 0.5, 0.3)
-"""What a term counts that stands not in the turn but in the previous, next, second previous or second next one."""
+"""Weight of a term that is not in the turn itself but in the previous, next, second previous or second next turn."""
 _SAID_THEN = 0.6
 _PERIOD = 45
 """Days from which a period that the question names says little about a single entry."""
@@ -32,7 +32,7 @@ _LONG = 30
 
 @frozen
 class Signals:
-    """What speaks for an entry. As weights: what each of them counts."""
+    """The signals of one entry, or the weight of each signal."""
 
     coverage: float = 0.0
     """Share of the question's terms, weighted by their rarity, that the entry or a turn beside it has."""
@@ -60,7 +60,7 @@ _values = attrgetter(*(field.name for field in fields(Signals)))
 
 
 def rarity(stems: Sequence[str], counts: Mapping[str, int], total: int) -> dict[str, float]:
-    """How telling each stem is: the inverse document frequency of BM25, highest for stems in no entry."""
+    """The inverse document frequency of each stem as in BM25: highest for stems that no entry contains."""
     return {stem: math.log(1 + (total - counts.get(stem, 0) + 0.5) / (counts.get(stem, 0) + 0.5)) for stem in stems}
 
 

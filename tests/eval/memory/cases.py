@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import KINDS, Entry
 from ba_tui.memory.dates import spans
 from ba_tui.memory.index import asks
@@ -74,7 +75,9 @@ def case_of(value: Mapping[str, Any], *, bare: bool = False) -> Case:
         ids = cast("list[Any]", evidence) if isinstance(evidence, list) else [evidence]
         if isinstance(text := each.get("text"), str) and ids:
             today = None if bare else day_of(seconds(each.get("time"))) or last
-            case.questions.append(Asked(text, tuple(map(str, ids)), str(each.get("kind", "")), today))
+            case.questions.append(
+                Asked(text, tuple(clean_text(str(id)) for id in ids), str(each.get("kind", "")), today)
+            )
     return case
 
 
@@ -146,12 +149,12 @@ def _entries(memories: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
         session, before = str(each.get("session") or session), at or before
         own = each.get("kind") if each.get("kind") in KINDS else kind
         yield Entry(
-            str(each.get("id", place)),
-            each["text"],
+            clean_text(str(each.get("id", place))),
+            clean_text(each["text"]),
             kind=own or "fact",
-            session=session or f"part {part}",
+            session=clean_text(session) or f"part {part}",
             sequence=place,
-            speaker=str(each.get("speaker") or ""),
+            speaker=clean_text(str(each.get("speaker") or "")),
             at=at,
         )
 

@@ -1,4 +1,4 @@
-"""How English, German and Chinese name months, days of the week, numbers and distances in time."""
+"""English, German and Chinese words for months, days of the week, numbers and relative dates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 def _numbered(names: str, first: int = 1) -> dict[str, int]:
-    """``names`` by their place; those joined by a bar share one."""
+    """The position of each name in ``names``; names joined by a bar share a position."""
     return {name: place for place, group in enumerate(names.split(), first) for name in group.split("|")}
 
 

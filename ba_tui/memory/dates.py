@@ -1,4 +1,4 @@
-"""Dates in text as days: written out, in figures, and as distances from the day on which it was said.
+"""Find dates in text: written out, in figures, and relative ones such as "yesterday".
 
 English, German and Chinese; the words themselves stand in ``calendar_words``.
 """
@@ -54,10 +54,10 @@ Reader: TypeAlias = "Callable[[re.Match[str], date | None], Span | None]"
 
 
 def dates(text: str, said: date | None = None) -> list[Found]:
-    """The days that ``text`` names, in order, none within another.
+    """The days that ``text`` names, in order and without overlaps.
 
-    ``said`` is the day on which the text was said. Without it, dates without a year and distances ("yesterday") are
-    left out.
+    ``said`` is the day on which the text was said. Without it, dates without a year and relative dates ("yesterday")
+    are left out.
     """
     text = _lower(text)
     found: list[Found] = []
@@ -74,7 +74,7 @@ def dates(text: str, said: date | None = None) -> list[Found]:
 
 
 def says_when(text: str) -> int:
-    """How many words of ``text`` tell a time, up to 2."""
+    """The number of words about time in ``text``, at most 2."""
     found = _time_words().finditer(_lower(text))
     return len([match for match, _ in zip(found, range(2), strict=False)])
 
@@ -237,12 +237,12 @@ def _weekday(match: re.Match[str], said: date | None) -> Span | None:
 
 
 def spans(text: str, said: date | None = None) -> list[Span]:
-    """As ``dates``, the days only."""
+    """The days of ``dates(text, said)``."""
     return [found.span for found in dates(text, said)]
 
 
 def without_dates(text: str, said: date | None = None) -> str:
-    """``text`` with the dates in it taken out."""
+    """``text`` without the dates in it."""
     kept: list[str] = []
     at = 0
     for found in dates(text, said):

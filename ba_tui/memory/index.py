@@ -26,8 +26,9 @@ from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 
 log = logging.getLogger(__name__)
 
+# Without the places of terms (``detail``), FTS5 ranks all rows of a table without content alike.
 _LAYOUT = CacheLayout(
-    1,
+    2,
     ("entries", "found", "words", "state"),
     (
         "CREATE TABLE entries (number INTEGER PRIMARY KEY, id TEXT UNIQUE, kind, session, sequence, speaker, at, slot,"
@@ -39,7 +40,7 @@ _LAYOUT = CacheLayout(
         "CREATE INDEX pinned ON entries (number) WHERE pinned",
         "CREATE TABLE words (stem TEXT PRIMARY KEY, word TEXT, entries INTEGER) WITHOUT ROWID",
         "CREATE TABLE state (name TEXT PRIMARY KEY, value)",
-        "CREATE VIRTUAL TABLE found USING fts5(terms, content='', detail=none,"
+        "CREATE VIRTUAL TABLE found USING fts5(terms, content='',"
         " tokenize=\"unicode61 remove_diacritics 0 categories 'L* N* Co M*'\")",
     ),
 )

@@ -1,4 +1,4 @@
-"""Languages that memory reads: stop words and the name of the stemmer. Text of any other language keeps all words."""
+"""Stop words and stemmers of the languages that memory supports. In other languages every word is a term."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CHINESE_STOP = _words(
     " 少 几 怎 样 为 个 会 能 要 到 把 被 对 什么 多少 哪个 哪里 怎么 怎样 为什 时候 我们 你们"
     " 他们 我的 你的 是什 么时 有多 是谁 哪些 是不 不是 多久"
 )
-"""Characters and pairs of characters that carry no subject."""
+"""Stop words of Chinese: characters and pairs of characters."""
 
 _VOTES: Mapping[str, Sequence[Language]] = {
     word: tuple(language for language in LANGUAGES if word in language.stop)
@@ -81,7 +81,7 @@ _VOTES: Mapping[str, Sequence[Language]] = {
 
 
 def language_of(words: Sequence[str]) -> Language:
-    """The language most stop words of which are among the lower-case ``words``; English when there are none."""
+    """The language with the most stop words among the lower-case ``words``; English when there is no stop word."""
     votes = dict.fromkeys((language.stemmer for language in LANGUAGES), 0)
     for word in words:
         for language in _VOTES.get(word, ()):

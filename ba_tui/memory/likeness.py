@@ -1,4 +1,4 @@
-"""Words that mean nearly the same, by the vectors of the words: "purchase" finds "buy", "illness" finds "disease"."""
+"""Find similar words by their vectors: "purchase" finds "buy", "illness" finds "disease"."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _UNLIKE = 0.4
 """The cosine of two words from which they count as alike."""
 _POWER = 1.5
 _MOST_NEW = 500
-"""Words that one question embeds. An index that has just been made is learned beforehand, see ``learn``."""
+"""The most words that one question embeds. ``learn`` embeds the words of a new index."""
 
 Words = Callable[[Collection[str]], Mapping[str, str]]
-"""For stems, a word that each stands for."""
+"""Returns a written word for each stem."""
 
 
 class Likeness:
-    """Keeps the vector of every stem that was asked about: 1 KB each. ``file`` has them for the next process."""
+    """Vectors of words, 1 KB each, in memory. ``file`` keeps them for the next process."""
 
     def __init__(self, embedder: Embedder, file: VectorFile) -> None:
         self._embedder = embedder
@@ -51,16 +51,16 @@ class Likeness:
         }
 
     def learn(self, stems: Collection[str], words: Words) -> None:
-        """Embed stems beforehand, 0.4 ms each: for the time when nobody waits."""
+        """Embed stems in the background, 0.4 ms each, so that no question waits for them."""
         self._known(stems, words, len(stems))
 
     def _known(self, stems: Iterable[str], words: Words, most: int) -> list[str]:
-        """Those of the ``stems`` that have a vector, after up to ``most`` new ones were embedded."""
-        wanted = [stem for stem in stems if _has_meaning(stem)]
-        new = [stem for stem in wanted if stem not in self._places]
+        """Embed up to ``most`` new ``stems``; return those that have a vector."""
+        stems = list(stems)
+        new = [stem for stem in stems if stem not in self._places and _has_meaning(stem)]
         if new:
             self._learn(words(new), most)
-        return [stem for stem in wanted if stem in self._places]
+        return [stem for stem in stems if stem in self._places]
 
     def _of(self, stems: Sequence[str]) -> Vectors:
         return self._vectors[[self._places[stem] for stem in stems]].astype(numpy.float32)

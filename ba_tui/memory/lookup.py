@@ -1,9 +1,8 @@
-"""Questions to the full-text index: which entries hold a term, what stands beside them, what is newest or pinned."""
+"""Queries of the full-text index: entries that contain a term, the turns around them, the newest and the pinned."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,14 +13,29 @@ from ba_tui.memory.index import Index, slot, unpacked
 from ba_tui.memory.sameness import fingerprint
 
 POSTINGS = 10_000
-"""Places in entries that one search looks at: the rarest terms of the question up to this many."""
+"""The most entries that the terms of one search may match together: common terms above it are left out."""
 _AT_ONCE = 500
 _COLUMNS = "number, id, kind, session, sequence, speaker, at, size, asks, timed, days, terms, print"
 
 
+def _beside(way: str, order: str, place: int) -> str:
+    """The query for the number of the turn that is ``place`` turns before or after the entry ``one``."""
+    return (
+        "(SELECT number FROM entries other WHERE other.session = one.session AND other.kind = 'turn'"  # noqa: S608
+        f" AND (other.sequence, other.number) {way} (one.sequence, one.number)"
+        f" ORDER BY other.sequence {order}, other.number {order} LIMIT 1 OFFSET {place})"
+    )
+
+
+_NEARBY = (
+    f"SELECT number, {_beside('<', 'DESC', 0)}, {_beside('>', 'ASC', 0)}, {_beside('<', 'DESC', 1)},"  # noqa: S608
+    f" {_beside('>', 'ASC', 1)} FROM entries one WHERE number IN"
+)
+
+
 @frozen
 class Row:
-    """An entry as scoring sees it."""
+    """The fields of an entry that scoring needs."""
 
     number: int
     """Place in the log: larger is newer."""
@@ -36,7 +50,7 @@ class Row:
     asks: bool
     """The text ends with a question."""
     timed: int
-    """How many words tell a time, up to 2."""
+    """The number of words about time, at most 2."""
     days: tuple[Span, ...]
     """The days that the text names."""
     terms: frozenset[str]
@@ -46,7 +60,7 @@ class Row:
 
 @frozen
 class Nearby:
-    """Numbers of the turns around one, in the same session; 0 for none."""
+    """Numbers of the turns around a turn, in the same session; 0 where there is no turn."""
 
     previous: int = 0
     next: int = 0
@@ -59,7 +73,7 @@ class Nearby:
 
 
 class Lookup:
-    """Reads ``index`` as it stands; ``index.update`` brings it up to date."""
+    """Queries ``index`` without updating it."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -68,12 +82,12 @@ class Lookup:
         return self._all("SELECT count(*) FROM entries")[0][0]
 
     def counts(self, stems: Iterable[str]) -> dict[str, int]:
-        """How many entries hold each of the stems; those that none holds are left out."""
+        """How many entries contain each of the stems. Stems that no entry contains are left out."""
         rows = self._among("SELECT stem, entries FROM words WHERE entries > 0 AND stem IN", set(stems))
         return dict(rows)
 
     def words(self, stems: Iterable[str]) -> dict[str, str]:
-        """For each stem a word that it stands for, as an entry wrote it."""
+        """For each stem a word of an entry with that stem."""
         return dict(self._among("SELECT stem, word FROM words WHERE stem IN", set(stems)))
 
     def matching(self, stems: Iterable[str], limit: int) -> list[int]:
@@ -94,38 +108,20 @@ class Lookup:
         return [row[0] for row in self._among("SELECT number FROM entries WHERE id IN", set(ids))]
 
     def rows(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """The rows that there are, by number."""
+        """The existing rows among ``numbers``, by number."""
         query = f"SELECT {_COLUMNS} FROM entries WHERE number IN"  # noqa: S608 - names of ours
         return {row[0]: _row(row) for row in self._among(query, set(numbers))}
 
     def nearby(self, rows: Iterable[Row]) -> dict[int, Nearby]:
         """The turns around each of the ``rows`` that is a turn itself."""
-        before = (
-            "SELECT number FROM entries WHERE session = ? AND (sequence, number) < (?, ?) AND kind = 'turn'"
-            " ORDER BY sequence DESC, number DESC LIMIT 2"
-        )
-        after = (
-            "SELECT number FROM entries WHERE session = ? AND (sequence, number) > (?, ?) AND kind = 'turn'"
-            " ORDER BY sequence, number LIMIT 2"
-        )
-
-        def look(db: sqlite3.Connection) -> dict[int, Nearby]:
-            found: dict[int, Nearby] = {}
-            for row in rows:
-                if row.kind == "turn":
-                    place = (row.session, row.sequence, row.number)
-                    back = [each[0] for each in db.execute(before, place)]
-                    ahead = [each[0] for each in db.execute(after, place)]
-                    found[row.number] = Nearby(*(_at(each, at) for at in (0, 1) for each in (back, ahead)))
-            return found
-
-        return self.index.ask(look)
+        turns = [row.number for row in rows if row.kind == "turn"]
+        return {row[0]: Nearby(*(each or 0 for each in row[1:])) for row in self._among(_NEARBY, turns)}
 
     def speakers(self) -> frozenset[str]:
         return frozenset(row[0] for row in self._all("SELECT DISTINCT speaker FROM entries WHERE speaker != ''"))
 
     def entries(self, ids: Iterable[str]) -> dict[str, Entry]:
-        """The entries that there are, by id."""
+        """The existing entries among ``ids``, by id."""
         return {row[0]: unpacked(row[1]) for row in self._among("SELECT id, record FROM entries WHERE id IN", set(ids))}
 
     def pinned(self) -> list[Entry]:
@@ -168,10 +164,6 @@ def _row(row: Sequence[Any]) -> Row:
         *(number, id, kind, session, sequence, speaker, at, size, bool(asks), timed, named),
         *(frozenset(spaced.split()), print),
     )
-
-
-def _at(numbers: Sequence[int], place: int) -> int:
-    return numbers[place] if place < len(numbers) else 0
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

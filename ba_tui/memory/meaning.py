@@ -1,6 +1,6 @@
-"""What an embedder knows of a store: vectors of its entries, made once, and words that mean nearly the same.
+"""Vectors of the entries of a store and similar words, both made once by an embedding model.
 
-Runs in the memory helper. What is found with it is decided in ``recall``.
+Runs in the memory helper. ``recall`` searches with it.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ if TYPE_CHECKING:
 _AT_ONCE = 256
 _CONTEXT = 500
 """Characters of the previous turn that belong to the vector of a turn."""
+_ALONE = 400
+"""Characters from which a turn is understood without the one before it."""
 
 Progress = Callable[[int, int], None]
-"""Entries that have a vector, and entries that there are."""
+"""Called with the number of entries that have a vector, and of all entries."""
 
 
 class VectorIndex(Protocol):
     """Where the vectors of entries are searched."""
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """Take in vectors, in place of those that the ids had."""
+        """Add vectors; they replace earlier vectors of the same ids."""
         ...
 
     def remove(self, ids: Iterable[str]) -> None: ...
 
 
 class Embedded:
-    """An embedder with the file of the vectors that it has made. Implements ``recall.Meaning``."""
+    """An embedding model with a file of the vectors that it made. Implements ``recall.Meaning``."""
 
     def __init__(self, embedder: Embedder, file: VectorFile) -> None:
         self._embedder = embedder
@@ -83,7 +85,7 @@ class Embedded:
         self._likeness.learn(stems, lookup.words)
 
     def forget(self, texts: Iterable[str]) -> None:
-        """Take the vectors of ``texts`` out of the file."""
+        """Delete the vectors of ``texts`` from the file."""
         self._file.drop(content_hash(self.traits.name, text) for text in texts)
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
@@ -100,8 +102,8 @@ class Embedded:
 
 
 def embedded_texts(lookup: Lookup, since: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Number, id and the text to embed of the entries with a number above ``since``: of a turn, with the end of the
-    turn before it, since an answer means little without its question.
+    """Number, id and the text to embed of the entries with a number above ``since``: of a
+    short turn with the end of the turn before it, since an answer means little without its question.
     """
     query = (
         "SELECT number, id, session, record, (SELECT record FROM entries before WHERE before.session = entry.session"
@@ -116,8 +118,8 @@ def embedded_texts(lookup: Lookup, since: int = 0) -> Iterator[tuple[int, str, s
 
 
 def embedded_text(entry: Entry, before: Entry | None = None) -> str:
-    """The text that the vector of ``entry`` is made of."""
-    return f"{before.text[-_CONTEXT:]} {entry.text}" if before else entry.text
+    """The text to embed for ``entry``: a short turn follows the end of the turn ``before`` it."""
+    return f"{before.text[-_CONTEXT:]} {entry.text}" if before and len(entry.text) <= _ALONE else entry.text
 
 
 def _stems(db: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a question asks: its terms, the speakers that it names, whether it asks for a time, the days that it names."""
+"""Parse a question: its terms, the speakers and days that it names, and whether it asks for a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ba_tui.memory.dates import Span, spans, without_dates
 from ba_tui.memory.terms import READ, Term, is_unspaced, terms
 
 MOST_TERMS = 24
-"""Terms of a long question that count, the first ones."""
+"""Terms of a long question that are searched: the first ones."""
 _WHEN = regex(
     r"^\W*(?:(?:and|so|but|und) )?(?:since |until |by |from |seit |bis |ab )?(?:when|wann)\b"
     r"|\b(?:what|which|welche[mnrs]?) (?:day|date|month|year|time|season|week|tag|datum|monat|jahr|zeit)\b"
@@ -26,7 +26,7 @@ _WORD = regex(r"[^\W\d_]+")
 
 @frozen
 class Question:
-    """A request as retrieval reads it."""
+    """A parsed request."""
 
     text: str
     terms: tuple[Term, ...] = ()
@@ -36,11 +36,11 @@ class Question:
     when: bool = False
     days: tuple[Span, ...] = ()
     plain: str = ""
-    """The text for the vector: without the names of speakers, which say nothing about a subject."""
+    """The text to embed: without the names of speakers, which do not describe a subject."""
 
 
 def read(text: str, speakers: Iterable[str] = (), today: date | None = None) -> Question:
-    """The question in ``text``, the end of which counts when it is long.
+    """Parse the question in ``text``; of a long text, its end.
 
     ``today`` tells what "yesterday" and dates without a year mean.
     """

@@ -1,7 +1,7 @@
-"""Retrieval: what memory knows about a request, best first. Pure code over an index, vectors and an embedder.
+"""Retrieval: the entries that answer a request, best first. Works over an index, vectors and an embedding model.
 
-Steps down when a part is missing or broken: vectors and words, then words alone, then the newest entries; the result
-says so. How candidates are weighed stands in ``scoring``.
+When a part is missing or broken, a search uses words without vectors, then the newest entries; the result says which.
+``scoring`` computes the signals of an entry, ``weights`` weighs them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ba_tui.core.ports.memory import Entry, Kind, Step
 from ba_tui.core.values import frozen
 from ba_tui.memory.lookup import Lookup, Nearby, Row, merged
 from ba_tui.memory.question import Question, read
+from ba_tui.memory.reasons import reasons
 from ba_tui.memory.sameness import Sameness, compare
 from ba_tui.memory.scoring import Grades, Scorer, Signals, rarity
 from ba_tui.memory.terms import Term
@@ -30,9 +31,11 @@ log = logging.getLogger(__name__)
 
 CANDIDATES = 200
 """Entries by words, and as many by vectors, that are weighed."""
+_LED = 50
+"""The best entries by words whose neighbours may answer too."""
 _MOST_TERMS = 24
 _LOWERED = 0.85
-"""What is left of the threshold when nothing reaches it."""
+"""The threshold is lowered to this share when no entry reaches it."""
 _BROKEN = (BaError, sqlite3.Error, OSError)
 """What a search raises when a part of memory is missing or damaged."""
 
@@ -50,7 +53,7 @@ class Nearest(Protocol):
 
 
 class Meaning(Protocol):
-    """What an embedder knows of texts and words. Raises BaError when it cannot be used."""
+    """An embedding model: vectors of questions and how alike words are. Raises BaError when it cannot be used."""
 
     @property
     def traits(self) -> Traits: ...
@@ -64,7 +67,7 @@ class Meaning(Protocol):
 
 @frozen
 class Shelf:
-    """One store: that of the project, or the global one. ``nearest`` is None while it has no vectors."""
+    """One store: the project's or the global one. ``nearest`` is None while the store has no vectors."""
 
     lookup: Lookup
     nearest: Nearest | None = None
@@ -91,39 +94,43 @@ class Ask:
     text: str
     limit: int = 5
     explicit: bool = False
-    """The person searches: nothing is held back by the threshold, superseded entries are found too."""
+    """The person searches: the threshold is not applied, and superseded entries are found too."""
     today: date | None = None
     kinds: frozenset[Kind] | None = None
     tokens: int | None = None
-    """Budget for the texts that are returned."""
+    """The most tokens that all returned texts may have."""
     leave_out: frozenset[str] = frozenset()
-    """Ids of entries that are not wanted, for instance those the conversation has already been given."""
+    """Ids of entries to leave out, for instance those that the conversation already contains."""
 
 
 @frozen
 class Hit:
-    """An entry that was found. From a ``score`` of 1 on it counts as relevant."""
+    """An entry that was found. It is relevant when its ``score`` is at least 1."""
 
     entry: Entry
     score: float
     signals: Signals = Signals()
     twins: tuple[str, ...] = ()
-    """Ids of entries that say the same and were left out."""
+    """Ids of entries that say the same; they are not returned as hits of their own."""
+    rank: float = 0.0
+    """What hits are ordered by. Unlike ``score`` it prefers statements to questions and long turns to short ones."""
+    why: str = ""
+    """What spoke for the entry, for people."""
 
 
 @frozen
 class Found:
-    """What was found, best first, and by which step."""
+    """The hits of a search, best first, and the step that found them."""
 
     hits: tuple[Hit, ...] = ()
     step: Step = "vectors"
     why: str = ""
-    """Why a step down was needed; empty when everything worked."""
+    """Why vectors, or words, could not be used; empty when everything worked."""
 
 
 @dataclass(slots=True)
 class _Candidates:
-    """Entries of one shelf that may answer, and the turns around them."""
+    """Entries of one store that may answer, and the turns around them."""
 
     shelf: Shelf
     numbers: list[int]
@@ -148,17 +155,19 @@ class Recall:
         self._count = count
 
     def search(self, ask: Ask) -> Found:
-        """The entries that answer ``ask``. Never raises: what is broken is said in ``why``."""
+        """The entries that answer ``ask``. Never raises: ``why`` names what is broken."""
         why = "" if self._meaning and self._parts.vectors else "No embedding model is in use."
         try:
             question = read(ask.text, self._speakers(), ask.today)
             if self._meaning and self._parts.vectors:
                 try:
-                    return self._chosen(ask, self._weighed(question, self._meaning), "vectors", "")
+                    return _explained(
+                        question, self._chosen(ask, self._weighed(question, self._meaning), "vectors", "")
+                    )
                 except _BROKEN as error:
                     log.warning("memory is searched by words: %s", error)
                     why = str(error)
-            found = self._chosen(ask, self._weighed(question, None), "words", why)
+            found = _explained(question, self._chosen(ask, self._weighed(question, None), "words", why))
             if found.hits or not ask.explicit:
                 return found
         except _BROKEN as error:
@@ -172,7 +181,7 @@ class Recall:
         return {speaker for shelf in self._shelves for speaker in shelf.lookup.speakers()}
 
     def _weighed(self, question: Question, meaning: Meaning | None) -> list[tuple[Row, Shelf, Hit]]:
-        """All candidates with their scores, best first; the entries themselves are still missing."""
+        """All candidates with their scores, best first. Their hits contain only the id of the entry."""
         counts = merged(shelf.lookup.counts(term.stem for term in question.terms) for shelf in self._shelves)
         total = sum(shelf.lookup.total() for shelf in self._shelves)
         telling = rarity([term.stem for term in question.terms], counts, total)
@@ -181,14 +190,14 @@ class Recall:
         vector = meaning.question(question.plain) if meaning and question.text else None
         found = [self._candidates(shelf, telling, vector) for shelf in self._shelves]
         grades = self._grades(question, telling, found, meaning)
-        weights = calibration(meaning.traits.name if meaning else "", likeness=self._parts.likeness)
+        weights = calibration(meaning.traits.name if meaning else "")
         weighed = [
             (row, each.shelf, hit)
             for each in found
             for row, hit in self._scored(each, question, telling, grades, weights)
         ]
-        # Importance and age only decide between equals.
-        return sorted(weighed, key=lambda each: (-round(each[2].score, 6), -each[0].at, -each[0].number))
+        # Age only decides between equals.
+        return sorted(weighed, key=lambda each: (-round(each[2].rank, 6), -each[0].at, -each[0].number))
 
     def _candidates(self, shelf: Shelf, stems: Collection[str], vector: Vectors | None) -> _Candidates:
         lookup = shelf.lookup
@@ -201,7 +210,17 @@ class Recall:
         if vector is not None and shelf.nearest is not None:
             unknown = [rows[number].id for number in rows if rows[number].id not in cosines]
             cosines.update(shelf.nearest.cosines(vector, unknown))
-        nearby = lookup.nearby(rows.values()) if self._parts.neighbours else {}
+        nearby: dict[int, Nearby] = {}
+        if self._parts.neighbours:
+            nearby = lookup.nearby(rows.values())
+            # An answer may share no word with a question that is asked like the turn before it.
+            beside = dict.fromkeys(
+                each for number in numbers[:_LED] if number in nearby for each in nearby[number].all[:2] if each
+            )
+            answers = lookup.rows(beside.keys() - rows.keys())
+            nearby.update(lookup.nearby(answers.values()))
+            numbers = [*numbers, *answers]
+            rows.update(answers)
         rows.update(lookup.rows({number for each in nearby.values() for number in each.all} - rows.keys()))
         return _Candidates(shelf, numbers, cosines, rows, nearby)
 
@@ -238,7 +257,8 @@ class Recall:
             if (row := found.rows.get(number)) is not None:
                 cosine = max(0.0, found.cosines.get(row.id, 0.0) - weights.unlike) / (1 - weights.unlike)
                 signals = self._switched(scorer.signals(row, found.nearby.get(number), cosine))
-                yield row, Hit(Entry(row.id, ""), weights.score(row.kind, signals), signals)
+                relevance, rank = weights.relevance(row.kind, signals), weights.rank(row.kind, signals)
+                yield row, Hit(Entry(row.id, ""), relevance, signals, rank=rank)
 
     def _switched(self, signals: Signals) -> Signals:
         parts = self._parts
@@ -249,7 +269,7 @@ class Recall:
         return signals if parts.length else replace(signals, length=0.0)
 
     def _chosen(self, ask: Ask, weighed: Sequence[tuple[Row, Shelf, Hit]], step: Step, why: str) -> Found:
-        """The best of ``weighed`` that are relevant and wanted, as many as fit."""
+        """The best relevant entries of ``weighed`` within the limits of ``ask``."""
         for least in (0.0,) if ask.explicit else (1.0, _LOWERED):
             hits = self._told_apart(ask, (each for each in weighed if ask.explicit or each[2].score >= least))
             if hits:
@@ -257,14 +277,14 @@ class Recall:
         return Found((), step, why)
 
     def _told_apart(self, ask: Ask, weighed: Iterable[tuple[Row, Shelf, Hit]]) -> list[Hit]:
-        """The first hits that are wanted and do not say the same, within the limits."""
+        """The first hits that fit the request and its limits; entries that say the same become twins of one hit."""
         hits: list[Hit] = []
         rows: list[Row] = []
         left = ask.tokens
         for row, shelf, hit in weighed:
             if len(hits) == ask.limit:
                 break
-            if row.id in ask.leave_out or (ask.kinds is not None and row.kind not in ask.kinds):
+            if not _wanted(ask, row.id, row.kind):
                 continue
             entry = shelf.lookup.entries([row.id]).get(row.id)
             if entry is None or (entry.superseded_by and not ask.explicit):
@@ -286,12 +306,22 @@ class Recall:
         hits: list[Hit] = []
         for shelf in self._shelves if ask.explicit else ():
             try:
-                hits += [Hit(entry, 0.0) for entry in shelf.lookup.recent(ask.limit)]
+                entries = shelf.lookup.recent(CANDIDATES)
+                hits += [Hit(entry, 0.0) for entry in entries if _wanted(ask, entry.id, entry.kind)]
             except _BROKEN as error:
                 log.warning("memory cannot be read: %s", error)
                 why = why or str(error)
         newest = sorted(hits, key=lambda hit: -hit.entry.at)[: ask.limit]
         return Found(tuple(newest), "recent", why or "No entry has a word of the request.")
+
+
+def _explained(question: Question, found: Found) -> Found:
+    hits = tuple(replace(hit, why=reasons(question, hit.entry.text, hit.signals)) for hit in found.hits)
+    return replace(found, hits=hits)
+
+
+def _wanted(ask: Ask, id: str, kind: Kind) -> bool:
+    return id not in ask.leave_out and (ask.kinds is None or kind in ask.kinds)
 
 
 def _share_words(one: Row, other: Row) -> bool:

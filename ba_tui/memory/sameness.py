@@ -1,6 +1,6 @@
-"""When two texts say the same: equal but for form, reworded, or with other numbers. By words alone, without vectors.
+"""Compare two texts by their words: equal, reworded, the same with other numbers, or different.
 
-What follows from it is decided in ``notes`` (storing) and ``recall`` (showing).
+Storing and ``recall`` decide what to do with duplicates.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Sameness(Enum):
 
 
 def fingerprint(text: str) -> str:
-    """Equal for texts that are ``EQUAL``."""
+    """A hash that two texts share when they are ``EQUAL``."""
     words = " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
     return hashlib.blake2b((words or text).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def compare(one: str, other: str) -> Sameness:
-    """Whether ``one`` and ``other`` say the same. Unsure is ``DIFFERENT``."""
+    """Whether ``one`` and ``other`` say the same. ``DIFFERENT`` when in doubt."""
     if fingerprint(one) == fingerprint(other):
         return Sameness.EQUAL
     if bool(_NOT.search(one)) != bool(_NOT.search(other)):

@@ -1,6 +1,6 @@
 """How well an entry answers a question: signals, each from 0 to about 1, and their weighted sum.
 
-Pure. The weights were learned on dialogues and facts; ``python -m tests.eval.memory`` measures what each is worth.
+Pure. The weights are in ``weights``; ``python -m tests.eval.memory`` measures what each signal brings.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter, mul
 from typing import TypeAlias
 
 from ba_tui.core.values import frozen
@@ -18,20 +19,20 @@ from ba_tui.memory.question import Question, name_parts
 from ba_tui.memory.terms import stems
 
 Grades: TypeAlias = Mapping[str, Mapping[str, float]]
-"""For each term of the question: terms of entries and how alike they are, from 0 to 1; itself with 1."""
+"""For each term of the question, similar terms of entries and how similar they are, from 0 to 1."""
 
 BESIDE = (0.8, 0.5, 0.5, 0.3)
-"""What a term counts that stands not in the turn but in the previous, next, second previous or second next one."""
+"""Weight of a term that is not in the turn itself but in the previous, next, second previous or second next turn."""
 _SAID_THEN = 0.6
 _PERIOD = 45
 """Days from which a period that the question names says little about a single entry."""
 _LONG = 30
-"""Terms from which a longer entry is not preferred any more."""
+"""Terms from which a longer entry is not preferred any more, and above which a turn is understood without others."""
 
 
 @frozen
 class Signals:
-    """What speaks for an entry. As weights: what each of them counts."""
+    """The signals of one entry, or the weight of each signal."""
 
     coverage: float = 0.0
     """Share of the question's terms, weighted by their rarity, that the entry or a turn beside it has."""
@@ -52,14 +53,14 @@ class Signals:
 
     def __mul__(self, weights: Signals) -> float:
         """The score under ``weights``."""
-        return sum(getattr(self, name) * getattr(weights, name) for name in NAMES)
+        return sum(map(mul, _values(self), _values(weights)))
 
 
-NAMES = tuple(field.name for field in fields(Signals))
+_values = attrgetter(*(field.name for field in fields(Signals)))
 
 
 def rarity(stems: Sequence[str], counts: Mapping[str, int], total: int) -> dict[str, float]:
-    """How telling each stem is: the inverse document frequency of BM25, highest for stems in no entry."""
+    """The inverse document frequency of each stem as in BM25: highest for stems that no entry contains."""
     return {stem: math.log(1 + (total - counts.get(stem, 0) + 0.5) / (counts.get(stem, 0) + 0.5)) for stem in stems}
 
 
@@ -92,7 +93,7 @@ class Scorer:
 
     def _coverage(self, row: Row, nearby: Nearby | None) -> float:
         held = self._held_by(row.number)
-        if nearby is not None:
+        if nearby is not None and row.size <= _LONG:
             for number, share in zip(nearby.all, BESIDE, strict=True):
                 if number in self._rows:
                     beside = self._held_by(number)

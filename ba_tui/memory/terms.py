@@ -1,7 +1,4 @@
-"""Text as index terms: stems without stop words, characters and pairs of them where a script has no spaces.
-
-Dates are read in ``dates``.
-"""
+"""Split text into index terms: stems without stop words; single characters and pairs in scripts without spaces."""
 
 from __future__ import annotations
 
@@ -26,21 +23,21 @@ _MARK = regex(r"[\u0300-\u036f]")
 
 
 class Term(NamedTuple):
-    """``stem`` is what the index holds, ``word`` how the text wrote it, in lower case."""
+    """``stem`` is the term in the index, ``word`` the lower-case word in the text."""
 
     stem: str
     word: str
 
 
 def terms(text: str) -> list[Term]:
-    """The terms of ``text`` in order, repeated as often as they occur; of its first 20,000 characters."""
+    """The terms of the first 20,000 characters of ``text``, in order, with repetitions."""
     tokens = _TOKEN.findall(unicodedata.normalize("NFKC", text[:READ]))
     language = language_of([token.lower() for token in tokens])
     return list(_read(tokens, language))
 
 
 def stems(text: str) -> list[str]:
-    """As ``terms``, stems only."""
+    """The stems of ``terms(text)``."""
     return [term.stem for term in terms(text)]
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 
@@ -21,8 +22,12 @@ from ba_tui.memory.recall import Ask, Parts, Recall, Shelf
 from ba_tui.memory.vectors import VectorFile
 from tests.eval.memory.cases import Asked, Case
 
-DEPTHS = (1, 5, 10, 25)
+DEPTHS = (1, 3, 5, 10, 25)
+NAMED = (1, 5, 10, 25)
+"""The depths that the last line names."""
 DEEPEST = 25
+LIMIT, TOKENS = 5, 600
+"""Entries and tokens of one reminder."""
 PARTS = tuple(field.name for field in fields(Parts))
 
 
@@ -56,47 +61,58 @@ class Ranks:
         return sorted({kind for _, _, kind in self.places if kind})
 
     def line(self) -> str:
-        depths = " ".join(f"recall@{depth} {self.recall(depth):.1f}" for depth in DEPTHS)
+        depths = " ".join(f"recall@{depth} {self.recall(depth):.1f}" for depth in NAMED)
         return f"{depths} mrr {self.mrr:.2f}"
 
 
 class Store:
-    """One case as memory keeps it: log, index and vectors on the disk."""
+    """One case as memory keeps it: log and index on the disk; vectors come from ``meaning``, if there is one."""
 
-    def __init__(self, case: Case, folder: Path, embedder: Embedder | None) -> None:
+    def __init__(self, case: Case, folder: Path, meaning: Embedded | None) -> None:
         log = Log(folder / "memory.jsonl")
         log.append(b"".join(map(added, case.entries)))
         index = Index(folder / "memory.sqlite", log)
         index.update()
         lookup = Lookup(index)
-        self.meaning: Embedded | None = None
         nearest = None
-        if embedder:
-            self.meaning = Embedded(embedder, VectorFile(folder / "vectors.sqlite"))
-            nearest = Exact(embedder.traits.dimensions)
-            self.meaning.fill(lookup, nearest)
-            self.meaning.learn(lookup)
+        if meaning:
+            nearest = Exact(meaning.traits.dimensions)
+            meaning.fill(lookup, nearest)
+            meaning.learn(lookup)
+        self.meaning = meaning
         self.shelf = Shelf(lookup, nearest)
 
-    def ask(self, question: Asked, parts: Parts) -> tuple[list[str], float]:
+    def ask(self, ask: Ask, parts: Parts = Parts()) -> tuple[list[str], float]:  # noqa: B008 - a value
         """Ids, best first, and the seconds that it took."""
         recall = Recall([self.shelf], self.meaning, parts)
         begun = time.perf_counter()
-        found = recall.search(Ask(question.text, limit=DEEPEST, explicit=True, today=question.today))
+        found = recall.search(ask)
         ids = [id for hit in found.hits for id in (hit.entry.id, *hit.twins)]
         return ids, time.perf_counter() - begun
 
 
+class _Kept:
+    """An embedder that embeds each question once: an evaluation asks it again without each part."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.traits = embedder.traits
+        self.entries = embedder.entries
+        self.question = cache(embedder.question)
+
+
 @contextmanager
-def stores(cases: Sequence[Case], embedder: str) -> Generator[list[tuple[Case, Store]]]:
-    """Each case in a folder of its own; all share one embedder, by the name in the settings, or none."""
-    made = EMBEDDERS[embedder]() if embedder else None
+def stores(cases: Sequence[Case], embedder: str, vectors: Path | None = None) -> Generator[list[tuple[Case, Store]]]:
+    """Each case in a folder of its own. ``embedder`` is a name in the settings or empty; ``vectors`` a file for
+    the vectors that outlives the run.
+    """
     with tempfile.TemporaryDirectory(prefix="ba-memory-") as root:
+        made = _Kept(EMBEDDERS[embedder]()) if embedder else None
+        meaning = Embedded(made, VectorFile(vectors or Path(root, "vectors.sqlite"))) if made else None
         found: list[tuple[Case, Store]] = []
         for number, case in enumerate(cases):
             folder = Path(root, str(number))
             folder.mkdir()
-            found.append((case, Store(case, folder, made)))
+            found.append((case, Store(case, folder, meaning)))
         yield found
 
 
@@ -105,9 +121,35 @@ def ranks(found: Sequence[tuple[Case, Store]], parts: Parts = Parts()) -> Ranks:
     result = Ranks()
     for case, store in found:
         for question in case.questions:
-            result.add(question, *store.ask(question, parts))
+            ask = Ask(question.text, limit=DEEPEST, explicit=True, today=question.today)
+            result.add(question, *store.ask(ask, parts))
     return result
 
 
 def without(part: str) -> Parts:
     return replace(Parts(), **{part: False})
+
+
+@dataclass(frozen=True)
+class Reminders:
+    """How often a prompt is given entries without being a search, in percent."""
+
+    evidence: float
+    """Of the questions: those that are given some of their evidence."""
+    questions: float
+    """Of the questions: those that are given anything."""
+    unrelated: float
+    """Of prompts that have nothing to do with the memories: those that are given anything."""
+
+
+def reminders(found: Sequence[tuple[Case, Store]], unrelated: Sequence[str]) -> Reminders:
+    """What the reminder after a prompt would hold, with the limits of a session."""
+    evidence: list[bool] = []
+    given: list[bool] = []
+    for case, store in found:
+        for question in case.questions:
+            ids, _ = store.ask(Ask(question.text, LIMIT, today=question.today, tokens=TOKENS))
+            evidence.append(not set(ids).isdisjoint(question.evidence))
+            given.append(bool(ids))
+    disturbed = [bool(store.ask(Ask(text, LIMIT, tokens=TOKENS))[0]) for _, store in found for text in unrelated]
+    return Reminders(*(100 * fmean(each) if each else 0.0 for each in (evidence, given, disturbed)))

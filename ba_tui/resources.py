@@ -53,6 +53,21 @@ class Places:
         return self.config / "keys.yaml"
 
     @property
+    def mcp(self) -> Path:
+        """The person's MCP servers for single projects, and what they switched off there."""
+        return self.config / "mcp.yaml"
+
+    @property
+    def mcp_tokens(self) -> Path:
+        """Tokens of MCP servers, where there is no keyring."""
+        return self.config / "mcp-tokens.yaml"
+
+    @property
+    def secrets(self) -> tuple[Path, ...]:
+        """Files of ba's own that hold keys."""
+        return self.keys, self.mcp, self.mcp_tokens
+
+    @property
     def approvals(self) -> Path:
         return self.config / "approvals.yaml"
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.trust import TrustState
 from ba_tui.permissions.trust.copies import MOST_OF_FILE
-from ba_tui.permissions.trust.files import MOST_FILES, PARTS, UNSUPPORTED
+from ba_tui.permissions.trust.files import MOST_FILES, PARTS
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
@@ -274,33 +275,59 @@ def test_what_it_brings_is_told_by_kind_and_name(trust: Trust, root: Path):
     seen = trust.look(root)
     assert {part.kind: part.names for part in seen.holds} == {
         "tools": ("a.py",),
+        "MCP servers": ("files: npx", "web: http://x"),
         "workflows": ("flow.yaml",),
         "skills": ("report",),
         "agents": ("reviewer.md",),
         "settings": ("permissions.allow: shell(make), edit_file",),
     }
-    assert {part.kind: part.names for part in seen.unsupported} == {
-        "MCP servers": ("files", "web"),
+
+
+def _held(seen: TrustState) -> list[tuple[str, tuple[str, ...]]]:
+    return [(part.kind, part.names) for part in seen.holds]
+
+
+def test_servers_are_listed_with_what_would_run_and_without_secrets(trust: Trust, root: Path):
+    key = "sk-ant-api03-" + "A1b2C3d4" * 6
+    write(root, "serve.js", "1")
+    servers = {
+        "files": {"command": "npx", "args": ["-y", "a b"]},
+        "own": {"command": "node", "args": ["./serve.js"]},
+        "web": {"url": f"https://me:pw@x.org/mcp?key={key}"},
+        "broken": {},
     }
-
-
-def test_trust_does_not_cover_what_nothing_loads_yet(trust: Trust, root: Path):
-    grant(trust, root)
-    for parts in UNSUPPORTED.values():
-        for part in parts:
-            write(root, part if "." in Path(part).name[1:] else f"{part}/a.md", "{}")
-    assert trust.trusted(root)
+    write(root, ".mcp.json", json.dumps({"mcpServers": servers}))
     seen = trust.look(root)
-    assert [part.kind for part in seen.unsupported] == list(UNSUPPORTED)
-    assert not seen.files
+    names = (
+        "files: npx -y 'a b'",
+        "own: node ./serve.js",
+        "web: https://x.org/mcp?…",
+        "broken: not usable",
+        "serve.js",
+    )
+    assert dict(_held(seen))["MCP servers"] == names
+    assert key not in str(seen.holds)
 
 
-def test_a_file_of_an_unsupported_kind_may_be_of_any_shape(trust: Trust, root: Path):
+def test_a_changed_server_asks_again_with_the_difference(trust: Trust, root: Path):
+    write(root, ".mcp.json", '{"mcpServers": {"files": {"command": "npx"}}}')
+    grant(trust, root)
+    assert trust.trusted(root)
+    write(root, ".mcp.json", '{"mcpServers": {"files": {"command": "evil"}}}')
+    assert not trust.trusted(root)
+    seen = trust.look(root)
+    assert seen.state == "changed"
+    assert [(file.path, "npx" in str(file.before), "evil" in file.after) for file in seen.files] == [
+        (".mcp.json", True, True)
+    ]
+
+
+def test_a_file_of_servers_may_be_of_any_shape(trust: Trust, root: Path):
     (root / ".mcp.json").symlink_to("/dev/zero")
-    assert trust.look(root).unsupported == ()
+    assert "MCP servers" not in dict(_held(trust.look(root)))
     (root / ".mcp.json").unlink()
     write(root, ".mcp.json", "[")
-    assert [part.names for part in trust.look(root).unsupported] == [(".mcp.json",)]
+    assert dict(_held(trust.look(root)))["MCP servers"] == (".mcp.json, which can't be understood",)
 
 
 def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Places):

@@ -64,7 +64,7 @@ _NOT_OURS = "ba has nothing of the kind."
 OTHERWISE: Mapping[str, str] = {
     guess: words
     for guesses, words in (
-        ("mcp mcps servers apps connectors", "MCP servers are not supported yet. See /tools."),
+        ("mcps servers apps connectors", "See /mcp."),
         ("plugin plugins extensions extension marketplace", "Commands and skills of plugins count. See /skills."),
         ("reload-plugins reload-skills reload", "Files are read again by themselves. See /skills."),
         ("remember forget pause-memory memory-pause", "Notes are not kept yet. /memory edits AGENTS.md."),

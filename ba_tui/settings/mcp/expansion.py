@@ -75,3 +75,9 @@ def _value(name: str | None, entry: str | None, default: str | None, values: Val
     if str(name) in values.variables:
         return ""
     raise Unresolved(f"the environment variable {name} is not set")
+
+
+def is_reference(text: str) -> bool:
+    """Whether ``text`` is references and nothing that could be a secret itself."""
+    left = REFERENCE.sub("", text)
+    return REFERENCE.search(text) is not None and not left.removeprefix("Bearer").strip() and ":-" not in text

@@ -19,6 +19,7 @@ from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.team.catalog import AgentFiles, agent_folders
 from ba_tui.team.means import AgentMeans
+from ba_tui.tools.mcp.session_room import McpSetup
 from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders, unusable
 
 
@@ -51,7 +52,7 @@ class SessionTools:
         self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
-        process = ToolSettings(settings, where, start.shell, attended=not start.strict)
+        process = ToolSettings(settings, where, start.shell, attended=not start.strict, mcp=McpSetup(ask=ask))
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)

@@ -158,7 +158,7 @@ class McpServers(Protocol):
         """All configured servers in their order, also those that are off or not trusted."""
         ...
 
-    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, changed: Callable[[], None]) -> Callable[[], object]:
         """Call ``changed`` on the event loop whenever a state changes; what comes back stops it."""
         ...
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -102,11 +103,12 @@ def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) 
 
 
 def unusable(
-    workflows: Iterable[str], hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
+    guarded: GuardedTools, hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
 ) -> tuple[Notice, ...]:
-    """Return notices for what a session can't use, each list with the reasons."""
+    """Return notices for what a session can't use, each list with the reasons; ``guarded`` knows its own."""
     return (
-        *(Notice(f"A workflow can't be used: {text}", "warning") for text in workflows),
+        *(Notice(f"A workflow can't be used: {text}", "warning") for text in guarded.registry.joined_problems()),
+        *(Notice(f"MCP servers: {sentence(text)}", "warning", "See ba mcp list.") for text in guarded.mcp.problems),
         *(Notice(f"A hook can't be used: {text}", "warning") for text in hooks),
         *(Notice(text, "warning", "See ba tools list.") for text in tools),
         *(Notice(text, "warning", "See ba skills list.") for text in skills),

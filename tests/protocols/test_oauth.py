@@ -79,7 +79,7 @@ async def test_a_login_registers_and_keeps_tokens_that_only_the_person_can_read(
     assert await ask(oauth_of(where), config) == 200
     # Another address under the same name gets nothing.
     assert await oauth.auth(replace(config, url="http://127.0.0.1:1/mcp")) is None
-    await oauth.logout(config)
+    TokenStore(where).drop(config)
     assert await oauth.auth(config) is None
     assert "token-" not in where.mcp_tokens.read_text()
 

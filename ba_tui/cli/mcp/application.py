@@ -16,7 +16,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ba_tui.cli.mcp.adding import Scope
     from ba_tui.settings.mcp.servers import ConfiguredServer
@@ -94,7 +94,7 @@ def list_(json_: Json = False, cwd: Cwd = None) -> int:
         print_line(json.dumps([_facts(each) for each in servers], indent=2, ensure_ascii=True))
     else:
         _print(known)
-    for problem in known.found.problems:
+    for problem in (*known.found.problems, *known.found.remarks):
         say(problem)
     return 0
 
@@ -125,7 +125,7 @@ def remove(name: Name, scope: ScopeOption = None, cwd: Cwd = None) -> int:
     from ba_tui.settings.mcp.tokens import TokenStore  # noqa: PLC0415
 
     known = KnownServers(cwd)
-    wanted = (_scope(scope),) if scope else SCOPES
+    wanted: Sequence[Scope] = (_scope(scope),) if scope else SCOPES
     holding = [each for each in wanted if name in named(known.where, known.root, each)]
     if not holding:
         server = known.get(name)

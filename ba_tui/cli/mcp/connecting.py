@@ -21,6 +21,7 @@ from ba_tui.core.text.wording import count, one_line
 if TYPE_CHECKING:
     from ba_tui.cli.mcp.known import KnownServers
     from ba_tui.core.ports.mcp import ServerConfig, ServerState
+    from ba_tui.protocols.mcp.logins import Logins
 
 CANCELLED = 130
 FAILED = 2
@@ -40,9 +41,10 @@ def try_servers(known: KnownServers, configs: Sequence[ServerConfig], *, as_json
 
 
 async def _tested(known: KnownServers, configs: Sequence[ServerConfig], *, as_json: bool) -> list[dict[str, Any]]:
-    from ba_tui.tools.mcp.alone import alone_servers  # noqa: PLC0415 - loads the sandbox and what else commands need
+    from ba_tui.assembly.alone import tools_alone  # noqa: PLC0415 - loads the sandbox and what else commands need
 
-    servers = alone_servers(configs, known.where, known.loaded, known.root)
+    tools = await asyncio.to_thread(tools_alone, known.folder, {})
+    servers = tools.guarded.mcp.servers
     rows: list[dict[str, Any]] = []
     try:
         for config in configs:
@@ -59,7 +61,7 @@ async def _tested(known: KnownServers, configs: Sequence[ServerConfig], *, as_js
             if not as_json:
                 _show(state, seconds)
     finally:
-        await servers.close()
+        await tools.close()
     return rows
 
 
@@ -108,12 +110,10 @@ def _show(state: ServerState, seconds: float) -> None:
 
 def log_in(known: KnownServers, config: ServerConfig) -> int:
     """Log in to ``config``: print the address, open it when the person presses Enter, and wait. Ctrl+C cancels."""
-    from ba_tui.protocols.mcp.oauth import OAuth  # noqa: PLC0415 - the SDK takes a while
-    from ba_tui.settings.mcp.tokens import TokenStore  # noqa: PLC0415
+    from ba_tui.tools.mcp.setup import logins  # noqa: PLC0415 - --help must not pay for it
 
-    store = TokenStore(known.where)
     try:
-        asyncio.run(_logged_in(OAuth(store), config))
+        asyncio.run(_logged_in(logins(known.where), config))
     except KeyboardInterrupt:
         say("Cancelled: nothing was saved.")
         return CANCELLED
@@ -121,13 +121,13 @@ def log_in(known: KnownServers, config: ServerConfig) -> int:
     return 0
 
 
-async def _logged_in(oauth: Any, config: ServerConfig) -> None:
+async def _logged_in(logins: Logins, config: ServerConfig) -> None:
     at_terminal = sys.stdin.isatty()
     loop, page = asyncio.get_running_loop(), Page()
     if at_terminal:
         loop.add_reader(sys.stdin, lambda: page.typed(sys.stdin.readline()))
     try:
-        await oauth.login(config, lambda address: page.show(config.name, address, at_terminal=at_terminal))
+        await logins.login(config, lambda address: page.show(config.name, address, at_terminal=at_terminal))
     finally:
         if at_terminal:
             loop.remove_reader(sys.stdin)

@@ -29,7 +29,7 @@ class KnownServers:
         from ba_tui.providers.credentials import TOKENS  # noqa: PLC0415
         from ba_tui.settings.mcp.found import ServerPlaces, found_servers  # noqa: PLC0415
 
-        folder = folder_of(cwd)
+        self.folder = folder = folder_of(cwd)
         self.where: Places = places()
         self.root = project_root(folder)
         self.loaded: Loaded = load(folder)

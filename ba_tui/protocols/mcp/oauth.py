@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 Http: TypeAlias = Callable[[ServerConfig, httpx2.Auth | None], Awaitable[httpx2.AsyncClient]]
 LOGIN_SECONDS = 300.0
-REQUEST_SECONDS = 30.0
 UNUSED = "http://127.0.0.1/callback"
 """Stands where no login can begin, so no browser comes back."""
 _KNOCK = {
@@ -54,11 +53,10 @@ logging.getLogger("mcp.client.auth.oauth2").disabled = True
 
 
 class OAuth:
-    """protocols.mcp.authority.Authority over a store of tokens. ``http`` makes the client of a login."""
+    """Logins over a store of tokens; see protocols.mcp.authority. ``http`` makes the client of a login."""
 
-    def __init__(self, store: TokenStore, http: Http | None = None) -> None:
-        self._store = store
-        self._http = http or _plain_client
+    def __init__(self, store: TokenStore, http: Http) -> None:
+        self._store, self._http = store, http
 
     async def auth(self, config: ServerConfig) -> httpx2.Auth | None:
         """Return what adds and refreshes the stored tokens; None where none is stored."""
@@ -101,10 +99,6 @@ class OAuth:
             redirect.close()
         await keeper.keep_metadata(login.context.oauth_metadata, login.context.protected_resource_metadata)
 
-    async def logout(self, config: ServerConfig) -> None:
-        """Forget the tokens of the server. Raises StorageError."""
-        await asyncio.to_thread(self._store.drop, config)
-
     async def _knock(self, config: ServerConfig, login: PersonLogin) -> None:
         """Send a request that the server answers with a demand to log in. Raises McpError."""
         async with await self._http(config, login) as client:
@@ -120,10 +114,6 @@ class OAuth:
 
 def _failed(config: ServerConfig, why: str) -> McpError:
     return McpError(f"The login to {config.name} failed: {why}.", f"Try again: ba mcp login {config.name}")
-
-
-async def _plain_client(_: ServerConfig, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(auth=auth, timeout=REQUEST_SECONDS)
 
 
 async def _open(redirect: Redirect, config: ServerConfig, keeper: Keeper) -> str:

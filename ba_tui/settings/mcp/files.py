@@ -51,6 +51,12 @@ class ServersFile:
             where = f"{_at(self.source, each.line)}: {each.name}"
             if each.entry.problem:
                 yield printable(f"{where}: {each.entry.problem}; this server is not used")
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """One line for each key that has no effect, likewise."""
+        for each in self.entries:
+            where = f"{_at(self.source, each.line)}: {each.name}"
             yield from (printable(f"{where}: {remark}") for remark in each.entry.remarks)
 
 

@@ -37,10 +37,12 @@ UNTRUSTED = "this folder is not trusted"
 
 @frozen
 class FoundServers:
-    """``servers``: one of each name, the strongest, by scope and name. ``problems``: one line each."""
+    """``servers``: one of each name, the strongest, by scope and name. One line each: ``problems``, and ``remarks``
+    on keys that have no effect."""
 
     servers: tuple[ConfiguredServer, ...] = ()
     problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def configs(self) -> tuple[ServerConfig, ...]:
@@ -95,6 +97,7 @@ class _Search:
         self._choices = McpChoices(at.where, at.root)
         self._variables: dict[str, str] | None = None
         self._problems: list[str] = []
+        self._remarks: list[str] = []
 
     def found(self) -> FoundServers:
         claude = None if self._settings.strict or not self._settings.claude else self._claude()
@@ -116,7 +119,7 @@ class _Search:
         problems = [
             f"{each.name}: {each.config.trouble} ({each.config.source})" for each in made if each.config.trouble
         ]
-        return FoundServers(made, (*self._problems, *problems))
+        return FoundServers(made, (*self._problems, *problems), tuple(self._remarks))
 
     def _every(self, claude: ClaudeState | None) -> Iterator[ConfiguredServer]:
         """All servers, the strongest first."""
@@ -139,6 +142,7 @@ class _Search:
 
     def _of(self, file: ServersFile, scope: str) -> Iterator[ConfiguredServer]:
         self._problems += file.problems
+        self._remarks += file.remarks
         for each in file.entries:
             if each.entry.settings is not None:
                 trusted = scope != "project" or self._at.trusted

@@ -11,6 +11,7 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
 from ba_tui.settings import Loaded
+from ba_tui.settings.mcp.found import ServerPlaces
 from ba_tui.skills.activation import MARK
 from ba_tui.skills.active import active_skills
 from ba_tui.skills.prompt import SkillNotes
@@ -38,14 +39,16 @@ def checked_rooms(
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
     from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415 - no session needs them
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
+    from ba_tui.settings.mcp.checks import server_checks  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
     from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
 
     root, trust = project_root(folder), Trust(where)
+    servers = partial(server_checks, loaded, ServerPlaces(where, root, trust.trusted(root)))
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
         RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
         RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
-        RoomContribution("tools", checks=(partial(tool_checks, tools),)),
+        RoomContribution("tools", checks=(partial(tool_checks, tools), servers)),
         RoomContribution("analysis", checks=(partial(data_checks, loaded, where, folder),)),
     )

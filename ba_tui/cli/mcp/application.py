@@ -16,7 +16,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ba_tui.cli.mcp.adding import Scope
     from ba_tui.settings.mcp.servers import ConfiguredServer
@@ -125,8 +125,8 @@ def remove(name: Name, scope: ScopeOption = None, cwd: Cwd = None) -> int:
     from ba_tui.settings.mcp.tokens import TokenStore  # noqa: PLC0415
 
     known = KnownServers(cwd)
-    wanted: Sequence[Scope] = (_scope(scope),) if scope else SCOPES
-    holding = [each for each in wanted if name in named(known.where, known.root, each)]
+    wanted = (_scope(scope),) if scope else SCOPES
+    holding: list[Scope] = [each for each in wanted if name in named(known.where, known.root, each)]
     if not holding:
         server = known.get(name)
         raise UsageError(f"{name} stands in {server.config.source}.", "Remove it there, or switch it off in /mcp.")

@@ -53,19 +53,9 @@ class Places:
         return self.config / "keys.yaml"
 
     @property
-    def mcp(self) -> Path:
-        """The person's MCP servers for single projects, and what they switched off there."""
-        return self.config / "mcp.yaml"
-
-    @property
-    def mcp_tokens(self) -> Path:
-        """Tokens of MCP servers, where there is no keyring."""
-        return self.config / "mcp-tokens.yaml"
-
-    @property
     def secrets(self) -> tuple[Path, ...]:
-        """Files of ba's own that hold keys."""
-        return self.keys, self.mcp, self.mcp_tokens
+        """Files of ba's own that hold keys: of models, in variables of MCP servers, of logins to those."""
+        return tuple(self.config / name for name in ("keys.yaml", "mcp.yaml", "mcp-tokens.yaml"))
 
     @property
     def approvals(self) -> Path:

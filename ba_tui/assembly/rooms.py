@@ -11,7 +11,6 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import Places, bundled, project_root
 from ba_tui.settings import Loaded
-from ba_tui.settings.mcp.found import ServerPlaces
 from ba_tui.skills.activation import MARK
 from ba_tui.skills.active import active_skills
 from ba_tui.skills.prompt import SkillNotes
@@ -44,11 +43,11 @@ def checked_rooms(
     from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
 
     root, trust = project_root(folder), Trust(where)
-    servers = partial(server_checks, loaded, ServerPlaces(where, root, trust.trusted(root)))
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
         RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
         RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
-        RoomContribution("tools", checks=(partial(tool_checks, tools), servers)),
+        RoomContribution("tools", checks=(partial(tool_checks, tools),)),
+        RoomContribution("mcp", checks=(partial(server_checks, loaded, where, root, trust.trusted),)),
         RoomContribution("analysis", checks=(partial(data_checks, loaded, where, folder),)),
     )

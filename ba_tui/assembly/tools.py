@@ -61,8 +61,9 @@ class SessionTools:
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
 
-        bundled_agents = bundled("config") / "agents"
-        places = agent_folders(bundled_agents, user_home(), where.config, root, lambda: start.trusts(root))
+        places = agent_folders(
+            bundled("config") / "agents", user_home(), where.config, root, lambda: start.trusts(root)
+        )
         means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
         self.agents = AgentFiles(places, self.ingress, means)
 

@@ -106,7 +106,6 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("run", "--max-turns", "3"), "See ba run --help."),
         (("update", "the", "readme"), "Not a terminal"),
         (("help", "me", "with", "git"), "Not a terminal"),
-        (("mcp", "is", "what?"), "Not a terminal"),
         (("sesions", "list"), "Did you mean ba sessions? To send it: ba -- sesions list"),
         (("-p", "-m", "nowhere/x", "hi"), "nowhere"),
         (("-p", "-m", "scripted:gone.yaml", "hi"), "gone.yaml"),

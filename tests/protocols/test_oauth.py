@@ -74,14 +74,14 @@ async def test_a_login_registers_and_keeps_tokens_that_only_the_person_can_read(
     assert address["resource"] == server.url
     assert address["redirect_uri"].startswith("http://127.0.0.1:")
     assert server.registered[0]["client_name"] == "ba"
-    assert stat.S_IMODE(where.mcp_tokens.stat().st_mode) == 0o600
+    assert stat.S_IMODE((where.config / "mcp-tokens.yaml").stat().st_mode) == 0o600
     assert await ask(oauth, config) == 200
     assert await ask(oauth_of(where), config) == 200
     # Another address under the same name gets nothing.
     assert await oauth.auth(replace(config, url="http://127.0.0.1:1/mcp")) is None
     TokenStore(where).drop(config)
     assert await oauth.auth(config) is None
-    assert "token-" not in where.mcp_tokens.read_text()
+    assert "token-" not in (where.config / "mcp-tokens.yaml").read_text()
 
 
 async def test_only_the_answer_to_this_login_counts(server: AuthorizationServer, where: Places):

@@ -72,7 +72,7 @@ def test_the_stronger_scope_wins(where: Places, root: Path, home: Path):
         ("d", "user", ("user",)),
         ("e", "user", ("claude",)),
     ]
-    assert result.servers[0].hides == (str(where.mcp), str(root / ".mcp.json"))
+    assert result.servers[0].hides == (str(McpChoices(where, root).path), str(root / ".mcp.json"))
     assert result.problems == ()
     assert [each.name for each in found(where, root, config=[str(flag)], strict=True).servers] == ["a"]
 
@@ -111,7 +111,7 @@ def test_choices_are_kept_for_one_project_and_privately(where: Places, root: Pat
     choices = McpChoices(where, root)
     choices.switch("a", on=False)
     choices.switch("a", "delete", on=False)
-    assert where.mcp.stat().st_mode & 0o077 == 0
+    assert McpChoices(where, root).path.stat().st_mode & 0o077 == 0
     (server,) = found(where, root).servers
     assert (server.config.enabled, server.config.tools_off) == (False, {"delete"})
     assert McpChoices(where, home).off() == frozenset()

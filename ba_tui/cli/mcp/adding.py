@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.jsonc import read_jsonc
+from ba_tui.core.text.patterns import regex
 from ba_tui.resources import Places, read_regular, save_whole
 from ba_tui.settings.document import read_document
 from ba_tui.settings.editing import put_value, unset_value
@@ -22,8 +23,8 @@ from ba_tui.settings.variable_names import holds_key
 
 Scope: TypeAlias = Literal["local", "user", "project"]
 SCOPES: tuple[Scope, ...] = ("local", "project", "user")
-_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_]\w*")
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_ENVIRONMENT_NAME = regex(r"[A-Za-z_]\w*")
+_HEADER = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def entry_of(

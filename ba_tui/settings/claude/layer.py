@@ -180,7 +180,9 @@ class _Reading:
                 self._not(PROJECT_PLUGINS, key)
             case "permissions" | "env" | "hooks", _:
                 self._not("expected a JSON object", key)
-            case "effortLevel" | "autoCompactEnabled" | "disableAllHooks", _:
+            case "effortLevel" | "autoCompactEnabled" | "disableAllHooks" | "disabledMcpjsonServers", _:
+                self._not("Claude Code and ba know no such value", key)
+            case "enableAllProjectMcpServers" | "enabledMcpjsonServers", _:
                 self._not("Claude Code and ba know no such value", key)
             case _:
                 self._not(REASONS.get(key, UNKNOWN), key)

@@ -18,6 +18,7 @@ from ba_tui.settings.document import load_mapping, read_document
 from ba_tui.settings.mcp.entries import read_entry
 from ba_tui.settings.mcp.files import ServerEntry, ServersFile
 
+FILE = "mcp.yaml"
 HEADER = """\
 # Your MCP servers for single projects, and what you switched off there. `ba mcp` and /mcp write this file.
 # Servers for every project stand under mcp.servers in config.yaml.
@@ -29,7 +30,7 @@ class McpChoices:
     """The choices for the project at ``root``. Reading never raises; all of it touches a file: call it off the loop."""
 
     def __init__(self, where: Places, root: Path) -> None:
-        self.path = where.mcp
+        self.path = where.config / FILE
         self._root = str(root)
 
     def servers(self) -> ServersFile:

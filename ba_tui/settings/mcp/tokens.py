@@ -13,6 +13,7 @@ from ba_tui.resources import Places, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 from ba_tui.settings.keys import from_keyring, into_keyring, out_of_keyring
 
+FILE = "mcp-tokens.yaml"
 HEADER = "# Tokens of MCP servers. Keep this file private. `ba mcp logout NAME` removes one.\n"
 
 
@@ -20,12 +21,12 @@ class TokenStore:
     """All of it reads or writes files or the keyring: call it off the loop."""
 
     def __init__(self, where: Places) -> None:
-        self._where = where
+        self._where, self.path = where, where.config / FILE
 
     def read(self, config: ServerConfig) -> dict[str, Any]:
         """What is kept for the server at its present address; empty for nothing. Raises StorageError."""
         entry = entry_of(config)
-        text = from_keyring(entry, self._where) or load_mapping(self._where.mcp_tokens).get(entry)
+        text = from_keyring(entry, self._where) or load_mapping(self.path).get(entry)
         try:
             data: Any = json.loads(text) if isinstance(text, str) else {}
         except (ValueError, RecursionError):
@@ -38,22 +39,21 @@ class TokenStore:
         if into_keyring(entry, text, self._where):
             return "the system's keyring"
         self._write(entry, text)
-        return str(self._where.mcp_tokens)
+        return str(self.path)
 
     def drop(self, config: ServerConfig) -> bool:
         """Forget what is kept; False when there was nothing. Raises StorageError."""
         entry = entry_of(config)
-        kept = entry in load_mapping(self._where.mcp_tokens)
+        kept = entry in load_mapping(self.path)
         if kept:
             self._write(entry, None)
         return out_of_keyring(entry, self._where) or kept
 
     def _write(self, entry: str, text: str | None) -> None:
-        path = self._where.mcp_tokens
-        with exclusive(path.parent):
-            rest = {name: value for name, value in load_mapping(path).items() if name != entry}
+        with exclusive(self.path.parent):
+            rest = {name: value for name, value in load_mapping(self.path).items() if name != entry}
             kept = rest if text is None else {**rest, entry: text}
-            save_whole(path, HEADER + (yaml.safe_dump(kept) if kept else ""), mode=0o600)
+            save_whole(self.path, HEADER + (yaml.safe_dump(kept) if kept else ""), mode=0o600)
 
 
 def entry_of(config: ServerConfig) -> str:

@@ -50,7 +50,7 @@ def agents(chat: Actions, __: str) -> None:
 
 
 def mcp(chat: Actions, __: str) -> None:
-    from ba_tui.faces.tui.screens.mcp import ServerBrowser  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.mcp.browser import ServerBrowser  # noqa: PLC0415 - most runs never show it
 
     chat.ba.push_screen(ServerBrowser(needed(inventory_of(chat).mcp, "This session has no MCP servers.")))
 

@@ -20,7 +20,7 @@ from ba_tui.faces.tui.inspector.diff import diff_rows
 from ba_tui.faces.tui.inspector.json_tree import json_rows
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
-from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice, app_of
+from ba_tui.faces.tui.screens.picker import LOW, SHEETS, Picker, PickerChoice, app_of
 
 KEYS = "Enter details · Ctrl+S on/off · Ctrl+O server and log · Ctrl+R reconnect"
 STANDINGS: dict[ToolStanding, str] = {"on": "on", "off": "off", "changed": "changed", "refused": "refused"}
@@ -114,7 +114,7 @@ class ServerTools(Picker):
 class McpPage(ModalScreen[str | None]):
     """Rows to read. ``approve`` accepts the changed definition of a tool; dismissed with what came of it."""
 
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Close"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import webbrowser
+from functools import partial
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -19,13 +20,13 @@ from ba_tui.core.ports.mcp import McpServers
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import line, painted
-from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.screens.picker import LOW, SHEETS
 
 
 class LoginPage(ModalScreen[str | None]):
     """Dismissed with what came of it, in words; None when the person cancelled. No browser opens by itself."""
 
-    CSS_PATH = "../styles/screens.tcss"
+    CSS_PATH = SHEETS
     VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Cancel"),
@@ -72,7 +73,9 @@ class LoginPage(ModalScreen[str | None]):
 
     def action_open(self) -> None:
         if self._address:
-            self.run_worker(asyncio.to_thread(webbrowser.open, self._address), group="browser", exit_on_error=False)
+            self.run_worker(
+                partial(asyncio.to_thread, webbrowser.open, self._address), group="browser", exit_on_error=False
+            )
 
     def action_copy(self) -> None:
         if self._address:

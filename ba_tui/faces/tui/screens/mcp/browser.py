@@ -15,8 +15,8 @@ from textual.widgets import Static
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.mcp import McpServers, ServerPhase, ServerState
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.screens.mcp_login import LoginPage
-from ba_tui.faces.tui.screens.mcp_tools import ServerTools
+from ba_tui.faces.tui.screens.mcp.login import LoginPage
+from ba_tui.faces.tui.screens.mcp.tools import ServerTools
 from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
 
 KEYS = "Enter tools · Ctrl+S on/off · Ctrl+R reconnect · Ctrl+G log in · Esc closes"

@@ -61,11 +61,9 @@ class SessionTools:
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
 
-        places = agent_folders(
-            bundled("config") / "agents", user_home(), where.config, root, lambda: start.trusts(root)
-        )
+        found = agent_folders(bundled("config") / "agents", user_home(), where.config, root, lambda: start.trusts(root))
         means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
-        self.agents = AgentFiles(places, self.ingress, means)
+        self.agents = AgentFiles(found, self.ingress, means)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))

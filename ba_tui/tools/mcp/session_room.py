@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias
 
+from ba_tui.context.session_data import MentionedData
 from ba_tui.core.events import SideRequest
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.mcp import ServerConfig
@@ -20,6 +21,7 @@ from ba_tui.protocols.mcp.authority import Authority
 from ba_tui.protocols.mcp.servers import Servers
 from ba_tui.protocols.mcp.values import ServerMeans
 from ba_tui.resources import Places
+from ba_tui.tools.mcp.mentions import MentionedResources, RemotePrompts
 from ba_tui.tools.mcp.remote_tools import RemoteTools
 from ba_tui.tools.mcp.starting import ServerStart
 from ba_tui.tools.modalities import Modalities
@@ -74,9 +76,14 @@ class McpRoom:
         )
         self.servers = Servers(setup.configs, means)
         self.problems = tuple(setup.problems)
-        self._branch: Branch | None = None
+        self.prompts = RemotePrompts(self.servers, scope.modalities)
+        self._modalities = scope.modalities
         self._tools = RemoteTools(self.servers, scope.modalities)
         self.sources = (ToolSource("mcp", self._tools.look, self._tools.outdated),) if setup.configs else ()
+
+    def resources(self, data: MentionedData) -> MentionedResources:
+        """Return what prompts may mention: resources of servers, and ``data``."""
+        return MentionedResources(data, self.servers, self._modalities)
 
     async def before(self, branch: Branch) -> None:
         """See core.agent.Interceptor."""

@@ -53,7 +53,7 @@ class KnownTools:
         old = self.approved.get(tool.name)
         if old is None:
             return replace(tool, standing="changed", trouble=NEW)
-        parts = changed_parts(old, tool)
+        parts = "" if old == tool else changed_parts(old, tool)
         if not parts:
             return tool
         return replace(tool, standing="changed", trouble=f"its {parts} changed since you approved it")
@@ -72,7 +72,9 @@ class KnownServers:
         try:
             data = cast("dict[str, Any]", json.loads(self._path(config).read_bytes()))
             approved = {name: _tool(raw) for name, raw in cast("dict[str, Any]", data["approved"]).items()}
-            listed = tuple(_tool(raw) for raw in cast("list[Any]", data["listed"]))
+            # A tool that is as it was approved stands there by its name alone.
+            each = cast("list[Any]", data["listed"])
+            listed = tuple(approved[raw] if isinstance(raw, str) else _tool(raw) for raw in each)
             resources = tuple(RemoteResource(**raw) for raw in cast("list[Any]", data["resources"]))
             prompts = tuple(_prompt(raw) for raw in cast("list[Any]", data["prompts"]))
             return KnownTools(approved, listed, str(data["title"]), str(data["protocol"]), resources, prompts)
@@ -88,7 +90,7 @@ class KnownServers:
             "title": known.title,
             "protocol": known.protocol,
             "approved": {name: asdict(tool) for name, tool in known.approved.items()},
-            "listed": [asdict(tool) for tool in known.listed],
+            "listed": [tool.name if known.approved.get(tool.name) == tool else asdict(tool) for tool in known.listed],
             "resources": [asdict(each) for each in known.resources],
             "prompts": [asdict(each) for each in known.prompts],
         }

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -317,12 +317,12 @@ class Server:
         return state.trouble or {"off": "it is switched off."}.get(state.phase, "the session is closed.")
 
 
-def started(work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
     """Return a task that nobody waits for; what it raises was told by the state."""
 
     async def quiet() -> object:
         with contextlib.suppress(BaError):
-            return await work
+            return await work()
         return None
 
     return asyncio.create_task(quiet())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.ports.mcp import RemoteTool
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
@@ -28,10 +28,12 @@ PATHS = ("path", "paths", "file", "file_path", "filepath", "directory", "folder"
 
 
 def _paths(args: Mapping[str, Any]) -> tuple[str, ...]:
-    named = [args.get(name) for name in PATHS]
-    return tuple(
-        text for value in named for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)
-    )
+    found: list[str] = []
+    for name in PATHS:
+        value = args.get(name)
+        each = cast("list[object]", value) if isinstance(value, list) else [value]
+        found += [text for text in each if isinstance(text, str)]
+    return tuple(found)
 
 
 class RemoteTools:

@@ -80,7 +80,9 @@ class McpRoom:
         self.prompts = RemotePrompts(self.servers, scope.modalities)
         self._modalities, self._told = scope.modalities, set[tuple[str, str]]()
         self._tools = RemoteTools(self.servers, scope.modalities)
-        self.sources = (ToolSource("mcp", self._tools.look, self._tools.outdated),) if setup.configs else ()
+        self.sources: tuple[ToolSource, ...] = (
+            (ToolSource("mcp", self._tools.look, self._tools.outdated),) if setup.configs else ()
+        )
 
     def resources(self, data: MentionedData) -> MentionedResources:
         """Return what prompts may mention: resources of servers, and ``data``."""

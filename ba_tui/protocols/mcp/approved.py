@@ -12,7 +12,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.ports.mcp import RemoteTool, ServerConfig
+from ba_tui.core.ports.mcp import PromptArgument, RemotePrompt, RemoteResource, RemoteTool, ServerConfig
 from ba_tui.core.values import frozen
 from ba_tui.protocols.mcp.definitions import changed_parts
 from ba_tui.resources import save_whole
@@ -22,13 +22,15 @@ NEW = "it is new since you approved the tools of this server"
 
 @frozen
 class KnownTools:
-    """``approved`` by the server's own names; ``listed`` as the server lists them now; ``title`` and ``protocol`` of
-    the newest connection. Nothing was approved before the first connection."""
+    """``approved`` by the server's own names; ``listed`` as the server lists them now; ``title``, ``protocol``,
+    ``resources`` and ``prompts`` are those of the newest connection. Before the first one nothing was approved."""
 
     approved: Mapping[str, RemoteTool] = field(default_factory=dict[str, RemoteTool])
     listed: tuple[RemoteTool, ...] = ()
     title: str = ""
     protocol: str = ""
+    resources: tuple[RemoteResource, ...] = ()
+    prompts: tuple[RemotePrompt, ...] = ()
 
     def with_listing(self, listed: tuple[RemoteTool, ...]) -> KnownTools:
         """The same with a new listing: the first one counts as approved, as the person has just added the server."""
@@ -51,7 +53,7 @@ class KnownTools:
         old = self.approved.get(tool.name)
         if old is None:
             return replace(tool, standing="changed", trouble=NEW)
-        parts = changed_parts(old, tool)
+        parts = "" if old == tool else changed_parts(old, tool)
         if not parts:
             return tool
         return replace(tool, standing="changed", trouble=f"its {parts} changed since you approved it")
@@ -70,8 +72,12 @@ class KnownServers:
         try:
             data = cast("dict[str, Any]", json.loads(self._path(config).read_bytes()))
             approved = {name: _tool(raw) for name, raw in cast("dict[str, Any]", data["approved"]).items()}
-            listed = tuple(_tool(raw) for raw in cast("list[Any]", data["listed"]))
-            return KnownTools(approved, listed, str(data.get("title", "")), str(data.get("protocol", "")))
+            # A tool that is as it was approved stands there by its name alone.
+            each = cast("list[Any]", data["listed"])
+            listed = tuple(approved[raw] if isinstance(raw, str) else _tool(raw) for raw in each)
+            resources = tuple(RemoteResource(**raw) for raw in cast("list[Any]", data["resources"]))
+            prompts = tuple(_prompt(raw) for raw in cast("list[Any]", data["prompts"]))
+            return KnownTools(approved, listed, str(data["title"]), str(data["protocol"]), resources, prompts)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return KnownTools()
 
@@ -84,7 +90,9 @@ class KnownServers:
             "title": known.title,
             "protocol": known.protocol,
             "approved": {name: asdict(tool) for name, tool in known.approved.items()},
-            "listed": [asdict(tool) for tool in known.listed],
+            "listed": [tool.name if known.approved.get(tool.name) == tool else asdict(tool) for tool in known.listed],
+            "resources": [asdict(each) for each in known.resources],
+            "prompts": [asdict(each) for each in known.prompts],
         }
         save_whole(self._path(config), json.dumps(data, ensure_ascii=False), mode=0o600)
 
@@ -97,6 +105,12 @@ def identity(config: ServerConfig) -> str:
     """Return what tells a server apart: a hash of its name and of what it is, without values that may be secret."""
     what = [config.name, config.transport, *config.command, config.folder, config.url]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:24]
+
+
+def _prompt(raw: Any) -> RemotePrompt:
+    given = cast("dict[str, Any]", raw)
+    arguments = tuple(PromptArgument(**each) for each in cast("list[Any]", given["arguments"]))
+    return RemotePrompt(str(given["name"]), str(given["description"]), arguments)
 
 
 def _tool(raw: Any) -> RemoteTool:

@@ -186,7 +186,8 @@ class Connection:
             self._client = None
             if not opened.done():
                 opened.set_exception(self._failure(McpError("It closed the connection.")))
-        self._on_end(self._why or why)
+        if not self._why:
+            self._on_end(why)
 
     async def _connected(self, stack: AsyncExitStack, mode: Mode) -> Client:
         client = Client(
@@ -225,7 +226,9 @@ class Connection:
             yield streams
 
     def _ended(self, why: str) -> None:
+        """Its program has ended: that is told before the calls that wait for it fail."""
         self._why = why
+        self._on_end(why)
         self._stop.set()
 
     async def _listen(self) -> None:

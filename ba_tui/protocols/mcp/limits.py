@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -73,7 +72,7 @@ class Pace:
 def answered_id(ends: tuple[bytes, bytes]) -> int | str | None:
     """Return the id of the request that a message answers, of which only head and tail are known."""
     head, tail = ends
-    found = [match for part in (head, tail) for match in re.finditer(_ID, part)]
+    found = [match for part in (head, tail) for match in _ID.finditer(part)]
     # Either beside the version at the start, or the last of all.
     chosen = next((match for match in found if match.start() < 60), found[-1] if found else None)
     if chosen is None:

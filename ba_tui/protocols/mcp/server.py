@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,7 @@ from ba_tui.core.tool import Call
 from ba_tui.protocols.mcp.approved import KnownServers
 from ba_tui.protocols.mcp.definitions import INSTRUCTIONS_CHARS, definition_text, plain_text, read_tools
 from ba_tui.protocols.mcp.limits import ServerLog
-from ba_tui.protocols.mcp.values import Offered, RemoteResult, ServerMeans
+from ba_tui.protocols.mcp.values import RemoteResult, ServerMeans
 
 if TYPE_CHECKING:
     from ba_tui.protocols.mcp.connection import Connection
@@ -51,7 +51,6 @@ class Server:
         self._phase: ServerPhase = "idle"
         self._error: BaError | None = None
         self._failed_at = self._since = float("-inf")
-        self._offered = Offered()
         self._notes: tuple[str, ...] = ()
         self._instructions = ""
         self._cached = bool(self._known.listed)
@@ -95,8 +94,8 @@ class Server:
             self._instructions,
             self.tools(),
             self._cached,
-            self._offered.resources,
-            self._offered.prompts,
+            self._known.resources,
+            self._known.prompts,
             self._notes,
             self._restarts,
             max(0.0, self._due - time.monotonic()) if phase == "waiting" else 0.0,
@@ -237,14 +236,20 @@ class Server:
         read = await asyncio.to_thread(read_tools, self.part, offered.tools)
         instructions, trouble = plain_text(connection.instructions, INSTRUCTIONS_CHARS)
         before = self._known
-        self._known = replace(before.with_listing(read.tools), title=connection.title, protocol=connection.protocol)
+        self._known = replace(
+            before.with_listing(read.tools),
+            title=connection.title,
+            protocol=connection.protocol,
+            resources=offered.resources,
+            prompts=offered.prompts,
+        )
         changed = [
             f"{one_line(tool.name, 80)}: {tool.trouble}" for tool in self._known.judged() if tool.standing == "changed"
         ]
         said = [f"in its instructions {trouble}"] if trouble else []
         left_out = [line for line in self._log.lines() if line.startswith("tool ") and ": left out" in line]
         notes = [*left_out, *read.notes, *offered.notes, *said, *changed]
-        self._offered, self._instructions = offered, instructions
+        self._instructions = instructions
         self._notes = tuple(dict.fromkeys(notes))[:MOST_NOTES]
         if self._known != before:
             await self._save()
@@ -312,12 +317,12 @@ class Server:
         return state.trouble or {"off": "it is switched off."}.get(state.phase, "the session is closed.")
 
 
-def started(work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
     """Return a task that nobody waits for; what it raises was told by the state."""
 
     async def quiet() -> object:
         with contextlib.suppress(BaError):
-            return await work
+            return await work()
         return None
 
     return asyncio.create_task(quiet())

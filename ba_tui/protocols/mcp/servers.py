@@ -42,7 +42,7 @@ class Servers:
     def begin(self) -> None:
         for server in self.each.values():
             if server.unknown:
-                task = started(server.connect())
+                task = started(server.connect)
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.ports.mcp import RemoteTool
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
@@ -20,8 +20,20 @@ from ba_tui.tools.mcp.results import tool_result
 from ba_tui.tools.modalities import Modalities
 
 CATEGORY = "mcp"
+TARGET_CHARS = 200
 TARGETS = ("path", "url", "uri", "query", "q", "command", "name", "id", "repo", "text", "message")
 """Arguments that usually say what a call is about."""
+PATHS = ("path", "paths", "file", "file_path", "filepath", "directory", "folder", "source", "destination")
+"""Arguments of a server on this machine that name files, which rules about paths and secrets judge."""
+
+
+def _paths(args: Mapping[str, Any]) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in PATHS:
+        value = args.get(name)
+        each = cast("list[object]", value) if isinstance(value, list) else [value]
+        found += [text for text in each if isinstance(text, str)]
+    return tuple(found)
 
 
 class RemoteTools:
@@ -88,7 +100,9 @@ class RemoteTools:
         target = next((each for each in TARGETS if each in properties), next(iter(properties), ""))
         facts = ToolFacts(
             CATEGORY,
-            target=target,
+            # No argument is a command, which ``target`` would be taken for.
+            target_of=lambda args: str(args.get(target, ""))[:TARGET_CHARS],
+            paths_of=_paths if local and set(PATHS) & set(properties) else None,
             tags=(server.config.name,),
             bulky=True,
             confined=local and server.config.sandboxed and not server.config.network,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ba_tui.tools.web.addresses import WebAddress
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR")
+MARKS = ("package.json", "node_modules", "pyvenv.cfg", "pyproject.toml")
+"""What stands in a folder of packages."""
 ALONE = "no call of this MCP server is running that could ask you; add the host to commands.domains"
 
 
@@ -53,7 +55,8 @@ class ServerStart:
             raise McpError(text, "Install it, or write its whole path.")
         if not await asyncio.to_thread(folder.is_dir):
             raise McpError(f"The folder {folder} of the MCP server {config.name} does not exist.", "Correct it.")
-        program = Program((found, *config.command[1:]), folder, environment)
+        readable = await asyncio.to_thread(_installed, (found, *config.command[1:]))
+        program = Program((found, *config.command[1:]), folder, environment, readable=readable)
         return await self._confined(program, config, current) if config.sandboxed else program
 
     async def http(self, config: ServerConfig) -> httpx2.AsyncBaseTransport:
@@ -139,6 +142,24 @@ class ServerHosts:
         if call.id not in self._decisions:
             self._decisions = {call.id: HostDecisions(self.network, call, self._command, attended=True)}
         return self._decisions[call.id]
+
+
+def _installed(words: Sequence[str]) -> tuple[Path, ...]:
+    """The folders that the program and the files among ``words`` were installed in, which it must read. Blocks."""
+    places: dict[Path, None] = {}
+    for word in words:
+        for path in (Path(word), Path(os.path.realpath(word))):
+            if path.is_absolute() and path.is_file():
+                places[_package(path)] = None
+    return tuple(places)
+
+
+def _package(path: Path) -> Path:
+    """The outermost folder of the package that a file belongs to; its own folder where none is seen."""
+    home = Path.home()
+    above = [folder for folder in path.parents if folder != home and folder not in home.parents]
+    whole = [folder for folder in above if any((folder / mark).exists() for mark in MARKS)]
+    return whole[-1] if whole else path.parent
 
 
 def _found(name: str, path: str, folder: Path) -> str | None:

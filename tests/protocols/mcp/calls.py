@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ba_tui.core.events import Asked, Event, ToolProgress
-from ba_tui.core.ports.mcp import ServerConfig
+from ba_tui.core.ports.mcp import ServerConfig, ServerState
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
@@ -34,6 +35,7 @@ class Answered:
     def __init__(self, answer: Answer = empty) -> None:
         self.asked: list[Question] = []
         self.reports: list[str] = []
+        self.reported = asyncio.Event()
         self._answer = answer
         self._turn = Turn(self._hear)
         self.call = Call("call-1", Branch(self._turn, Transcript()))
@@ -45,6 +47,7 @@ class Answered:
                 self._turn.answer(id, self._answer(question))
             case ToolProgress(text=text):
                 self.reports.append(text)
+                self.reported.set()
             case _:
                 pass
 
@@ -61,6 +64,11 @@ def servers(folder: Path, *configs: ServerConfig, store: Path | None = None, sam
     return Servers(configs, means(folder, store, sample))
 
 
-def lines(texts: Sequence[str]) -> str:
-    """Return all as one text."""
-    return "\n".join(texts)
+async def until(found: Servers, holds: Callable[[Sequence[ServerState]], bool]) -> None:
+    """Wait until the servers stand so."""
+    changed = asyncio.Event()
+    stop = found.listen(changed.set)
+    while not holds(found.listed()):
+        changed.clear()
+        await changed.wait()
+    stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import webbrowser
-from functools import partial
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -73,9 +72,10 @@ class LoginPage(ModalScreen[str | None]):
 
     def action_open(self) -> None:
         if self._address:
-            self.run_worker(
-                partial(asyncio.to_thread, webbrowser.open, self._address), group="browser", exit_on_error=False
-            )
+            self.run_worker(self._open_browser, group="browser", exit_on_error=False)
+
+    async def _open_browser(self) -> None:
+        await asyncio.to_thread(webbrowser.open, self._address)
 
     def action_copy(self) -> None:
         if self._address:

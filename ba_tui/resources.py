@@ -53,6 +53,11 @@ class Places:
         return self.config / "keys.yaml"
 
     @property
+    def secrets(self) -> tuple[Path, ...]:
+        """Files of ba's own that hold keys: of models, in variables of MCP servers, of logins to those."""
+        return tuple(self.config / name for name in ("keys.yaml", "mcp.yaml", "mcp-tokens.yaml"))
+
+    @property
     def approvals(self) -> Path:
         return self.config / "approvals.yaml"
 

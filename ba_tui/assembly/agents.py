@@ -39,7 +39,7 @@ from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.selection import SelectedTools
-from ba_tui.tools.visible import Joining, Visible
+from ba_tui.tools.visible import Visible
 
 
 @frozen
@@ -156,7 +156,7 @@ class AgentBuilder:
             tools.permissions.egress,
             # Skills that start now bring tools, which the next one lists.
             tools.skill_notes if parts.main else None,
-            Joining(parts.visible, tools.guarded.needed),
+            *tools.guarded.joining(parts.visible),
             # Background work that has ended, and todos that are left, are facts that hooks may want to see.
             EndedShells(tools.guarded.shells),
             UnfinishedTodos(),

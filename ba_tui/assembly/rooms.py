@@ -38,6 +38,7 @@ def checked_rooms(
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
     from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415 - no session needs them
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
+    from ba_tui.settings.mcp.checks import server_checks  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
     from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
 
@@ -47,5 +48,6 @@ def checked_rooms(
         RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
         RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
+        RoomContribution("mcp", checks=(partial(server_checks, loaded, where, root, trust.trusted),)),
         RoomContribution("analysis", checks=(partial(data_checks, loaded, where, folder),)),
     )

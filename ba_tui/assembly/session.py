@@ -117,7 +117,7 @@ class Session:
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, context_files, guarded.data.datasets,
+            tools.hook_list, context_files, guarded.data.datasets, guarded.mcp.servers,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -13,12 +13,14 @@ from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
 from ba_tui.resources import bundled, project_root, user_home
+from ba_tui.settings.mcp.found import ServerPlaces
 from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.team.catalog import AgentFiles, agent_folders
 from ba_tui.team.means import AgentMeans
+from ba_tui.tools.mcp.setup import mcp_setup
 from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders, unusable
 
 
@@ -51,20 +53,20 @@ class SessionTools:
         self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
-        process = ToolSettings(settings, where, start.shell, attended=not start.strict)
+        mcp = mcp_setup(start.loaded, ServerPlaces(where, root, start.trusts(root), start.access.variables()), ask)
+        process = ToolSettings(settings, where, start.shell, attended=not start.strict, mcp=mcp)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
 
-        bundled_agents = bundled("config") / "agents"
-        places = agent_folders(bundled_agents, user_home(), where.config, root, lambda: start.trusts(root))
+        found = agent_folders(bundled("config") / "agents", user_home(), where.config, root, lambda: start.trusts(root))
         means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
-        self.agents = AgentFiles(places, self.ingress, means)
+        self.agents = AgentFiles(found, self.ingress, means)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
-        self.problems = unusable(registry.joined_problems(), hook_problems, unknown, problems_of(self.skills))
+        self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))
 
     async def close(self) -> None:
         if self.hooks:

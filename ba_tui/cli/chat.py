@@ -89,6 +89,12 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     system_prompt_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, from a file.")] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
+    mcp_config: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="More MCP servers, from a file like .mcp.json. Repeatable.")
+    ] = None,
+    strict_mcp_config: Annotated[
+        bool, typer.Option("--strict-mcp-config", help="Use only the MCP servers of --mcp-config.")
+    ] = False,
     trust: Annotated[
         bool,
         typer.Option(
@@ -137,6 +143,8 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             ask=ask or None,
             deny=deny or None,
             add_dir=add_dir or None,
+            mcp_config=mcp_config or None,
+            strict_mcp_config=strict_mcp_config,
             max_loops=max_loops,
             max_cost=max_cost,
             max_tokens=max_tokens,

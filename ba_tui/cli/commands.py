@@ -28,6 +28,7 @@ COMMANDS = {
     "audit": CliCommand("audit", "audit"),
     "tools": CliCommand("tools", help="List, show, try and write tools."),
     "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
+    "mcp": CliCommand("mcp.application", help="Add, list, test, log in to and remove MCP servers."),
     "agents": CliCommand("agents", help="List, show and check the agents that files describe."),
     "tokens": CliCommand("tokens", "tokens"),
     "migrate": CliCommand("migrate", "migrate"),

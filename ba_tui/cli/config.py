@@ -45,7 +45,7 @@ def show(json_: Json = False, cwd: Cwd = None) -> int:
 
     loaded = load(cwd)
     values: dict[str, Any] = leaves(as_data(loaded.settings))
-    rows = {key: (discreet(value), loaded.sources.get(key, "default")) for key, value in values.items()}
+    rows = {key: (discreet(value, key), loaded.sources.get(key, "default")) for key, value in values.items()}
     _warn(loaded)
     if json_:
         shown = {key: {"value": value, "source": source} for key, (value, source) in rows.items()}

@@ -62,6 +62,8 @@ class ChatFlags:
     system_prompt: str | None = None
     system_prompt_file: Path | None = None
     append_system_prompt: str | None = None
+    mcp_config: list[str] | None = None
+    strict_mcp_config: bool = False
     trust: bool = False
     cwd: Path | None = None
     theme: str | None = None
@@ -111,6 +113,7 @@ SWITCHES = {
     "--fork": "fork",
     "--all": "all_",
     "--yes-bypass-as-root": "yes_bypass_as_root",
+    "--strict-mcp-config": "strict_mcp_config",
     "--trust": "trust",
     "--strict-figures": "strict_figures",
     "--no-color": "no_color",
@@ -144,6 +147,7 @@ LISTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--ask": ("ask", str),
     "--deny": ("deny", str),
     "--add-dir": ("add_dir", Path),
+    "--mcp-config": ("mcp_config", str),
 }
 
 

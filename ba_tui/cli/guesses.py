@@ -29,11 +29,6 @@ def _all(names: str, words: str, follows: str = "", *, quoted: bool = False) -> 
 
 
 COMMANDS: Mapping[str, GuessedCommand] = {
-    **_all(
-        "mcp",
-        "MCP servers are not supported yet. ba tools list shows the tools.",
-        "add-json serve enable disable login",
-    ),
     **_all("agent subagents subagent", "ba agents list shows the agents; they can't be started yet.", "run"),
     **_all("memory memories", "Memory is not supported yet. ba reads AGENTS.md in your folder.", "clear search"),
     **_all(

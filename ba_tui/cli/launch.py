@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +65,8 @@ def _settings(given: ChatFlags) -> Flags:
         "permissions.allow": given.allow,
         "permissions.ask": given.ask,
         "permissions.deny": given.deny,
+        "mcp.config": _server_files(given.mcp_config),
+        "mcp.strict": given.strict_mcp_config or None,
         "add_dirs": [str(path) for path in given.add_dir] if given.add_dir else None,
         "max_loops": given.max_loops,
         "max_cost": given.max_cost,
@@ -75,6 +77,16 @@ def _settings(given: ChatFlags) -> Flags:
         "theme": given.theme,
     }
     return {key: value for key, value in flags.items() if value is not None}
+
+
+def _server_files(texts: Sequence[str] | None) -> list[str] | None:
+    """Whole paths, or JSON as it stands. Raises UsageError for a file that can't be used as a whole."""
+    if not texts:
+        return None
+    from ba_tui.settings.mcp.found import check_files  # noqa: PLC0415 - hardly any start
+
+    check_files(texts)
+    return [text if text.lstrip().startswith("{") else str(Path(text).expanduser().absolute()) for text in texts]
 
 
 def open_app(

@@ -37,9 +37,9 @@ def trust(
 ) -> int:
     """Trust a folder, or show what it contains.
 
-    Trust covers its tools, workflows, skills, hooks, commands and settings with their current contents; when one of
-    them changes, ba asks again. In a folder that is not trusted ba only reads; `ba -p` goes by its flags instead and
-    loads none of these.
+    Trust covers its tools, MCP servers, workflows, skills, hooks, commands and settings with their current contents;
+    when one of them changes, ba asks again. In a folder that is not trusted ba only reads; `ba -p` goes by its flags
+    instead and loads none of these.
     """
     from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
@@ -63,7 +63,9 @@ def trust(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("No terminal to ask on.", "Review the folder with --show, then run: ba trust --yes")
-        if not typer.confirm("Trust this folder? Its tools and hooks are programs: they can do whatever you can."):
+        if not typer.confirm(
+            "Trust this folder? Its tools, hooks and MCP servers are programs: they can do whatever you can."
+        ):
             return 1
     granted.grant(seen)
     print_line(printable(WORDS["trusted"].format(root=root)))
@@ -92,11 +94,13 @@ def _tell(seen: TrustState) -> None:
     if not seen.holds and not seen.trouble:
         print_line("This folder has no tools, hooks or settings.")
     for part in seen.holds:
-        print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}"))
+        lead = f"{part.kind:<11}  {len(part.names):>3}  "
+        # A command line is read as a whole, so each server has a line.
+        for text in part.names if part.kind == "MCP servers" else (", ".join(part.names),):
+            print_line(printable(f"{lead}{text}"))
+            lead = " " * len(lead)
     for link in seen.links:
         print_line(printable(f"{'link':<11}       {link}"))
-    for part in seen.unsupported:
-        print_line(printable(f"{part.kind:<11}  {len(part.names):>3}  {', '.join(part.names)}: not supported yet"))
     if seen.state == "trusted":
         return
     for file in seen.files:

@@ -38,7 +38,7 @@ NAMED = 300
 
 Words: TypeAlias = tuple[tuple[str, Speaker], ...]
 """Texts that were said together, each with whose words it is."""
-READ = frozenset({"file", "dataset", "session", "table"})
+READ = frozenset({"file", "dataset", "session", "table", "resource"})
 """Kinds of which something is given."""
 KEPT = "it contains secrets, and secrets are never attached"
 
@@ -110,7 +110,8 @@ class Attachments:
         targets, _ = await self._targets(((text, "person"),))
         weights: list[Weight] = []
         for target in targets:
-            if target.kind not in READ:
+            if target.kind not in READ - {"resource"}:
+                # What a server gives is known once it is asked.
                 continue
             if target.kind == "dataset":
                 weights.append(Weight(clean_text(target.name), PROFILE_TOKENS))
@@ -209,6 +210,8 @@ class Attachments:
 
     async def _table(self, each: Named) -> Target | None:
         for text in [text for text, lines in each.readings() if lines is None and each.kind in {"", "file", "metric"}]:
+            if self._around.data.remote(text):
+                return Target("resource", text)
             if await self._around.data.names(text):
                 return Target("table", text)
             if await self._around.data.names_files(text):
@@ -312,11 +315,12 @@ class Attachments:
         return f"{what}, {size}", result
 
     async def _data(self, target: Target) -> Attachment:
-        read = self._around.data.read if target.kind == "table" else self._around.data.register
+        read = self._around.data.register if target.kind == "dataset" else self._around.data.read
+        what = "a resource of an MCP server" if target.kind == "resource" else "data of this session"
         try:
-            return Attachment(target.name, "data of this session", await read(target.name))
+            return Attachment(target.name, what, await read(target.name))
         except BaError as error:
-            return Attachment(target.name, "data of this session", trouble=error.with_hint)
+            return Attachment(target.name, what, trouble=error.with_hint)
 
     async def _session(self, target: Target) -> Attachment:
         try:

@@ -40,7 +40,7 @@ AHEAD = 5
 """Files that match as well as a skill or tool and are still shown before it."""
 TYPED = frozenset({"session", "column"})
 """Kinds of which nothing is offered before two letters."""
-LIVE = frozenset({"table", "column"})
+LIVE = frozenset({"table", "column", "resource"})
 """Kinds whose sources answer from memory."""
 FRESH = 3.0
 """Seconds that what a source said holds."""

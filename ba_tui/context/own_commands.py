@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from ba_tui.context.commands import CommandFile, CommandFiles, called
 from ba_tui.core.calls import run_call
 from ba_tui.core.effects import READ_ONLY
-from ba_tui.core.errors import PromptRefused, StopTurn, StorageError, UsageError
+from ba_tui.core.errors import BaError, PromptRefused, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, Notice, TurnEnded
 from ba_tui.core.messages import STANDS_FOR, Message, Text, ToolUse, new_id
 from ba_tui.core.ports.commands import CommandLine
@@ -32,6 +32,18 @@ if TYPE_CHECKING:
 
 SHOWN = 80
 NOT_HERE = "are not here or can't be allowed beforehand"
+
+
+class ServerPrompts(Protocol):
+    """Prompts that MCP servers offer, called ``/server:name``."""
+
+    def lines(self) -> Sequence[CommandLine]: ...
+
+    def has(self, name: str) -> bool: ...
+
+    async def text(self, name: str, arguments: str) -> str:
+        """Return what the prompt stands for. Raises BaError."""
+        ...
 
 
 class Confirmations(Protocol):
@@ -58,6 +70,7 @@ class CommandContext:
     asks: Callable[[], bool]
     rules: Callable[[Iterable[str]], tuple[tuple[str, ...], tuple[str, ...]]]
     clean: Callable[[str], str]
+    prompts: ServerPrompts | None = None
 
 
 @frozen
@@ -92,7 +105,8 @@ class CommandExpander:
             self.forget()
 
     def lines(self) -> Sequence[CommandLine]:
-        return self._files.lines()
+        prompts = self._means.prompts
+        return (*self._files.lines(), *(prompts.lines() if prompts else ()))
 
     def check(self, text: str) -> None:
         found = called(text)
@@ -102,7 +116,7 @@ class CommandExpander:
         if command := self._files.find(name):
             if command.trouble:
                 raise UsageError(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
-        elif not self._skill(name) and not _is_path(name):
+        elif not self._offered(name) and not self._skill(name) and not _is_path(name):
             near = self._files.nearest(name, [line.id for line in self._means.skills.lines()])
             raise UsageError(
                 f"There is no command /{name}.", near or 'To send text that starts with "/", type a space before it.'
@@ -120,6 +134,8 @@ class CommandExpander:
             return Sent()
         name, arguments = found
         command = await asyncio.to_thread(self._files.find, name)
+        if command is None and self._offered(name):
+            return await self._server_prompt(name, arguments)
         if command is None:
             await self._start_skill(name, arguments)
             return Sent()
@@ -166,6 +182,19 @@ class CommandExpander:
         check_printed(command.name, arguments, printed)
         # Last: words of the person's are not to be filled in, or run.
         return replace(done, text=done.text.replace(FACTS, ready.facts, 1))
+
+    def _offered(self, name: str) -> bool:
+        return self._means.prompts is not None and self._means.prompts.has(name)
+
+    async def _server_prompt(self, name: str, arguments: str) -> Sent:
+        """What a prompt of an MCP server stands for. Raises PromptRefused."""
+        assert self._means.prompts
+        try:
+            said = self._means.clean(await self._means.prompts.text(name, arguments))
+        except BaError as error:
+            raise PromptRefused(f"/{name} was not sent: {error}", error.hint) from None
+        text = f"{STANDS_FOR}{name} stands for:\n\n{said}"
+        return Sent((Message("user", (Text(text),), hidden=True),))
 
     def _skill(self, name: str) -> bool:
         try:

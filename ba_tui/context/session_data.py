@@ -41,6 +41,10 @@ class MentionedData(Protocol):
         """Return whether ``text`` names a table, or a column or cells of one. Starts nothing."""
         ...
 
+    def remote(self, text: str) -> bool:
+        """Return whether ``text`` names a resource of a server, which is asked when it is read."""
+        ...
+
     async def names_files(self, text: str) -> bool:
         """Return whether ``text`` names data files by a pattern, or a sheet or table of one. Reads no file."""
         ...

@@ -73,7 +73,7 @@ def for_session(subject: Subject) -> str | None:
     if subject.tool in _EDITORS and subject.paths:
         plain = all(seen.relative is not None and not seen.guarded for seen in subject.paths)
         return joined_rules(EDITS) if plain else None
-    return subject.tool if subject.tool in _SEARCHES else None
+    return subject.tool if subject.tool in _SEARCHES or subject.tool.startswith("mcp__") else None
 
 
 def suggested(subject: Subject) -> str | None:

@@ -115,7 +115,7 @@ class Subjects:
         """What rules know of a resolved path."""
         places = self.workspace.places(path)
         own = self.own
-        secret = holds_secret(path, self.workspace) or bool(own and path == own.keys)
+        secret = holds_secret(path, self.workspace) or bool(own and path in own.secrets)
         folders = {own.config, own.data, own.state} if own else set[Path]()
         guarded = any(map(path.is_relative_to, folders)) or any(
             is_protected(Path(place)) for place in places or (path,)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
@@ -15,22 +16,33 @@ from ba_tui.processes.terminal_text import Capture
 
 MAX_LINE_BYTES = 64_000_000
 CLOSE_SECONDS = 2.0
+ENDS_BYTES = 2_000
+BREATH = 16
+"""Pieces that are read before others have their turn."""
 
 
 class LineTooLong(BaError):
-    """The program sent a line beyond the limit. It can't be read any further."""
+    """The program sent a line beyond the limit, which was passed over. ``ends``: its first and its last bytes."""
 
     kind = "execution_error"
+
+    def __init__(self, size: int, ends: tuple[bytes, bytes]) -> None:
+        super().__init__(f"A line of {size / 1_000_000:.1f} MB came, which is more than ba reads.")
+        self.size, self.ends = size, ends
 
 
 class DuplexChild:
     """One program below the supervisor; it ends with ``close``, and when ba is gone, with all it started.
 
     Lines are read when they are asked for: until then the program waits once its pipe is full. What it prints on its
-    standard error is kept, head and tail. Used from one event loop. Made by ``start``.
+    standard error is kept, head and tail; ``heard`` is given it too, as it comes. ``longest``: bytes of a line. Used
+    from one event loop. Made by ``start``.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, program: Program, heard: Callable[[bytes], None] | None = None, longest: int = MAX_LINE_BYTES
+    ) -> None:
+        self._heard, self._longest, self._egress = heard, longest, program.egress
         inner_input, self._input = os.pipe()
         self._output, inner_output = os.pipe()
         self._errors, inner_errors = os.pipe()
@@ -57,9 +69,11 @@ class DuplexChild:
         threading.Thread(target=self._supervised.wait, daemon=True, name="reap").start()
 
     @classmethod
-    async def start(cls, program: Program) -> Self:
+    async def start(
+        cls, program: Program, heard: Callable[[bytes], None] | None = None, longest: int = MAX_LINE_BYTES
+    ) -> Self:
         """Start ``program``. Raises OSError when that fails."""
-        child = await asyncio.to_thread(cls, program)
+        child = await asyncio.to_thread(cls, program, heard, longest)
         loop = asyncio.get_running_loop()
         loop.add_reader(child._errors, child._hear)
         loop.add_reader(child._supervised.states, child._look)
@@ -71,18 +85,31 @@ class DuplexChild:
         return self._supervised.exit_code
 
     @property
+    def over(self) -> bool:
+        """Whether its output has ended and all of it was read."""
+        return not self._received and (not self._more or self._ended.is_set())
+
+    @property
     def errors(self) -> str:
         """What it printed on its standard error, its middle left out when that is much."""
         return self._said.text()
 
     async def read_line(self) -> bytes:
-        """The next line without its end; empty at the end of the output. Raises LineTooLong."""
+        """The next line without its end; empty at the end of the output. Raises LineTooLong; the next call goes on
+        behind that line."""
         loop = asyncio.get_running_loop()
-        searched = 0
+        searched = skipped = pieces = 0
+        head = b""
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
-            if searched > MAX_LINE_BYTES:
-                raise LineTooLong(f"A line of more than {MAX_LINE_BYTES // 1_000_000} MB came.")
+            if skipped + searched > self._longest:
+                head = head or bytes(self._received[:ENDS_BYTES])
+                skipped += max(0, searched - ENDS_BYTES)
+                del self._received[:-ENDS_BYTES]
+                searched = len(self._received)
+            pieces += 1
+            if pieces % BREATH == 0:
+                await asyncio.sleep(0)
             if self._read():
                 continue
             if not self._more or self._ended.is_set():
@@ -97,6 +124,8 @@ class DuplexChild:
                     loop.remove_reader(self._output)
         line = bytes(self._received[:end])
         del self._received[: end + 1]
+        if skipped or len(line) > self._longest:
+            raise LineTooLong(skipped + len(line), (head or line[:ENDS_BYTES], line[-ENDS_BYTES:]))
         return line
 
     async def write(self, data: bytes) -> None:
@@ -118,14 +147,18 @@ class DuplexChild:
                         if self._let_go.alive:
                             loop.remove_writer(self._input)
 
+    async def wait(self, seconds: float) -> None:
+        """Wait until it has ended, at most so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+
     async def close(self) -> None:
         """End it with all it started; returns when it has ended, after some seconds at most."""
         if not self._let_go.alive:
             return
         self._supervised.end()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(2 * CLOSE_SECONDS):
-                await self._ended.wait()
+        await self.wait(2 * CLOSE_SECONDS)
         loop = asyncio.get_running_loop()
         for end in (self._errors, self._output, self._supervised.states):
             loop.remove_reader(end)
@@ -149,6 +182,8 @@ class DuplexChild:
         with suppress(BlockingIOError):
             data = os.read(self._errors, CHUNK_BYTES)
             self._said.feed(data)
+            if self._heard and data:
+                self._heard(data)
             if not data:
                 asyncio.get_running_loop().remove_reader(self._errors)
 
@@ -163,6 +198,8 @@ class DuplexChild:
 
     def _note_end(self) -> None:
         """Free who reads or writes."""
+        if self._egress:
+            self._egress.close()
         for event in (self._ended, self._changed, self._free):
             event.set()
 

@@ -16,6 +16,7 @@ from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import NotPlain, adapter, build
 from ba_tui.settings.sections.hooks import HookGroup
+from ba_tui.settings.sections.mcp import McpSettings, ServerSettings
 from ba_tui.settings.sections.permissions import RuleSettings
 from ba_tui.settings.sections.providers import ModelProfile
 from ba_tui.settings.sections.sources import SourceSettings
@@ -175,12 +176,13 @@ def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
         expected = f"expected more than {context['gt']}"
     elif kind == "value_error":
         expected = str(context.get("error", error["msg"]))
-        if path[0] == "sources":
+        if path[0] in {"sources", "mcp"}:
             # An address may hold a password.
             return expected
     else:
         expected = str(error["msg"]).replace("Input should be", "expected")
-    return f"{expected}, got {shown(value)}"
+    secret = path[0] == "mcp" and len(path) > 3
+    return expected if secret else f"{expected}, got {shown(value)}"
 
 
 def unknown(path: KeyPath) -> str:
@@ -196,5 +198,6 @@ def names(group: Sequence[str | int]) -> list[str]:
     """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
     kinds: Mapping[str, type[Any]] = {
         "permissions": RuleSettings, "providers": ModelProfile, "hooks": HookGroup, "sources": SourceSettings,
+        "mcp": ServerSettings if len(group) > 1 else McpSettings,
     }  # fmt: skip
     return [each.name for each in fields(kinds.get(str(group[0]), Settings) if group else Settings)]

@@ -42,7 +42,8 @@ def _no_switch(value: object) -> object:
     return value
 
 
-def _web_address(value: str) -> str:
+def web_address(value: str) -> str:
+    """Return ``value``. Raises ValueError when it is no address of a web server."""
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("expected an address that begins with http:// or https://")
@@ -57,7 +58,7 @@ def finite(value: float) -> float:
 
 NUMBER = FieldCheck(_no_switch, first=True)
 Whole = Annotated[int, NUMBER]
-Address = Annotated[str, FieldCheck(_web_address)]
+Address = Annotated[str, FieldCheck(web_address)]
 Amount = Annotated[float, NUMBER, Ge(0), FieldCheck(finite)]
 Seconds = Annotated[float, NUMBER, Gt(0), Le(600)]
 Share = Annotated[float, NUMBER, Gt(0), Lt(1)]

@@ -19,8 +19,10 @@ from ba_tui.resources import Places
 from ba_tui.settings.document import printable
 from ba_tui.settings.editing import set_value, unset_value
 from ba_tui.settings.layers import Loaded, as_data, leaves
+from ba_tui.settings.mcp.expansion import is_reference
 from ba_tui.settings.model import Settings
 
+_SECRET = regex(r"(?s)mcp\.servers\.[\w-]+\.(?:env\..+|headers\..+|oauth\.client_secret)")
 _PASSWORD = regex(r"(://[^\s/@:]*:)[^\s/@]*@")
 HIDDEN = "…@"
 """What stands in an address in place of a password."""
@@ -77,8 +79,10 @@ class SettingsOfFolder:
         return f"{key} has its default{' again, from the next start of ba' if taken else ' already'}."
 
 
-def discreet(value: Any) -> Any:
-    """An address without the password in it."""
+def discreet(value: Any, key: str = "") -> Any:
+    """An address without the password in it; nothing of the setting ``key`` when its value may be a key."""
+    if _SECRET.fullmatch(key) and value and not is_reference(str(value)):
+        return "(hidden)"
     return _PASSWORD.sub(rf"\1{HIDDEN}", value) if isinstance(value, str) else value
 
 
@@ -93,7 +97,7 @@ def _line(key: str, value: Any, source: str, known: Mapping[str, _Described]) ->
     single = found.single and group not in ELSEWHERE
     where = "" if single else ELSEWHERE.get(group, FILE)
     choices = found.choices if single else ()
-    shown = printable(value_text(discreet(value)))
+    shown = printable(value_text(discreet(value, key)))
     return SettingLine(key, shown, printable(source), found.about, choices, single, where)
 
 

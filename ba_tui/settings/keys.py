@@ -35,7 +35,7 @@ def read_key(provider: str, variable: str | None, places: Places, env: Mapping[s
     """
     if variable and (value := variables(places, env).get(variable, "").strip()):
         return Key(value, variable)
-    if value := _from_keyring(provider, places):
+    if value := from_keyring(provider, places):
         return Key(value, "keyring")
     value = load_mapping(places.keys).get(provider)
     return Key(value.strip(), str(places.keys)) if isinstance(value, str) and value.strip() else None
@@ -68,7 +68,7 @@ def save_key(provider: str, key: str, places: Places) -> str:
         StorageError: it could not be kept.
     """
     key = sound_key(key)
-    if _into_keyring(provider, key, places):
+    if into_keyring(provider, key, places):
         return "the system's keyring"
     with exclusive(places.config):
         kept = load_mapping(places.keys) | {provider: key}
@@ -82,14 +82,24 @@ def _service(places: Places) -> str:
     return f"ba ({places.home})" if places.home else "ba"
 
 
-def _from_keyring(provider: str, places: Places) -> str:
-    return _asked(lambda ring: ring.get_password(_service(places), provider) or "").strip()
+def from_keyring(entry: str, places: Places) -> str:
+    """What the keyring keeps as ``entry``; empty for nothing, or without a keyring."""
+    return _asked(lambda ring: ring.get_password(_service(places), entry) or "").strip()
 
 
-def _into_keyring(provider: str, key: str, places: Places) -> bool:
-    _asked(lambda ring: ring.set_password(_service(places), provider, key) or "")
+def into_keyring(entry: str, secret: str, places: Places) -> bool:
+    """Keep ``secret`` as ``entry``; False where there is no keyring that keeps it."""
+    _asked(lambda ring: ring.set_password(_service(places), entry, secret) or "")
     # Some back ends take a key and keep nothing, so only reading it back tells.
-    return _from_keyring(provider, places) == key
+    return from_keyring(entry, places) == secret
+
+
+def out_of_keyring(entry: str, places: Places) -> bool:
+    """Take ``entry`` out of the keyring; False when it is not in there."""
+    if not from_keyring(entry, places):
+        return False
+    _asked(lambda ring: ring.delete_password(_service(places), entry) or "")
+    return not from_keyring(entry, places)
 
 
 def _asked(question: Callable[[Any], str]) -> str:

@@ -29,7 +29,13 @@ from ba_tui.settings.sections.hooks import HookGroup
 if TYPE_CHECKING:
     from ba_tui.settings.claude.layer import ClaudeLayer
 
-FLAGS = {"add_dirs": "--add-dir", "small.model": "--small-model", "reasoning.model": "--reasoning-model"}
+FLAGS = {
+    "add_dirs": "--add-dir",
+    "small.model": "--small-model",
+    "reasoning.model": "--reasoning-model",
+    "mcp.config": "--mcp-config",
+    "mcp.strict": "--strict-mcp-config",
+}
 
 
 @frozen

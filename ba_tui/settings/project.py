@@ -63,7 +63,8 @@ def _reserved(path: KeyPath, value: object) -> bool:
             return value != "required"
         case ("secrets",):
             return value != "redact"
-        case ("environment" | "commands" | "sources", *_):
+        case ("environment" | "commands" | "sources" | "mcp", *_):
+            # A project's servers stand in its .mcp.json: here one could take the place of a server of the person's.
             return True
         case ("analysis", "share"):
             return value != "schema"

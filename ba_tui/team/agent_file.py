@@ -31,7 +31,7 @@ _UNSUPPORTED: Mapping[str, str] = {
     "memory": "it has no memory of its own",
     "background": "it does not run in the background by itself",
     "isolation": "it works in the same folder as you",
-    "mcpservers": "MCP servers are not supported yet",
+    "mcpservers": "an agent has the MCP servers of its session",
     "effort": "the effort of the settings counts",
     "modelreasoningeffort": "the effort of the settings counts",
     "reasoningeffort": "the effort of the settings counts",

@@ -67,6 +67,7 @@ class SessionPrompts:
     ) -> None:
         workspace, policy, registry = permissions.workspace, permissions.policy, tools.registry
         clean, self.skills = active.catalog.ingress.clean, SkillList(active)
+        resources = tools.mcp.resources(tools.data.tables)
         files = MentionedFiles(workspace, tools.readers, policy.judge, secrets(permissions.sharing))
         sessions = OtherSessions(sources.library, sources.folder.name, shortened_session)
         index = FileIndex(workspace.root, find_ripgrep())
@@ -82,7 +83,7 @@ class SessionPrompts:
                 sources.show,
                 sessions.read,
                 index.nearest,
-                tools.data.tables,
+                resources,
             )
         )
         self.attaching = Attaching(attachments, sources.touched)
@@ -91,7 +92,14 @@ class SessionPrompts:
             return grantable(rules_of(named), registry.names())
 
         context = CommandContext(
-            tools.shell, self.skills, sources.missing, active.confirmed, permissions.confirms, rules, clean
+            tools.shell,
+            self.skills,
+            sources.missing,
+            active.confirmed,
+            permissions.confirms,
+            rules,
+            clean,
+            tools.mcp.prompts,
         )
         self.commands = CommandExpander(sources.commands, context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))
@@ -101,6 +109,7 @@ class SessionPrompts:
             "table": tools.data.tables.tables,
             "column": tools.data.tables.columns,
             "metric": tools.data.tables.metrics,
+            "resource": resources.suggestions,
         }
         names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, data)
         self.mentions = Offering(index, names, attachments.weigh, keep, tools.data.tables.refresh)

@@ -154,6 +154,10 @@ class Registry:
         """Ask ``sources`` for tools whenever tools are looked for, from the next time on."""
         self._sources = (*self._sources, *sources)
 
+    def outdated(self) -> bool:
+        """Return whether a source has other tools than at the last look."""
+        return any(source.outdated() for source in self._sources)
+
     def joined_problems(self) -> Sequence[str]:
         """What keeps tools of the sources out, as sentences."""
         return self._joined_problems
@@ -247,7 +251,7 @@ class Registry:
         choice = self._choices.optional.get(name) or ToolChoice()
         core = name in self._choices.core
         # Files that a person put there are meant to be used; what ships with ba or came with a package is switched on.
-        default = raw.origin in {"user", "project", "extra", "workflow"}
+        default = raw.origin in {"user", "project", "extra", "workflow", "mcp"}
         chosen = self._switched.get(name, choice.enabled)
         enabled = core or (default if chosen is None else chosen)
         tool = _with(raw.tool, choice)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -55,10 +56,12 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
+from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
+from ba_tui.tools.visible import Joining, Visible
 from ba_tui.tools.web.tools import web_options
 
 if TYPE_CHECKING:
@@ -100,11 +103,12 @@ def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) 
 
 
 def unusable(
-    workflows: Iterable[str], hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
+    guarded: GuardedTools, hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
 ) -> tuple[Notice, ...]:
-    """Return notices for what a session can't use, each list with the reasons."""
+    """Return notices for what a session can't use, each list with the reasons; ``guarded`` knows its own."""
     return (
-        *(Notice(f"A workflow can't be used: {text}", "warning") for text in workflows),
+        *(Notice(f"A workflow can't be used: {text}", "warning") for text in guarded.registry.joined_problems()),
+        *(Notice(f"MCP servers: {sentence(text)}", "warning", "See ba mcp list.") for text in guarded.mcp.problems),
         *(Notice(f"A hook can't be used: {text}", "warning") for text in hooks),
         *(Notice(text, "warning", "See ba tools list.") for text in tools),
         *(Notice(text, "warning", "See ba skills list.") for text in skills),
@@ -120,6 +124,7 @@ class ToolSettings:
     shell: Shell
     attended: bool = False
     """Whether somebody can be asked."""
+    mcp: McpSetup = field(default_factory=McpSetup)
 
 
 class GuardedTools:
@@ -137,9 +142,8 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         folders = SkillFolders(partial(active_folders, skills))
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
-        self._notes = notes
+        self._notes, self.results = notes, scope.results
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
-        self.results = scope.results
         self.shells = Shells(scope.results.open)
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
@@ -176,6 +180,10 @@ class GuardedTools:
         python = python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells)
         self.data = data = DataRoom(definitions, access, data_scope, permissions, python)
         tools = (*tools, *data.tools)
+        self.mcp = McpRoom(
+            process.mcp,
+            McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
+        )
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
@@ -202,8 +210,16 @@ class GuardedTools:
         workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
         confined = replace(workers, confine=runner.confine_worker)
         self.registry = stocked(
-            tools, guard, Supply(where, skills.catalog.ingress, workers, settings.tool_dirs, confined, data.sources)
+            tools,
+            guard,
+            Supply(
+                where, skills.catalog.ingress, workers, settings.tool_dirs, confined, (*data.sources, *self.mcp.sources)
+            ),
         )
+
+    def joining(self, visible: Visible) -> tuple[Interceptor, ...]:
+        """Interceptors that bring further tools before requests: servers are met first, then tools are listed."""
+        return (self.mcp, Joining(visible, self.needed)) if self.mcp.sources else (Joining(visible, self.needed),)
 
     def closing(self) -> tuple[Interceptor, ...]:
         """Interceptors for the main agent that look at its final answer, in their order: a plan ends the turn with a
@@ -230,6 +246,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.mcp.close()
         await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()

@@ -98,6 +98,10 @@ class Visible:
             self._join_persistent()
         return self._registry.problems()
 
+    def outdated(self) -> bool:
+        """Return whether ``refresh`` would find other tools."""
+        return self._registry.outdated()
+
     def names(self) -> Collection[str]:
         """All tools that a mention can load."""
         return self._registry.names()
@@ -130,7 +134,8 @@ class Visible:
     def _late(self, waiting: Sequence[ToolEntry], roomy: Collection[str]) -> set[str]:
         """The names of those to defer so that the rest fits: optional ones before the core, the largest first.
 
-        Of the optional ones, those that a person put there stay longest, and those in ``roomy`` anyway.
+        Of the optional ones, those of MCP servers go first, as there may be hundreds. Those that a person put there
+        stay longest, and those in ``roomy`` anyway.
         """
         over = sum(entry.size for entry in waiting) - self._left
         if over <= 0:
@@ -138,13 +143,13 @@ class Visible:
         if SEARCH not in self._listed:
             over += size_of(self._searching(()))
         late: set[str] = set()
-        for entry in sorted(waiting, key=lambda entry: (entry.core, entry.origin in OWN, -entry.size)):
+        for entry in sorted(waiting, key=lambda entry: (entry.core, _rank(entry), -entry.size)):
             if over <= 0:
                 break
             if entry.tool.name in roomy:
                 continue
             late.add(entry.tool.name)
-            over -= entry.size - len(f"{entry.tool.name}, ")
+            over -= entry.size - (0 if entry.origin == "mcp" else len(f"{entry.tool.name}, "))
         return late
 
     def _searching(self, unlisted: Sequence[str]) -> Tool:
@@ -155,6 +160,10 @@ class Visible:
         self._listed[tool.name] = tool
         self._left -= size
         self._tools = None
+
+
+def _rank(entry: ToolEntry) -> int:
+    return 0 if entry.origin == "mcp" else 2 if entry.origin in OWN else 1
 
 
 class Joining:
@@ -172,7 +181,7 @@ class Joining:
     async def before(self, branch: Branch) -> None:
         messages = branch.transcript.messages
         names: list[str] = []
-        if self._branch is not branch:
+        if self._branch is not branch or self._visible.outdated():
             if self._branch is None:
                 # A session that goes on: what was called in it is listed again.
                 names += [call.name for message in messages for call in message.calls]

@@ -107,7 +107,7 @@ def test_it_shows_everything_and_writes_nothing_by_itself(ba: Program) -> None:
         *("already  permissions.allow", "permissions.allow Bash(git * x) (line 5)", "env.A_TOKEN", "statusLine"),
         *("1 in ~/.claude/skills: ba reads them", "MCP servers: github", "model: corp/gpt-6", "notify", "invented"),
         *(
-            "MCP servers: docs",
+            "MCP server docs",
             "profiles: fast",
             "by hand  sign-in",
             "ba sessions import ~/.codex/sessions",

@@ -15,7 +15,7 @@ from ba_tui.settings import Settings
 PAGE = bundled("config") / "guide" / "settings.md"
 BEGIN, END = "<!-- the table of settings begins -->", "<!-- the table of settings ends -->"
 HEAD = "| setting | meaning | default |\n|---|---|---|"
-NAMES = {"providers": "NAME", "hooks": "EVENT", "sources": "NAME"}
+NAMES = {"providers": "NAME", "hooks": "EVENT", "sources": "NAME", "servers": "NAME"}
 """What stands for the name in groups that people name."""
 
 

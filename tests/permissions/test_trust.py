@@ -10,7 +10,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.permissions.trust.copies import MOST_OF_FILE
-from ba_tui.permissions.trust.files import MOST_FILES, PARTS, UNSUPPORTED
+from ba_tui.permissions.trust.files import MOST_FILES, PARTS
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 
@@ -274,33 +274,12 @@ def test_what_it_brings_is_told_by_kind_and_name(trust: Trust, root: Path):
     seen = trust.look(root)
     assert {part.kind: part.names for part in seen.holds} == {
         "tools": ("a.py",),
+        "MCP servers": ("files: npx", "web: http://x"),
         "workflows": ("flow.yaml",),
         "skills": ("report",),
         "agents": ("reviewer.md",),
         "settings": ("permissions.allow: shell(make), edit_file",),
     }
-    assert {part.kind: part.names for part in seen.unsupported} == {
-        "MCP servers": ("files", "web"),
-    }
-
-
-def test_trust_does_not_cover_what_nothing_loads_yet(trust: Trust, root: Path):
-    grant(trust, root)
-    for parts in UNSUPPORTED.values():
-        for part in parts:
-            write(root, part if "." in Path(part).name[1:] else f"{part}/a.md", "{}")
-    assert trust.trusted(root)
-    seen = trust.look(root)
-    assert [part.kind for part in seen.unsupported] == list(UNSUPPORTED)
-    assert not seen.files
-
-
-def test_a_file_of_an_unsupported_kind_may_be_of_any_shape(trust: Trust, root: Path):
-    (root / ".mcp.json").symlink_to("/dev/zero")
-    assert trust.look(root).unsupported == ()
-    (root / ".mcp.json").unlink()
-    write(root, ".mcp.json", "[")
-    assert [part.names for part in trust.look(root).unsupported] == [(".mcp.json",)]
 
 
 def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Places):

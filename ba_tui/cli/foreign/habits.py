@@ -155,7 +155,7 @@ ANSWERED: Mapping[str, Habit] = {
         ("--no-colour --colour --color", "--no-color", "ba uses colours in terminals only; --no-color leaves them out"),
         ("--light --dark", "--theme", "Use --theme NAME"),
         ("--image --images --file --attach -i -f", "--print", "Name the file in the prompt, with @ before it"),
-        ("--mcp-config --strict-mcp-config --mcp", "--print", "MCP servers are not supported yet"),
+        ("--mcp", "--mcp-config", "Use --mcp-config FILE"),
         ("--agent --agents", "--print", "ba agents list shows the agents; they can't be started yet"),
         (
             "--plugin-dir --plugin-url",

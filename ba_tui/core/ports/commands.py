@@ -17,7 +17,7 @@ class CommandLine:
     ``trouble`` says why it can't be used, with file and line."""
 
     name: str
-    source: Literal["bundled", "user", "project"] = "user"
+    source: Literal["bundled", "user", "project", "server"] = "user"
     description: str = ""
     hint: str = ""
     path: str = ""

@@ -43,10 +43,12 @@ class ToolsFound:
 @frozen
 class ToolSource:
     """Tools that may change while ba runs; ``origin`` says where they come from. ``look`` is asked whenever
-    tools are looked for, and may block. The same objects mean that nothing changed."""
+    tools are looked for, and may block. The same objects mean that nothing changed. ``outdated``: whether a look
+    within a turn would bring others; by default tools are looked for once a turn."""
 
-    origin: Literal["built-in", "package", "workflow"]
+    origin: Literal["built-in", "package", "workflow", "mcp"]
     look: Callable[[], ToolsFound]
+    outdated: Callable[[], bool] = bool
 
 
 def nothing_said(transcript: Transcript) -> str:

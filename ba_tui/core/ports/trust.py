@@ -22,8 +22,7 @@ class TrustState:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
     it was trusted, and what it runs is not what it was.
 
-    ``unsupported``: what it holds and ba does not load yet; trusting does not vouch for it. ``links`` with their
-    targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
+    ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
     """
 
     root: Path
@@ -35,7 +34,6 @@ class TrustState:
     warning: str = ""
     trouble: str = ""
     links: tuple[str, ...] = ()
-    unsupported: tuple[TrustedItems, ...] = ()
 
 
 class Trusting(Protocol):

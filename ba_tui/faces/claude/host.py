@@ -196,7 +196,7 @@ class ClaudeHost:
                 talk.lines.model = talk.conversation.use_model(named).id
                 return None
             case "mcp_status":
-                return {"mcpServers": []}
+                return {"mcpServers": talk.servers()}
             case other:
                 raise BaError(f"Unsupported control request subtype: {other}")
 
@@ -343,7 +343,7 @@ class ClaudeHost:
         facts: Line = {
             "cwd": str(conversation.cwd),
             "tools": talk.tools(self._words),
-            "mcp_servers": [],
+            "mcp_servers": talk.servers(),
             "model": conversation.model,
             "permissionMode": self._mode(talk),
             "slash_commands": commands,

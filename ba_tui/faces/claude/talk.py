@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.mcp import ServerPhase
 from ba_tui.core.provider import ModelInfo
 from ba_tui.faces.claude.lines import ClaudeLines
 from ba_tui.faces.claude.pieces import Line
@@ -11,6 +14,16 @@ from ba_tui.faces.claude.words import ToolWords
 
 _SHOWN = {"core", "on", "deferred"}
 _ACTIVE = {"active", "waiting", "on"}
+_PHASES: Mapping[ServerPhase, str] = {
+    "off": "disabled",
+    "untrusted": "disabled",
+    "idle": "pending",
+    "connecting": "pending",
+    "waiting": "pending",
+    "ready": "connected",
+    "login": "needs-auth",
+    "failed": "failed",
+}
 
 
 class Talk:
@@ -30,6 +43,12 @@ class Talk:
             if tools
             else []
         )
+
+    def servers(self) -> list[Line]:
+        """The MCP servers with their states, by Claude Code's words."""
+        servers = self.conversation.inventory.mcp
+        states = servers.listed() if servers else ()
+        return [{"name": state.name, "status": _PHASES[state.phase]} for state in states]
 
     def skills(self) -> list[str]:
         """The ids of the skills that can be started. Reads files."""

@@ -53,6 +53,7 @@ SAME: Mapping[str, str] = {
         "tools": "tool functions",
         "transcript": "pager raw scrollback rollout",
         "trust": "trusted folders",
+        "mcp": "mcps servers apps connectors",
     }.items()
     for guess in guesses.split()
 }
@@ -64,7 +65,6 @@ _NOT_OURS = "ba has nothing of the kind."
 OTHERWISE: Mapping[str, str] = {
     guess: words
     for guesses, words in (
-        ("mcp mcps servers apps connectors", "MCP servers are not supported yet. See /tools."),
         ("plugin plugins extensions extension marketplace", "Commands and skills of plugins count. See /skills."),
         ("reload-plugins reload-skills reload", "Files are read again by themselves. See /skills."),
         ("remember forget pause-memory memory-pause", "Notes are not kept yet. /memory edits AGENTS.md."),

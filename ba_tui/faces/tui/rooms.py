@@ -45,6 +45,7 @@ ROOMS: Sequence[Room] = (
     inventory.TOOLS,
     inventory.SKILLS,
     inventory.AGENTS,
+    inventory.MCP,
     inventory.SHELLS,
     own_shell.SHELL,
     settings.THEMES,

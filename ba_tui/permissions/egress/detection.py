@@ -87,7 +87,8 @@ class Egress:
         if tool.name == "web_search":
             return _carried_words(tool.target(args))
         # A tool of somebody's own may send any of its arguments.
-        values = map(str, args.values()) if tool.effect is Effect.NETWORK else [str(args.get(tool.facts.target, ""))]
+        anything = tool.effect is Effect.NETWORK or tool.facts.category == "mcp"
+        values = map(str, args.values()) if anything else [str(args.get(tool.facts.target, ""))]
         for address in addresses(" ".join(values)):
             if why := self._about(address):
                 return why

@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
 
@@ -38,7 +39,7 @@ def secret_file(path: Path, status: os.stat_result, workspace: Workspace) -> boo
     """Whether the file at a resolved ``path``, which has this status, holds secrets under this or any other name in the
     workspace or the home folder; ba's own keys are secrets too. Blocks while folders are looked through, which only
     files with several names need."""
-    if is_secret(path) or str(path) == os.path.realpath(places().keys):
+    if is_secret(path) or str(path) in map(os.path.realpath, places().secrets):
         return True
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return False
@@ -144,12 +145,13 @@ def _stores(home: Path) -> Iterator[tuple[str, int]]:
 
 
 def _own_keys() -> frozenset[tuple[int, int]]:
-    """ba's own file of keys."""
-    try:
-        status = places().keys.stat()
-    except OSError:
-        return frozenset()
-    return frozenset({(status.st_dev, status.st_ino)})
+    """ba's own files of keys."""
+    found: set[tuple[int, int]] = set()
+    for path in places().secrets:
+        with suppress(OSError):
+            status = path.stat()
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
 
 
 def _is_twin(path: Path, roots: tuple[Path, ...]) -> bool:

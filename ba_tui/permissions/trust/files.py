@@ -35,6 +35,7 @@ PARTS: Mapping[str, Sequence[str]] = {
         *(".claude/settings.json", ".claude/settings.local.json"),
     ),
     "tools": (".ba/tools", ".ba/tools.yaml"),
+    "MCP servers": (".mcp.json",),
     "workflows": (".ba/workflows",),
     "skills": (".ba/skills", ".ba/skills.yaml", ".agents/skills", ".claude/skills"),
     "commands": (".ba/commands", ".claude/commands"),
@@ -48,16 +49,11 @@ PARTS: Mapping[str, Sequence[str]] = {
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star
 stands for any name."""
-UNSUPPORTED: Mapping[str, Sequence[str]] = {
-    "MCP servers": (".mcp.json",),
-}
-"""The same for kinds that nothing loads yet. Trust does not cover them: once one is loaded, it belongs into PARTS, and
-people are asked about what they have of it."""
 CLAUDE_SETTINGS = ".claude/settings"
 """What the names of Claude Code's settings files begin with."""
 CLAUDE_KEYS = ("hooks", "disableAllHooks", "permissions", "env")
 """What of them could loosen or run something, in a project that is trusted."""
-_NAMING = ("hooks", "settings")
+_NAMING = ("hooks", "MCP servers", "settings")
 """Kinds whose files hold commands."""
 MOST_FILES = 2_000
 MOST_BYTES = 50_000_000
@@ -145,28 +141,6 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
 
 
-def unsupported_in(root: Path) -> tuple[TrustedItems, ...]:
-    """What of ``root`` is of a kind that nothing loads yet, under the names that people know it by."""
-    found: list[TrustedItems] = []
-    for kind, parts in UNSUPPORTED.items():
-        files = [
-            FoundFiles(kind, part, path.relative_to(root).as_posix(), path)
-            for part in parts
-            for path in _files(root / part)
-        ]
-        names = dict.fromkeys(name for file in files[:MOST_FILES] for name in _names(file, _beginning(file.path)))
-        found += [TrustedItems(kind, tuple(names))] if names else []
-    return tuple(found)
-
-
-def _beginning(path: Path) -> bytes:
-    """Empty for what can't be read."""
-    try:
-        return read_regular(path, MOST_SHOWN)
-    except OSError:
-        return b""
-
-
 def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[str], str]]) -> FoundFiles:
     """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
     root, real = where
@@ -210,14 +184,30 @@ def _names(file: FoundFiles, content: bytes) -> Sequence[str]:
         return [file.name]
     if file.kind == "settings":
         return _told(content)
+    if file.kind == "MCP servers":
+        return _servers(file.name, content)
     if file.name.endswith(".json"):
         data = _json(content) or {}
-        inner = data.get("mcpServers" if file.kind == "MCP servers" else "hooks", data)
+        inner = data.get("hooks", data)
         names = [str(key) for key in cast("Mapping[str, Any]", inner)] if isinstance(inner, dict) else []
         return names or [file.name]
     if file.kind in {"skills", "plugins"}:
         return [below.partition("/")[0] or file.name]
     return [below or file.name]
+
+
+def _servers(name: str, content: bytes) -> list[str]:
+    """Each server with its command line or address: that is what would run."""
+    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - only for a project with servers
+    from ba_tui.settings.mcp.files import parse_servers  # noqa: PLC0415
+    from ba_tui.settings.mcp.servers import target  # noqa: PLC0415
+
+    file = parse_servers(name, content.decode("utf-8-sig", "replace"))
+    if file.problem:
+        return [f"{name}, which can't be understood"]
+    said = ((each.name, each.entry.settings) for each in file.entries)
+    # The whole line: what a command does may stand at its end.
+    return [f"{server}: {redact(target(settings)) if settings else 'not usable'}" for server, settings in said]
 
 
 def _told(content: bytes) -> list[str]:

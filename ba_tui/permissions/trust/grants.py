@@ -22,7 +22,7 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.trust import TrustedItems, TrustState
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
-from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links, unsupported_in
+from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
 from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
 from ba_tui.settings.document import load_mapping, read_document
 
@@ -116,9 +116,7 @@ class Trust:
         self._remember(root, stamp, fingerprint)
         told = tuple(self._instructions(root))
         holds = (*([TrustedItems("context", told)] if told else []), *held(files, contents))
-        whole = TrustState(
-            root, state, fingerprint, holds, warning=warning, links=links(files, root), unsupported=unsupported_in(root)
-        )
+        whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root))
         if granted == fingerprint:
             return replace(whole, state="trusted")
         counted = {name: content for name, content in contents.items() if content}

@@ -33,6 +33,7 @@ from ba_tui.settings.variable_names import holds_key, starts, steers
 
 PROJECT_FOLDERS = "a project opens no folders: start ba with --add-dir, or set add_dirs in your config.yaml"
 PROJECT_PLUGINS = "only ~/.claude/settings.json turns plugins off; their commands and skills count"
+PROJECT_SERVERS = "a project can't approve its own servers: trusting the folder does; see ba trust"
 PROJECT_MODE = "a project can't choose a mode that asks less; set permission_mode in your config.yaml"
 UNKNOWN_MODE = "Claude Code and ba know no such mode"
 LONGEST_NAME = 60
@@ -168,11 +169,20 @@ class _Reading:
                 self._set(("effort",), value, key)
             case "autoCompactEnabled", bool():
                 self._set(("compression", "enabled"), value, key)
+            case "disabledMcpjsonServers", list():
+                self._honoured += [key] * len(_listed(value))
+            case "enableAllProjectMcpServers" | "enabledMcpjsonServers", _ if self._project:
+                self._not(PROJECT_SERVERS, key)
+            case "enableAllProjectMcpServers" | "enabledMcpjsonServers", bool() | list():
+                # Whoever trusts a folder approves its servers.
+                self._honoured.append(key)
             case "enabledPlugins", _ if self._project:
                 self._not(PROJECT_PLUGINS, key)
             case "permissions" | "env" | "hooks", _:
                 self._not("expected a JSON object", key)
-            case "effortLevel" | "autoCompactEnabled" | "disableAllHooks", _:
+            case "effortLevel" | "autoCompactEnabled" | "disableAllHooks" | "disabledMcpjsonServers", _:
+                self._not("Claude Code and ba know no such value", key)
+            case "enableAllProjectMcpServers" | "enabledMcpjsonServers", _:
                 self._not("Claude Code and ba know no such value", key)
             case _:
                 self._not(REASONS.get(key, UNKNOWN), key)

@@ -16,11 +16,8 @@ REASONS: Mapping[str, str] = {
     **_all("write the language into your AGENTS.md", "language"),
     **_all("write it into AGENTS.md or CLAUDE.md", "systemPrompt instructions claudeMd customInstructions"),
     **_all("name the files to leave out in your own settings", "claudeMdExcludes"),
-    **_all(
-        "MCP servers are not supported yet",
-        "mcpServers enableAllProjectMcpServers enabledMcpjsonServers disabledMcpjsonServers allowedMcpServers "
-        "deniedMcpServers disableClaudeAiConnectors allowManagedMcpServersOnly allowAllClaudeAiMcps",
-    ),
+    **_all("Claude Code keeps servers in ~/.claude.json and .mcp.json, which ba reads", "mcpServers"),
+    **_all("ba has no connectors of claude.ai", "disableClaudeAiConnectors allowAllClaudeAiMcps"),
     **_all(
         "commands and skills of installed plugins count; their agents, hooks and MCP servers do not", "enabledPlugins"
     ),
@@ -69,6 +66,7 @@ REASONS: Mapping[str, str] = {
         "only rules an administrator sets, and ba reads none",
         "allowManagedHooksOnly allowManagedPermissionRulesOnly policyHelper parentSettingsBehavior "
         "forceRemoteSettingsRefresh requiredMinimumVersion requiredMaximumVersion companyAnnouncements "
+        "allowedMcpServers deniedMcpServers allowManagedMcpServersOnly "
         "allowedHttpHookUrls httpHookAllowedEnvVars wslInheritsWindowsSettings",
     ),
     **_all("ba is updated as it was installed", "autoUpdates autoUpdatesChannel minimumVersion"),

@@ -10,7 +10,7 @@ from ba_tui.settings.claude.meanings import REASONS
 from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.layers import Loaded
 from ba_tui.settings.migration.draft import Draft
-from ba_tui.settings.migration.reading import SERVERS, group, json_object, text_of
+from ba_tui.settings.migration.reading import group, json_object, text_of
 from ba_tui.settings.plugins import Plugin
 
 SIGN_IN = "a sign-in is never copied: set ANTHROPIC_API_KEY, or type /setup in ba"
@@ -86,4 +86,4 @@ def _servers(path: Path, draft: Draft) -> None:
     for project in group(data, "projects").values():
         names += list(group(project, "mcpServers"))
     if names:
-        draft.no(f"MCP servers: {', '.join(dict.fromkeys(names))}", SERVERS)
+        draft.note(f"MCP servers: {', '.join(dict.fromkeys(names))}", "already", "ba reads them: ba mcp list")

@@ -17,7 +17,8 @@ from ba_tui.settings.claude.meanings import EFFORTS
 from ba_tui.settings.claude.rules import translated
 from ba_tui.settings.migration.draft import Draft
 from ba_tui.settings.migration.providers import BUILT_IN, provider
-from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, text_of
+from ba_tui.settings.migration.reading import AGENTS, group, text_of
+from ba_tui.settings.migration.servers import codex_server
 from ba_tui.settings.variable_names import holds_key, steers
 
 SIGN_IN = "a sign-in is never copied: set OPENAI_API_KEY, or type /setup in ba"
@@ -152,7 +153,8 @@ class _Reading:
             case "shell_environment_policy", dict():
                 self._variables(cast("dict[str, Any]", value))
             case "mcp_servers", dict():
-                draft.no(f"MCP servers: {', '.join(cast('dict[str, Any]', value))}", SERVERS)
+                for name in cast("dict[str, Any]", value):
+                    codex_server(draft, name, group(value, name))
             case "profiles" | "projects", dict():
                 draft.no(f"{key}: {', '.join(cast('dict[str, Any]', value))}", _REASONS[key])
             case _:

@@ -13,7 +13,8 @@ from ba_tui.settings.claude.rules import translated
 from ba_tui.settings.document import KeyPath
 from ba_tui.settings.migration.draft import Draft
 from ba_tui.settings.migration.providers import BUILT_IN, provider
-from ba_tui.settings.migration.reading import AGENTS, SERVERS, group, json_object, text_of
+from ba_tui.settings.migration.reading import AGENTS, group, json_object, text_of
+from ba_tui.settings.migration.servers import opencode_server
 
 NAMES = ("opencode.json", "opencode.jsonc", "config.json")
 SIGN_IN = "a sign-in is never copied: set the provider's variable, or type /setup in ba"
@@ -34,7 +35,6 @@ _TOOLS = {
 }
 """Names of tools in its permissions, and what Claude Code calls the same."""
 _REASONS: Mapping[str, str] = {
-    "mcp": SERVERS,
     "agent": AGENTS,
     "mode": AGENTS,
     "default_agent": AGENTS,
@@ -110,7 +110,10 @@ def _setting(key: str, value: Any, lines: Mapping[KeyPath, int], draft: Draft) -
                 _permission(name, given, lines.get((key, name), line), draft)
         case "permission", str():
             _permission("*", value, line, draft)
-        case "mcp" | "agent" | "command", dict():
+        case "mcp", dict():
+            for name in cast("dict[str, Any]", value):
+                opencode_server(draft, name, group(value, name))
+        case "agent" | "command", dict():
             names = ", ".join(cast("dict[str, Any]", value))
             draft.no(f"{key}: {names}", _REASONS[key], line)
         case _:

@@ -12,7 +12,6 @@ from ba_tui.resources import read_regular
 from ba_tui.settings.migration.draft import Draft
 
 LARGEST = 50_000_000
-SERVERS = "MCP servers are not supported yet"
 AGENTS = "ba reads agents from files of their own; see ba guide agents"
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ba_tui.core.results import ToolResult
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.ranking import matching
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool, ToolFacts
@@ -19,6 +21,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.registry import SEARCH
 
+_SERVER = regex(r"mcp__.+?__")
 MAX_MATCHES = 5
 MAX_NAMES = 60
 FindSkills: TypeAlias = Callable[[str], Sequence[tuple[str, str]]]
@@ -47,9 +50,9 @@ def tool_search_tool(search: Search, searched: Searched, unlisted: Sequence[str]
     """``unlisted`` are named in the description; it stays as it is when others join them, for the prompt cache."""
     definition, skills = search.definition, search.skills
     description = definition.description
-    if unlisted:
-        more = " and more" if len(unlisted) > MAX_NAMES else ""
-        description = f"{description} Unlisted now: {', '.join(unlisted[:MAX_NAMES])}{more}."
+    if names := _grouped(unlisted):
+        more = " and more" if len(names) > MAX_NAMES else ""
+        description = f"{description} Unlisted now: {', '.join(names[:MAX_NAMES])}{more}."
     if skills:
         description = f"{description} Finds skills too; start one with activate_skill."
 
@@ -75,6 +78,12 @@ def tool_search_tool(search: Search, searched: Searched, unlisted: Sequence[str]
 
     facts = ToolFacts(category="tools", target="query", repeatable=True)
     return Tool(SEARCH, description, definition.input_schema, run, timeout=10, facts=facts)
+
+
+def _grouped(names: Sequence[str]) -> list[str]:
+    """Names, those of tools of an MCP server as one."""
+    servers = Counter(found[0] for name in names if (found := _SERVER.match(name)))
+    return [*(name for name in names if not _SERVER.match(name)), *(f"{key}* ({n})" for key, n in servers.items())]
 
 
 def _described(tool: Tool) -> tuple[str, str]:

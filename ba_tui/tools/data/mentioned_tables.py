@@ -116,6 +116,11 @@ class MentionedTables:
             return False
         return bool(_places(named, page.columns)) and (named.cells is None or named.cells.rows[0] < page.total)
 
+    def remote(self, text: str) -> bool:
+        """See MentionedData."""
+        del text
+        return False
+
     async def names_files(self, text: str) -> bool:
         source, part = _source(text)
         if not dataset_kind(source) or not (part or glob.has_magic(source)):

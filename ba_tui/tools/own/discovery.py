@@ -26,7 +26,7 @@ from ba_tui.resources import open_regular, save_whole
 if TYPE_CHECKING:
     from ba_tui.tools.own.workers import Code, WorkerPool
 
-ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow"]
+ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow", "mcp"]
 GROUP = "ba.tools"
 LOAD_SECONDS = 10.0
 MAX_FILES = 500

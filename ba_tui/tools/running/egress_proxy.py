@@ -10,11 +10,12 @@ import asyncio
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
-from ba_tui.tools.running.egress_hosts import NOT_PUBLIC, HostDecisions
+from ba_tui.tools.running.egress_hosts import NOT_PUBLIC, NetworkAccess
 from ba_tui.tools.running.proxy_request import END, InvalidRequest, ProxyRequest, read_request, response
+from ba_tui.tools.web.addresses import WebAddress
 
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -38,11 +39,28 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 
 
-class EgressProxy:
-    """One for a program: ``offer`` before it starts, ``begin`` after that, ``close`` at its end. On the event loop."""
+class Decisions(Protocol):
+    """Which hosts a program may reach. ``refused``: those that it was not let through to, with why; ``waited``: seconds
+    in which a person was asked."""
 
-    def __init__(self, decisions: HostDecisions) -> None:
+    network: NetworkAccess
+    refused: dict[str, str]
+
+    @property
+    def waited(self) -> float: ...
+
+    async def refusal(self, address: WebAddress) -> str:
+        """Return why ``address`` is not reached; empty when it may be."""
+        ...
+
+
+class EgressProxy:
+    """One for a program: ``offer`` before it starts, ``begin`` after that, in any thread; ``close`` at its end. Made on
+    the event loop."""
+
+    def __init__(self, decisions: Decisions) -> None:
         self.decisions = decisions
+        self._loop = asyncio.get_running_loop()
         self.environment = ENVIRONMENT
         self._link: socket.socket | None = None
         self._inner: socket.socket | None = None
@@ -68,7 +86,11 @@ class EgressProxy:
             self._inner.close()
         if self._link:
             self._link.setblocking(False)
-            asyncio.get_running_loop().add_reader(self._link, self._arrived)
+            self._loop.call_soon_threadsafe(self._listen)
+
+    def _listen(self) -> None:
+        if self._link and self._link.fileno() >= 0:
+            self._loop.add_reader(self._link, self._arrived)
 
     def close(self) -> None:
         """No connection is left behind."""
@@ -83,7 +105,7 @@ class EgressProxy:
         for end in (self._inner, self._link):
             if end and end.fileno() >= 0:
                 if end is self._link:
-                    asyncio.get_running_loop().remove_reader(end)
+                    self._loop.remove_reader(end)
                 end.close()
 
     def _arrived(self) -> None:

@@ -148,7 +148,7 @@ class WebClient:
         place = request.address.place
         try:
             async with asyncio.timeout_at(deadline) as limit:
-                proxy = self._proxy(request.address)
+                proxy = proxy_of(request.address, self.proxies)
                 targets = await self._targets(request.address, proxied=bool(proxy))
                 async with await _client(proxy) as client:
                     response = await _connected(client, request, targets)
@@ -189,12 +189,6 @@ class WebClient:
             raise Failed(kind, message, code=f"HTTP {reply.status}")
         return replace(reply, body=bytes(body[: self.limits.body]), cut=cut)
 
-    def _proxy(self, address: WebAddress) -> str:
-        direct = [name.strip().lstrip(".") for name in self.proxies.get("no", "").lower().split(",")]
-        if any(name in {"*", address.host} or (name and address.host.endswith(f".{name}")) for name in direct):
-            return ""
-        return self.proxies.get(address.scheme) or self.proxies.get("all") or ""
-
     async def _targets(self, address: WebAddress, *, proxied: bool) -> Sequence[str]:
         """What to connect to: the addresses of the host that may be asked; behind a proxy the host itself."""
         host = address.host
@@ -218,10 +212,18 @@ class WebClient:
         return allowed[:TRIED]
 
 
+def proxy_of(address: WebAddress, proxies: Mapping[str, str]) -> str:
+    """Return the proxy for ``address``; empty where it is asked directly. ``proxies`` as in WebClient."""
+    direct = [name.strip().lstrip(".") for name in proxies.get("no", "").lower().split(",")]
+    if any(name in {"*", address.host} or (name and address.host.endswith(f".{name}")) for name in direct):
+        return ""
+    return proxies.get(address.scheme) or proxies.get("all") or ""
+
+
 async def _client(proxy: str) -> httpx2.AsyncClient:
     import httpx2  # noqa: PLC0415 - loaded already
 
-    tls = await asyncio.to_thread(_tls)
+    tls = await asyncio.to_thread(system_tls)
     try:
         # Neither .netrc nor cookies: nothing of the person goes along.
         return httpx2.AsyncClient(
@@ -242,8 +244,8 @@ async def _client(proxy: str) -> httpx2.AsyncClient:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """The system's certificates; reading them takes too long to do it for every page."""
+def system_tls() -> ssl.SSLContext:
+    """Return the system's certificates. Reading them blocks, once."""
     import httpx2  # noqa: PLC0415 - loaded already
 
     return httpx2.create_ssl_context()

@@ -18,7 +18,7 @@ from ba_tui.resources import bundled
     [
         ("subagents", "/agents?"),
         ("plugin", "Commands and skills of plugins count"),
-        ("mcp", "MCP servers are not supported yet"),
+        ("mcps", "/mcp?"),
         ("memories", "/memory?"),
         ("price", "/cost?"),
         ("wipe", "/clear?"),

@@ -26,8 +26,8 @@ TrustAnswer: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 IGNORED = 0.5
 """Seconds without a key until keys count: those before were meant for something else."""
 MEANING = (
-    "Yes: models read its context files. Its tools and hooks may run.",
-    "No: ba only reads here. Its context files, tools and hooks stay off.",
+    "Yes: models read its context files. Its tools, hooks and MCP servers may run.",
+    "No: ba only reads here. Its context files, tools, hooks and servers stay off.",
 )
 MEANING_LOW = ("Yes: its tools and hooks may run.", "No: ba only reads here.")
 TITLES = {
@@ -36,8 +36,8 @@ TITLES = {
     "trusted": "You trust this folder",
 }
 CHANGED_LOW = "Changed. Do you still trust it?"
-NOTHING = "This folder has no context files, tools, hooks, skills, commands or settings."
-UNSUPPORTED = "not supported yet"
+NOTHING = "This folder has no context files, tools, servers, hooks, skills or settings."
+SERVERS = "MCP servers"
 TIGHT = 18
 """Lines of a screen on which fewer words are used."""
 MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "home": "home", "end": "end"}
@@ -189,9 +189,9 @@ def _brought(seen: TrustState) -> list[GridRow]:
     rows: list[GridRow] = []
     for part in seen.holds:
         gutter = f"{part.kind:<11}  {len(part.names):>3}  "
-        rows.append(line((visible(", ".join(part.names)), ""), gutter=gutter))
+        # A command line is read as a whole, so each has a row.
+        for text in part.names if part.kind == SERVERS else (", ".join(part.names),):
+            rows.append(line((visible(text), ""), gutter=gutter))
+            gutter = " " * len(gutter)
     rows += [line((visible(link), "warning"), gutter=f"{'link':<11}       ") for link in seen.links]
-    for part in seen.unsupported:
-        names = f"{visible(', '.join(part.names))}: {UNSUPPORTED}"
-        rows.append(line((names, "muted"), gutter=f"{part.kind:<11}  {len(part.names):>3}  "))
     return rows

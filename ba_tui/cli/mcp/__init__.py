@@ -1,0 +1,1 @@
+"""``ba mcp``: adds, lists, tries and removes MCP servers, and logs in to them. May import what ``cli`` may."""

@@ -1,0 +1,130 @@
+"""What is kept of each server from one session to the next: the definitions that count as approved, its newest listing.
+
+One file a server, named by a hash of what it is: another command or address is another server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from ba_tui.core.ports.mcp import PromptArgument, RemotePrompt, RemoteResource, RemoteTool, ServerConfig
+from ba_tui.core.values import frozen
+from ba_tui.protocols.mcp.definitions import changed_parts
+from ba_tui.resources import save_whole
+
+NEW = "it is new since you approved the tools of this server"
+
+
+@frozen
+class KnownTools:
+    """``approved`` by the server's own names; ``listed`` as the server lists them now; ``title``, ``protocol``,
+    ``resources`` and ``prompts`` are those of the newest connection. Before the first one nothing was approved."""
+
+    approved: Mapping[str, RemoteTool] = field(default_factory=dict[str, RemoteTool])
+    listed: tuple[RemoteTool, ...] = ()
+    title: str = ""
+    protocol: str = ""
+    resources: tuple[RemoteResource, ...] = ()
+    prompts: tuple[RemotePrompt, ...] = ()
+
+    def with_listing(self, listed: tuple[RemoteTool, ...]) -> KnownTools:
+        """The same with a new listing: the first one counts as approved, as the person has just added the server."""
+        if not self.approved:
+            return replace(self, approved={tool.name: tool for tool in listed}, listed=listed)
+        return replace(self, listed=listed)
+
+    def with_approved(self, name: str) -> KnownTools:
+        """The same with the present definition of a tool approved."""
+        found = next((tool for tool in self.listed if tool.name == name), None)
+        return replace(self, approved={**self.approved, name: found}) if found else self
+
+    def judged(self) -> tuple[RemoteTool, ...]:
+        """The listing, with each tool that differs from what was approved marked as changed."""
+        return tuple(self._judged(tool) for tool in self.listed)
+
+    def _judged(self, tool: RemoteTool) -> RemoteTool:
+        if tool.standing == "refused":
+            return tool
+        old = self.approved.get(tool.name)
+        if old is None:
+            return replace(tool, standing="changed", trouble=NEW)
+        parts = "" if old == tool else changed_parts(old, tool)
+        if not parts:
+            return tool
+        return replace(tool, standing="changed", trouble=f"its {parts} changed since you approved it")
+
+
+class KnownServers:
+    """The files, in ``folder``; None keeps nothing. Blocks."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def read(self, config: ServerConfig) -> KnownTools:
+        """What is known of a server; nothing where the file is missing or can't be read."""
+        if self._folder is None:
+            return KnownTools()
+        try:
+            data = cast("dict[str, Any]", json.loads(self._path(config).read_bytes()))
+            approved = {name: _tool(raw) for name, raw in cast("dict[str, Any]", data["approved"]).items()}
+            # A tool that is as it was approved stands there by its name alone.
+            each = cast("list[Any]", data["listed"])
+            listed = tuple(approved[raw] if isinstance(raw, str) else _tool(raw) for raw in each)
+            resources = tuple(RemoteResource(**raw) for raw in cast("list[Any]", data["resources"]))
+            prompts = tuple(_prompt(raw) for raw in cast("list[Any]", data["prompts"]))
+            return KnownTools(approved, listed, str(data["title"]), str(data["protocol"]), resources, prompts)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return KnownTools()
+
+    def save(self, config: ServerConfig, known: KnownTools) -> None:
+        """Keep it, for the owner alone. Raises StorageError."""
+        if self._folder is None:
+            return
+        data = {
+            "server": config.name,
+            "title": known.title,
+            "protocol": known.protocol,
+            "approved": {name: asdict(tool) for name, tool in known.approved.items()},
+            "listed": [tool.name if known.approved.get(tool.name) == tool else asdict(tool) for tool in known.listed],
+            "resources": [asdict(each) for each in known.resources],
+            "prompts": [asdict(each) for each in known.prompts],
+        }
+        save_whole(self._path(config), json.dumps(data, ensure_ascii=False), mode=0o600)
+
+    def _path(self, config: ServerConfig) -> Path:
+        assert self._folder
+        return self._folder / f"{identity(config)}.json"
+
+
+def identity(config: ServerConfig) -> str:
+    """Return what tells a server apart: a hash of its name and of what it is, without values that may be secret."""
+    what = [config.name, config.transport, *config.command, config.folder, config.url]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:24]
+
+
+def _prompt(raw: Any) -> RemotePrompt:
+    given = cast("dict[str, Any]", raw)
+    arguments = tuple(PromptArgument(**each) for each in cast("list[Any]", given["arguments"]))
+    return RemotePrompt(str(given["name"]), str(given["description"]), arguments)
+
+
+def _tool(raw: Any) -> RemoteTool:
+    given = cast("dict[str, Any]", raw)
+    return RemoteTool(
+        str(given["name"]),
+        str(given["full_name"]),
+        str(given["title"]),
+        str(given["description"]),
+        dict(given["schema"]),
+        bool(given["read_only"]),
+        bool(given["destructive"]),
+        bool(given["idempotent"]),
+        bool(given["open_world"]),
+        "refused" if given["standing"] == "refused" else "on",
+        str(given["trouble"]),
+    )

@@ -1,0 +1,325 @@
+"""One live connection to a server: opened, asked, listened to, closed. A task of its own holds it.
+
+When to connect, and what to do after a failure, is decided in ``servers``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Literal, TypeAlias
+
+import httpx2
+import mcp_types as types
+from mcp import MCPError
+from mcp.client import Client
+from mcp.client.subscriptions import SubscriptionLost
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from ba_tui import __version__
+from ba_tui.core.errors import BaError
+from ba_tui.core.ports.mcp import McpError, RemotePrompt, RemoteResource, ServerConfig
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.tool import Call
+from ba_tui.protocols.mcp.contents import contents, part, prompt, resource, spoken, template
+from ba_tui.protocols.mcp.failures import Seen, failure, hint
+from ba_tui.protocols.mcp.limits import ServerLog
+from ba_tui.protocols.mcp.requests import ServerRequests
+from ba_tui.protocols.mcp.transports import Watched, over_http, stdio
+from ba_tui.protocols.mcp.values import Offered, RemoteResult, ServerMeans
+
+Mode: TypeAlias = Literal["auto", "legacy"]
+ME = types.Implementation(name="ba", title="ba", version=__version__)
+PAGES = 50
+"""Pages of a listing that are read."""
+MOST_OFFERED = 1_000
+REPORTS_A_SECOND = 5
+QUIET_SECONDS = 5.0
+"""Before a subscription that was lost is made again."""
+TEXT_CHARS = 300
+
+
+class Connection:
+    """``ended`` is told why when the server ends it; ``changed`` when the server says that it offers something else."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        means: ServerMeans,
+        log: ServerLog,
+        ended: Callable[[str], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._config, self._means, self._log = config, means, log
+        self._on_end, self._changed = ended, changed
+        self.requests = ServerRequests(config.name, means.roots, means.sample if config.sampling else None)
+        self._watched: Watched | None = None
+        self._client: Client | None = None
+        self._stop = asyncio.Event()
+        self._why = ""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def died(self) -> bool:
+        """Whether a program of its own was started, which has ended by now."""
+        return bool(self._why)
+
+    @property
+    def title(self) -> str:
+        """Its own name and version."""
+        info = self._live.server_info
+        return one_line(paintable(f"{info.title or info.name} {info.version}", newlines=False), 80) if info else ""
+
+    @property
+    def protocol(self) -> str:
+        return self._live.protocol_version
+
+    @property
+    def instructions(self) -> str:
+        return self._live.instructions or ""
+
+    async def open(self, mode: Mode = "auto") -> None:
+        """Connect. Raises McpError, LoginNeeded."""
+        self._stop, self._why, self._tasks = asyncio.Event(), "", []
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._hold(mode, opened))
+        self._tasks.append(task)
+        try:
+            await opened
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        if self.protocol in MODERN_PROTOCOL_VERSIONS:
+            self._tasks.append(asyncio.create_task(self._listen()))
+
+    async def close(self) -> None:
+        """End the connection, and the server that was started for it."""
+        self._stop.set()
+        for task in self._tasks[1:]:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # What it is asked
+
+    async def offered(self) -> Offered:
+        """List what the server offers. Raises McpError where its tools can't be listed."""
+        can, notes = self._live.server_capabilities, list[str]()
+        tools: tuple[Mapping[str, Any], ...] = ()
+        if can.tools is not None:
+            listed = await self._pages(lambda cursor: self._live.list_tools(cursor=cursor), "tools")
+            tools = tuple(tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed)
+        resources: list[RemoteResource] = []
+        prompts: list[RemotePrompt] = []
+        if can.resources is not None:
+            with _Noting(notes, "resources"):
+                found = await self._pages(lambda cursor: self._live.list_resources(cursor=cursor), "resources")
+                resources += [resource(each) for each in found]
+            with _Noting(notes, "resource templates"):
+                more = await self._pages(
+                    lambda cursor: self._live.list_resource_templates(cursor=cursor), "resource_templates"
+                )
+                resources += [template(each) for each in more]
+        if can.prompts is not None:
+            with _Noting(notes, "prompts"):
+                named = await self._pages(lambda cursor: self._live.list_prompts(cursor=cursor), "prompts")
+                prompts += [prompt(each) for each in named]
+        return Offered(tools, tuple(resources[:MOST_OFFERED]), tuple(prompts[:MOST_OFFERED]), tuple(notes))
+
+    async def call(self, tool: str, args: Mapping[str, Any], call: Call) -> RemoteResult:
+        """Call a tool. Raises McpError."""
+        report = _Reports(call)
+        with self.requests.during(call):
+            asked = self._live.call_tool(tool, dict(args), progress_callback=report)
+            result = await self._answer(asked, f"the call of {tool}")
+        parts = tuple(map(part, result.content))
+        return RemoteResult(parts, result.structured_content, bool(result.is_error))
+
+    async def read(self, uri: str, call: Call | None = None) -> RemoteResult:
+        """Read a resource. Raises McpError."""
+        with self.requests.during(call):
+            result = await self._answer(self._live.read_resource(uri), f"reading {one_line(uri, 80)}")
+        return RemoteResult(tuple(contents(each) for each in result.contents))
+
+    async def prompt(self, name: str, args: Mapping[str, str], call: Call | None = None) -> RemoteResult:
+        """Get a prompt, filled in with ``args``. Raises McpError."""
+        with self.requests.during(call):
+            result = await self._answer(self._live.get_prompt(name, dict(args)), f"the prompt {name}")
+        return RemoteResult(tuple(spoken(message) for message in result.messages))
+
+    # How it lives
+
+    @property
+    def _live(self) -> Client:
+        if self._client is None:
+            raise McpError(f"The MCP server {self._config.name} is not connected.")
+        return self._client
+
+    async def _hold(self, mode: Mode, opened: asyncio.Future[None]) -> None:
+        """Hold the connection until it is stopped or breaks."""
+        why = ""
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    async with asyncio.timeout(self._config.connect_timeout):
+                        client = await self._connected(stack, mode)
+                except TimeoutError:
+                    seconds = self._config.connect_timeout
+                    raise McpError(f"It did not answer within {seconds:g} s.", hint(self._config.name)) from None
+                self._client = client
+                if not opened.done():
+                    opened.set_result(None)
+                await self._stop.wait()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a server does ends its connection and nothing else
+            failed = self._failure(error)
+            why = str(failed)
+            if not opened.done():
+                opened.set_exception(failed)
+        finally:
+            self._client = None
+            if not opened.done():
+                opened.set_exception(self._failure(McpError("It closed the connection.")))
+        if not self._why:
+            self._on_end(why)
+
+    async def _connected(self, stack: AsyncExitStack, mode: Mode) -> Client:
+        client = Client(
+            self._transport(),  # pyright: ignore[reportArgumentType]
+            mode=mode,
+            client_info=ME,
+            cache=None,
+            log_level="info",
+            elicitation_callback=self.requests.elicit,
+            sampling_callback=self.requests.sample if self._config.sampling and self._means.sample else None,
+            list_roots_callback=self.requests.roots,
+            logging_callback=self._logged,
+            message_handler=self._heard,
+        )
+        return await stack.enter_async_context(client)
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncGenerator[Any]:
+        config = self._config
+        if config.transport == "stdio":
+            program = await self._means.program(config, self.requests.current)
+            async with stdio(program, self._log, self._ended) as streams:
+                yield streams
+            return
+        authority = self._means.authority
+        auth = await authority.auth(config) if authority else None
+        self._watched = Watched(await self._means.http(config))
+        client = httpx2.AsyncClient(
+            transport=self._watched,
+            headers={"User-Agent": f"ba/{__version__}", **config.headers},
+            auth=auth,
+            timeout=httpx2.Timeout(30.0, read=300.0),
+            trust_env=False,
+        )
+        async with over_http(config.url, client, self._log, sse=config.transport == "sse") as streams:
+            yield streams
+
+    def _ended(self, why: str) -> None:
+        """Its program has ended: that is told before the calls that wait for it fail."""
+        self._why = why
+        self._on_end(why)
+        self._stop.set()
+
+    async def _listen(self) -> None:
+        """Hear of changes as the newest protocol tells them; older servers send them by themselves."""
+        can = self._live.server_capabilities
+        while not self._stop.is_set():
+            try:
+                async with self._live.listen(
+                    tools_list_changed=bool(can.tools and can.tools.list_changed),
+                    prompts_list_changed=bool(can.prompts and can.prompts.list_changed),
+                    resources_list_changed=bool(can.resources and can.resources.list_changed),
+                ) as events:
+                    async for _ in events:
+                        self._changed()
+                    return
+            except SubscriptionLost:
+                await asyncio.sleep(QUIET_SECONDS)
+                self._changed()
+            except (MCPError, McpError, TimeoutError, RuntimeError):
+                # It tells no changes; reconnecting lists everything anew.
+                return
+
+    async def _heard(self, message: types.ServerNotification | Exception) -> None:
+        match message:
+            case (
+                types.ToolListChangedNotification()
+                | types.PromptListChangedNotification()
+                | types.ResourceListChangedNotification()
+            ):
+                self._changed()
+            case Exception():
+                self._log.add(f"ba: {one_line(str(message), TEXT_CHARS)}")
+            case _:
+                pass
+
+    async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
+        said = params.data if isinstance(params.data, str) else repr(params.data)
+        self._log.add(f"{params.level}: {said[:TEXT_CHARS]}")
+
+    # Failures in words
+
+    async def _answer(self, asked: Awaitable[Any], what: str) -> Any:
+        try:
+            return await asked
+        except (MCPError, ValidationError, RuntimeError, OSError, httpx2.HTTPError, BaseExceptionGroup) as error:
+            raise self._failure(error, what) from error
+
+    async def _pages(self, page: Callable[[str | None], Awaitable[Any]], key: str) -> list[Any]:
+        found: list[Any] = []
+        cursor: str | None = None
+        for _ in range(PAGES):
+            async with asyncio.timeout(self._config.call_timeout):
+                answer = await self._answer(page(cursor), f"listing its {key.replace('_', ' ')}")
+            found += getattr(answer, key)
+            before, cursor = cursor, answer.next_cursor
+            if cursor is None or cursor == before or len(found) > 2 * MOST_OFFERED:
+                break
+        return found
+
+    def _failure(self, error: BaseException, what: str = "") -> BaError:
+        seen = Seen(self._config.name, self._watched.status if self._watched else 0, self._why)
+        return failure(error, seen, what)
+
+
+class _Reports:
+    """Shows the progress of a call, a few times a second."""
+
+    def __init__(self, call: Call) -> None:
+        self._call, self._last = call, 0.0
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        now = time.monotonic()
+        if now - self._last < 1 / REPORTS_A_SECOND and progress != total:
+            return
+        self._last = now
+        part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        said = one_line(paintable(message or "", newlines=False), TEXT_CHARS)
+        self._call.report(f"{said} ({part})\n" if said else f"{part}\n")
+
+
+class _Noting:
+    """Notes the failure of a listing that is not needed for tools."""
+
+    def __init__(self, notes: list[str], what: str) -> None:
+        self._notes, self._what = notes, what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, McpError | TimeoutError):
+            return False
+        self._notes.append(f"its {self._what} can't be listed: {one_line(str(error) or 'no answer in time', 160)}")
+        return True

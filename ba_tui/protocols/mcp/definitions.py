@@ -1,0 +1,219 @@
+"""What a server says of its tools, made fit for models and people: names, descriptions, schemas, and what was wrong.
+
+Pure, and takes plain JSON; checking many schemas takes a while, so it belongs off the event loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ba_tui.core.ports.mcp import RemoteTool
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import hidden_in, legible, paintable
+from ba_tui.core.text.wording import byte_size, count, one_line
+from ba_tui.core.values import frozen
+
+NAME_CHARS = 64
+"""Characters of a tool's name that all providers take."""
+MOST_TOOLS = 1_000
+DESCRIPTION_CHARS = 4_000
+SCHEMA_BYTES = 40_000
+INSTRUCTIONS_CHARS = 2_000
+DEEPEST = 20
+_ODD = regex(r"[^A-Za-z0-9_-]+")
+_PROPERTY = regex(r"[A-Za-z0-9_.-]{1,64}")
+_COMBINED = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else")
+"""Keys that providers refuse at the top of a schema. The server still checks them."""
+
+
+@frozen
+class Definitions:
+    """The tools that a server offers, and a line for each thing that was changed or left out."""
+
+    tools: tuple[RemoteTool, ...]
+    notes: tuple[str, ...]
+
+
+def safe_name(name: str) -> str:
+    """Return ``name`` with nothing in it that a tool's name may not hold."""
+    return _ODD.sub("_", name).strip("_") or "unnamed"
+
+
+def full_name(server: str, tool: str) -> str:
+    """Return what models call a tool by; one that is too long is cut, and told apart by a hash."""
+    whole = f"mcp__{server}__{safe_name(tool)}"
+    if len(whole) <= NAME_CHARS:
+        return whole
+    return f"{whole[: NAME_CHARS - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
+
+
+def server_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the part of tools' names that stands for each server, no two alike."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = base = safe_name(name).replace("__", "_")[:32]
+        number = 1
+        while plain in found.values():
+            number += 1
+            plain = f"{base}_{number}"
+        found[name] = plain
+    return found
+
+
+def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> Definitions:
+    """Return the tools of a listing for the server that is called ``server`` in names."""
+    tools: dict[str, RemoteTool] = {}
+    notes: list[str] = []
+    if len(listed) > MOST_TOOLS:
+        notes.append(f"{count(len(listed) - MOST_TOOLS, 'tool')} left out: ba takes {MOST_TOOLS} of a server")
+    own = set[str]()
+    for raw in listed[:MOST_TOOLS]:
+        name = str(raw.get("name") or "")
+        shown = one_line(paintable(name, newlines=False, reveal=True), 80) or "(no name)"
+        if name in own:
+            notes.append(f"{shown}: the server lists this name twice; the first counts")
+            continue
+        own.add(name)
+        called = full_name(server, name)
+        if not name.strip() or hidden_in(name):
+            notes.append(f"{shown}: left out, its name has hidden characters or is empty")
+            continue
+        if called in tools:
+            called = f"{called[: NAME_CHARS - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+            notes.append(f"{shown}: another tool has the same name for models; it is called {called}")
+        tool, said = _tool(raw, name, called)
+        tools[called] = tool
+        notes += [f"{shown}: {text}" for text in said]
+    return Definitions(tuple(tools.values()), tuple(notes))
+
+
+def plain_text(text: str, most: int) -> tuple[str, str]:
+    """Return ``text`` without hidden characters, cut to ``most``, and what was done to it; empty when nothing was."""
+    hidden = hidden_in(text)
+    clean = legible(text).strip()
+    said = [f"{len(hidden)} kinds of hidden characters were removed"] if hidden else []
+    if len(clean) > most:
+        said.append(f"its text was cut to {most:,} of {len(clean):,} characters")
+        clean = f"{clean[:most]} […]"
+    return clean, "; ".join(said)
+
+
+def definition_text(tool: RemoteTool) -> str:
+    """Return all of a definition that a person approves, as text to compare."""
+    hints = [name for name in ("read_only", "destructive", "idempotent", "open_world") if getattr(tool, name)]
+    schema = json.dumps(tool.schema, indent=2, sort_keys=True, ensure_ascii=False)
+    return f"{tool.name}\n{tool.title}\n\n{tool.description}\n\nhints: {', '.join(hints) or 'none'}\n\n{schema}\n"
+
+
+def changed_parts(old: RemoteTool, new: RemoteTool) -> str:
+    """Return which parts of a definition differ, in words; empty when none does."""
+    hints = ("read_only", "destructive", "idempotent", "open_world")
+    parts = {
+        "title": old.title != new.title,
+        "description": old.description != new.description,
+        "parameters": _canonical(old.schema) != _canonical(new.schema),
+        "hints": any(getattr(old, name) != getattr(new, name) for name in hints),
+    }
+    return ", ".join(name for name, differs in parts.items() if differs)
+
+
+def _tool(raw: Mapping[str, Any], name: str, called: str) -> tuple[RemoteTool, list[str]]:
+    said: list[str] = []
+    description, trouble = plain_text(str(raw.get("description") or ""), DESCRIPTION_CHARS)
+    said += [f"in its description {trouble}"] if trouble else []
+    hints = _group(raw.get("annotations"))
+    title, _ = plain_text(str(raw.get("title") or hints.get("title") or ""), 200)
+    schema, why, remarks = _schema(raw.get("inputSchema"))
+    said += remarks
+    tool = RemoteTool(
+        name,
+        called,
+        title,
+        description,
+        schema,
+        read_only=hints.get("readOnlyHint") is True,
+        destructive=hints.get("destructiveHint") is not False,
+        idempotent=hints.get("idempotentHint") is True,
+        open_world=hints.get("openWorldHint") is not False,
+        standing="refused" if why else "on",
+        trouble=why,
+    )
+    return tool, [*said, *([f"left out: {why}"] if why else [])]
+
+
+def _schema(given: Any) -> tuple[dict[str, Any], str, list[str]]:
+    """The schema as models are given it, why it can't be used, and remarks."""
+    if not isinstance(given, Mapping):
+        return {}, "its parameters have no schema", []
+    size = len(_canonical(cast("Mapping[str, Any]", given)))
+    if size > SCHEMA_BYTES:
+        return {}, f"its schema has {byte_size(size)}, and ba takes {byte_size(SCHEMA_BYTES)}", []
+    hidden: list[str] = []
+    try:
+        schema = cast("dict[str, Any]", _clean(given, hidden, 0))
+    except RecursionError:
+        return {}, f"its schema is nested more than {DEEPEST} levels", []
+    remarks = [f"in its schema hidden characters were removed ({len(hidden)} places)"] if hidden else []
+    if schema.setdefault("type", "object") != "object":
+        return {}, "its schema describes no object", remarks
+    if dropped := [key for key in _COMBINED if schema.pop(key, None) is not None]:
+        remarks.append(f"models are not told of {', '.join(dropped)} at the top of its schema; the server checks it")
+    schema.setdefault("properties", {})
+    return schema, _invalid(schema), remarks
+
+
+def _invalid(schema: Mapping[str, Any]) -> str:
+    """Why no call could be checked by ``schema``, or no provider would take it; empty when it will do."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - not before a server lists tools
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+
+    for ref in _refs(schema):
+        if not ref.startswith("#"):
+            return f"its schema refers to another document, {one_line(ref, 80)}"
+    names = _group(schema.get("properties"))
+    if odd := next((name for name in names if not _PROPERTY.fullmatch(name)), ""):
+        return f"models can't be given a parameter named {one_line(odd, 40)!r}"
+    try:
+        Draft202012Validator.check_schema(schema)
+    except (SchemaError, RecursionError) as error:
+        return f"its schema is not valid: {one_line(getattr(error, 'message', str(error)), 120)}"
+    return ""
+
+
+def _refs(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            if key in {"$ref", "$dynamicRef"} and isinstance(item, str):
+                yield item
+            yield from _refs(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _refs(item)
+
+
+def _clean(value: Any, hidden: list[str], depth: int) -> Any:
+    if depth > DEEPEST:
+        raise RecursionError
+    match value:
+        case str():
+            found = hidden_in(value)
+            hidden.extend(found[:1])
+            return legible(value) if found else value
+        case Mapping():
+            given = cast("Mapping[Any, Any]", value)
+            return {_clean(str(key), hidden, depth): _clean(item, hidden, depth + 1) for key, item in given.items()}
+        case list():
+            return [_clean(item, hidden, depth + 1) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _group(value: Any) -> dict[str, Any]:
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}

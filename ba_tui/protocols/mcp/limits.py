@@ -1,0 +1,81 @@
+"""How much a server may send: bytes of a message, messages a second, lines that are kept of what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import paintable
+
+MESSAGE_BYTES = 10_000_000
+"""Of one message. Reading a larger one would hold up the screen."""
+RATE, WINDOW = 300, 0.1
+"""Messages that are taken in in so many seconds; more have to wait."""
+LOG_LINES, LINE_CHARS = 500, 1_000
+_ID = regex(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")')
+
+
+class ServerLog:
+    """The newest lines that a server printed or logged, and what ba noticed of it; safe to paint."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._lines: deque[str] = deque(maxlen=LOG_LINES)
+        self._partial = ""
+        self._changed = changed
+
+    def add(self, text: str) -> None:
+        """Keep the lines of ``text``."""
+        for line in text.splitlines()[-LOG_LINES:]:
+            if said := paintable(line[:LINE_CHARS], newlines=False).rstrip():
+                self._lines.append(said)
+        self._changed()
+
+    def hear(self, data: bytes) -> None:
+        """Keep what came on standard error; a line that has not ended yet waits for its end."""
+        *lines, self._partial = (self._partial + data.decode("utf-8", "replace")).split("\n")
+        self._partial = self._partial[-LINE_CHARS:]
+        if lines:
+            self.add("\n".join(lines[-LOG_LINES:]))
+
+    def lines(self) -> list[str]:
+        return [*self._lines, *([paintable(self._partial, newlines=False)] if self._partial.strip() else [])]
+
+    @property
+    def last(self) -> str:
+        """The newest line; empty when nothing was said."""
+        lines = self.lines()
+        return lines[-1] if lines else ""
+
+
+class Pace:
+    """Slows down who sends more messages than can be taken in, so that a flood never holds up the loop."""
+
+    def __init__(self) -> None:
+        self._since, self._count = 0.0, 0
+        self.floods = 0
+        """How often it had to wait."""
+
+    async def __call__(self) -> None:
+        """Wait if too many came."""
+        now = time.monotonic()
+        if now - self._since > WINDOW:
+            self._since, self._count = now, 0
+        self._count += 1
+        if self._count > RATE:
+            self.floods += 1
+            await asyncio.sleep(max(0.0, self._since + WINDOW - now))
+
+
+def answered_id(ends: tuple[bytes, bytes]) -> int | str | None:
+    """Return the id of the request that a message answers, of which only head and tail are known."""
+    head, tail = ends
+    found = [match for part in (head, tail) for match in _ID.finditer(part)]
+    # Either beside the version at the start, or the last of all.
+    chosen = next((match for match in found if match.start() < 60), found[-1] if found else None)
+    if chosen is None:
+        return None
+    text = chosen[1].decode("utf-8", "replace")
+    return text.strip('"') if text.startswith('"') else int(text)

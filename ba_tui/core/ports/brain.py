@@ -14,6 +14,7 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.hooks import HookList
 from ba_tui.core.ports.instructions import ContextFiles
 from ba_tui.core.ports.jobs import Jobs
+from ba_tui.core.ports.memory import Memory
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
 from ba_tui.core.ports.results import Reader
@@ -48,6 +49,7 @@ class Inventory:
     hooks: HookList | None = None
     context_files: ContextFiles | None = None
     datasets: Datasets | None = None
+    memory: Memory | None = None
 
 
 @frozen

@@ -138,6 +138,16 @@ class Memory(Protocol):
         """Store an entry. A newer one on the same subject and attribute supersedes the older; both stay."""
         ...
 
+    async def note(self, text: str, *, scope: Scope = "project") -> Stored:
+        """Store what the person typed behind ``#`` or ``/remember``; kind, subject and attribute follow from its words."""
+        ...
+
+    async def undo(self, ids: Collection[str]) -> None:
+        """Take back what a MemoryChanged of this session says of these ids: forget what was stored, store again what was
+        forgotten. Raises UsageError for what this run did not change.
+        """
+        ...
+
     async def edit(self, id: str, text: str) -> Entry:
         """Change the text of an entry."""
         ...

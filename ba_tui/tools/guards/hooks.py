@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
-from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.events import Judged
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure

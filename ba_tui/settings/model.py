@@ -18,6 +18,7 @@ from ba_tui.settings.sections.analysis import AnalysisSettings
 from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.group import SettingsGroup
 from ba_tui.settings.sections.hooks import HookGroup, hook_event
+from ba_tui.settings.sections.memory import MemorySettings, memory_switch
 from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
 from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
 from ba_tui.settings.sections.sessions import CheckpointSettings
@@ -142,6 +143,9 @@ class Settings(SettingsGroup):
     sources: dict[Annotated[str, FieldCheck(source_name)], SourceSettings] = field(
         default_factory=dict[str, SourceSettings],
         metadata=about("Databases and engines that queries can run on, by name (guide: sources)."),
+    )
+    memory: Annotated[MemorySettings, FieldCheck(memory_switch, first=True)] = field(
+        default=MemorySettings(), metadata=about("What is remembered across sessions.")
     )
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],

@@ -49,6 +49,8 @@ class OpenSession:
         """Folders that the person added to work in."""
         self.untold: list[Notice] = []
         """What is wrong, found before there was a session to tell it in."""
+        self.remembered: list[tuple[str, ...]] = []
+        """Changes of memory while this session is open, by the ids of their entries, newest last: for undo."""
         self._mode: Mode | None = None
         self._model: str | None = None
 

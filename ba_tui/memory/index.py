@@ -176,7 +176,8 @@ class _Fold:
             )
         _set_mark(self._db, mark)
 
-    def header(self, record: Mapping[str, Any]) -> bool:
+    def nothing(self, record: Mapping[str, Any]) -> bool:
+        """A line that says nothing of an entry."""
         return True
 
     def add(self, record: Mapping[str, Any]) -> bool:
@@ -253,7 +254,8 @@ class _Fold:
 
 
 _OPERATIONS: Mapping[str, Callable[[_Fold, Mapping[str, Any]], bool]] = {
-    "log": _Fold.header,
+    "log": _Fold.nothing,
+    "gone": _Fold.nothing,
     "add": _Fold.add,
     "change": _Fold.change,
     "forget": _Fold.forget,

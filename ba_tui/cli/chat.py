@@ -89,6 +89,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     system_prompt_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, from a file.")] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Remember nothing of this session, and recall nothing.")
+    ] = False,
     trust: Annotated[
         bool,
         typer.Option(
@@ -145,6 +148,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             system_prompt=system_prompt,
             system_prompt_file=system_prompt_file,
             append_system_prompt=append_system_prompt,
+            private=private,
             trust=trust,
             cwd=cwd,
             theme=theme,

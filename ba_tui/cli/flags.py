@@ -62,6 +62,7 @@ class ChatFlags:
     system_prompt: str | None = None
     system_prompt_file: Path | None = None
     append_system_prompt: str | None = None
+    private: bool = False
     trust: bool = False
     cwd: Path | None = None
     theme: str | None = None
@@ -111,6 +112,7 @@ SWITCHES = {
     "--fork": "fork",
     "--all": "all_",
     "--yes-bypass-as-root": "yes_bypass_as_root",
+    "--private": "private",
     "--trust": "trust",
     "--strict-figures": "strict_figures",
     "--no-color": "no_color",

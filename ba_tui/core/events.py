@@ -215,7 +215,7 @@ class Compressed(Signed):
 
 @frozen
 class SideRequest(Signed):
-    """A model answered a request beside the conversation, for ``purpose``. ``cost`` in US dollars, None when unknown."""
+    """A model answered a request beside the conversation, for ``purpose``; ``cost`` in US dollars if known."""
 
     purpose: str
     model: str

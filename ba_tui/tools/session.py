@@ -15,6 +15,7 @@ from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.sandbox.from_settings import limits_for
@@ -22,7 +23,7 @@ from ba_tui.permissions.session import SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled
+from ba_tui.resources import Places, bundled, folder_slug, project_root
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
@@ -55,6 +56,8 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
+from ba_tui.tools.memory.proposing import AskModel
+from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
@@ -80,11 +83,18 @@ class SessionScope:
     history: ReadHistory = nothing_said
     fullness: Callable[[], float] = float
     modalities: Modalities = field(default_factory=Modalities)
+    ask: AskModel | None = None
+    """Asks the small model."""
 
     @property
     def folder(self) -> Path | None:
         """The session's own folder; None where no conversation is kept."""
         return self.file.parent if self.id else None
+
+    def memory(self, folder: Path) -> MemoryScope:
+        """What memory knows of the session, whose workspace is ``folder``."""
+        project = folder_slug(project_root(folder))
+        return MemoryScope(self.id, project, self.transcript, self.history, self.ask)
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
@@ -139,8 +149,7 @@ class GuardedTools:
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
         self._notes = notes
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
-        self.results = scope.results
-        self.shells = Shells(scope.results.open)
+        self.results, self.shells = scope.results, Shells(scope.results.open)
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search = definitions["tool_search"]
@@ -175,7 +184,8 @@ class GuardedTools:
         data_scope = DataScope(setup, scope.folder, scope.results, scope.history, scope.modalities, inherited)
         python = python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells)
         self.data = data = DataRoom(definitions, access, data_scope, permissions, python)
-        tools = (*tools, *data.tools)
+        self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root))
+        tools = (*tools, *data.tools, *self.memory.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
@@ -210,6 +220,11 @@ class GuardedTools:
         question to the person, and figures are checked once nothing else goes on."""
         return (self.plan_mode, self.data.figures)
 
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
+        return (self.data.figures.apply, self.memory.apply, self.checkpointing.apply)
+
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
@@ -222,6 +237,7 @@ class GuardedTools:
             *((PYTHON,) if entry and entry.enabled else ()),
             *planning,
             *joining(self._notes.skills),
+            *self.memory.needed(),
         )
 
     def shell(self) -> Tool | None:
@@ -230,6 +246,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.memory.close()
         await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()

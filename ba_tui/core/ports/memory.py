@@ -135,15 +135,13 @@ class Memory(Protocol):
     async def state(self) -> MemoryState: ...
 
     async def remember(self, draft: Draft) -> Stored:
-        """Store an entry. A newer one on the same subject and attribute supersedes the older; both stay."""
-        ...
-
-    async def note(self, text: str, *, scope: Scope = "project") -> Stored:
-        """Store what the person typed behind ``#`` or ``/remember``; kind, subject and attribute follow from its words."""
+        """Store an entry. A newer one on the same subject and attribute supersedes the older; both stay. Of a draft
+        without them (``# text``), kind, subject and attribute follow from its words where rules tell them.
+        """
         ...
 
     async def undo(self, ids: Collection[str]) -> None:
-        """Take back what a MemoryChanged of this session says of these ids: forget what was stored, store again what was
+        """Take back what a MemoryChanged of this run says of these ids: forget what was stored, store again what was
         forgotten. Raises UsageError for what this run did not change.
         """
         ...

@@ -45,6 +45,9 @@ class MemorySettings(SettingsGroup):
     """Memory across sessions. `memory: off` is short for `memory.enabled: false`."""
 
     enabled: bool = field(default=True, metadata=about("Whether anything is remembered or recalled."))
+    private: bool = field(
+        default=False, metadata=about("Neither store nor recall in the sessions that begin now; the flag --private.")
+    )
     proposals: bool = field(
         default=True, metadata=about("Propose to remember facts that you state; nothing is stored without your yes.")
     )

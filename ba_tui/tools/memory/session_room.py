@@ -1,0 +1,127 @@
+"""All that a session has for memory: what goes with prompts, what is proposed and stored, its tools, what faces see."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
+from ba_tui.core.messages import Message
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.memory.setup import setup_of
+from ba_tui.resources import Places
+from ba_tui.settings import Settings
+from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.memory.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
+from ba_tui.tools.memory.proposing import REQUEST, AskModel, Proposing
+from ba_tui.tools.memory.recalling import Bounds, Recalling
+from ba_tui.tools.memory.session_memory import SessionMemory
+from ba_tui.tools.memory.storing import Owner, Storing
+from ba_tui.tools.memory.summarizing import SessionSummary
+from ba_tui.tools.memory.waiting import Waiting
+
+if TYPE_CHECKING:
+    from ba_tui.memory.store import MemoryStore
+
+OFF = "Memory is off (setting memory.enabled)."
+PRIVATE = "This session is private: nothing is stored or recalled."
+
+
+@frozen
+class MemoryScope:
+    """The session: its ``id`` (empty where no conversation is kept), its ``project`` by its slug, what was said, all
+    events (``history``), and the small model, which ``ask`` asks."""
+
+    id: str
+    project: str
+    transcript: Transcript
+    history: ReadHistory
+    ask: AskModel | None
+
+
+class MemoryRoom:
+    """core.agent.Interceptor of the main agent, and a listener. Made once for a session; nothing starts before the
+    first prompt."""
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Definition],
+        settings: Settings,
+        where: Places,
+        scope: MemoryScope,
+    ) -> None:
+        choices = settings.memory
+        self._transcript = transcript = scope.transcript
+        self._enabled = choices.enabled and bool(scope.id)
+        self._private = choices.private
+        self._wanted = False
+
+        def make() -> MemoryStore:
+            from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - see Storing.store
+
+            return MemoryStore(where.memory, scope.project, setup_of(choices, scope.project, _variable))
+
+        owner = Owner(scope.project, scope.id, lambda: transcript.turns, self.off)
+        self._storing = storing = Storing(make, where.memory.is_dir, owner)
+        waiting = Waiting(storing)
+        recalling = Recalling(storing, Bounds(choices.most_recalled, choices.recalled_tokens))
+        self.memory = SessionMemory(storing, waiting, lambda: recalling.used)
+        """What faces see."""
+        self.tools: tuple[Tool, ...] = (
+            remember_tool(definitions[REMEMBER], storing),
+            forget_tool(definitions[FORGET], self.memory, storing),
+        )
+        ask = scope.ask if settings.small.model else None
+        self._parts: tuple[Recalling | Proposing | SessionSummary, ...] = (
+            recalling,
+            *((Proposing(waiting, self.off, ask),) if choices.proposals else ()),
+            *((SessionSummary(storing, scope.history),) if choices.summaries else ()),
+        )
+
+    def off(self) -> str:
+        """Why nothing is stored or recalled; empty while memory is on."""
+        if self._private or self._transcript.private:
+            return PRIVATE
+        return "" if self._enabled else OFF
+
+    def needed(self) -> Sequence[str]:
+        """The tools to list now: none before the person speaks of remembering or forgetting."""
+        return (REMEMBER, FORGET) if self._wanted else ()
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case (
+                TurnStarted(agent="main", prompt=message)
+                | Steered(agent="main", message=Message(origin="steer") as message)
+            ):
+                self._wanted = self._wanted or (not self.off() and bool(REQUEST.search(message.said.lower())))
+            case _:
+                pass
+        for part in self._parts:
+            part.apply(event)
+
+    async def before(self, branch: Branch) -> None:
+        if self._private and not branch.transcript.private:
+            # It stays private when it goes on later.
+            branch.emit(MemoryChanged(private=True))
+        for part in self._parts:
+            await part.before(branch)
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        for part in self._parts:
+            await part.after(reply, branch)
+
+    async def close(self) -> None:
+        """Bring the summary up to date, and end the helper."""
+        for part in self._parts:
+            await part.close()
+        await self._storing.close()
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "")

@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, GuessedCommand] = {
         "add-json serve enable disable login",
     ),
     **_all("agent subagents subagent", "ba agents list shows the agents; they can't be started yet.", "run"),
-    **_all("memory memories", "Memory is not supported yet. ba reads AGENTS.md in your folder.", "clear search"),
+    **_all("memories", "See ba memory --help; in the app, “# TEXT” remembers.", "list search"),
     **_all(
         "plugin plugins extension extensions",
         "ba installs no plugins; commands and skills of those of Claude Code count: see ba guide commands.",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import Address, Amount, Count, FieldCheck, Whole, about
+from ba_tui.settings.fields import Address, Amount, Count, FieldCheck, Whole, about, off_as_word
 from ba_tui.settings.sections.group import SettingsGroup
 
 
@@ -58,7 +58,7 @@ class MemorySettings(SettingsGroup):
     recalled_tokens: Annotated[Whole, Ge(50), Le(20_000)] = field(
         default=600, metadata=about("Most tokens of entries that go with a prompt.")
     )
-    embedder: Literal["fuse", "e5", "endpoint", "off"] = field(
+    embedder: Annotated[Literal["fuse", "e5", "endpoint", "off"], FieldCheck(off_as_word, first=True)] = field(
         default="fuse",
         metadata=about(
             "What finds entries by meaning: fuse (fast, 16 languages), e5 (better, slower; the extra `e5`), endpoint "

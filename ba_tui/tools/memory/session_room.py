@@ -115,6 +115,7 @@ class MemoryRoom:
     async def after(self, reply: Message, branch: Branch) -> None:
         for part in self._parts:
             await part.after(reply, branch)
+        await self._storing.settle()
 
     async def close(self) -> None:
         """Bring the summary up to date, and end the helper."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,29 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
+from ba_tui.context.compression.notes import Notes, written
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import MemoryOff, SecretRefused, UsageError
-from ba_tui.core.events import Asked, Event, MemoriesUsed, MemoryChanged, MemoryProposed, Notice, SideRequest, TurnEnded
+from ba_tui.core.events import (
+    Asked,
+    Compressed,
+    Event,
+    MemoriesUsed,
+    MemoryChanged,
+    MemoryProposed,
+    Notice,
+    SideRequest,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message, user
 from ba_tui.core.ports.memory import Draft, Memory
 from ba_tui.core.questions import Reply
+from ba_tui.core.start import Start
+from ba_tui.faces.headless import Printer, speak
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
+from ba_tui.tools.memory.summarizing import Course
 from tests.loopback import ModelServer
 
 FISCAL = "Our fiscal year starts in July."
@@ -220,10 +238,10 @@ async def test_remembering_asks_in_every_mode(folder: Path, model: Model, mode: 
 
 async def test_only_a_rule_that_names_the_tool_lets_it_store_unasked(folder: Path, model: Model) -> None:
     model += [remember(FISCAL), Step(say="Noted."), remember("Our deadline is Friday."), Step(say="Noted.")]
-    talk = opened(folder, **{"permissions.allow": ["@write", "rem*"]})
+    talk = opened(folder, "", **{"permissions.allow": ["@write", "rem*"]})
     assert len(of(Asked, await heard(talk, "please remember our fiscal year", NO))) == 1
     await talk.close()
-    talk = opened(folder, **{"permissions.allow": ["remember"]})
+    talk = opened(folder, "", **{"permissions.allow": ["remember"]})
     events = await heard(talk, "please remember our deadline")
     assert (of(Asked, events), len(of(MemoryChanged, events))) == ([], 1)
     await talk.close()
@@ -363,3 +381,41 @@ async def test_a_session_leaves_one_summary_that_is_shown_and_can_be_undone(fold
 async def test_summaries_can_be_switched_off(folder: Path, model: Model) -> None:
     events = await said(folder, "one thing", "two things", "three things", "four", **{"memory.summaries": False})
     assert of(MemoryChanged, events) == of(Notice, events) == []
+
+
+async def test_what_was_stored_is_there_although_ba_never_closed(folder: Path, model: Model) -> None:
+    model += [remember(FISCAL), Step(say="Noted.")]
+    killed = opened(folder)
+    await heard(killed, "please remember our fiscal year", YES)
+    # Another process would see the same: nothing of it waits for the first to end.
+    (used,) = of(MemoriesUsed, await said(folder, "When does our fiscal year start?"))
+    assert [line.text for line in used.memories] == [FISCAL]
+    await killed.close()
+
+
+async def test_a_summary_that_a_model_wrote_for_a_compression_is_kept() -> None:
+    course = Course()
+    course.apply(TurnStarted(user("Clean the customer table.")))
+    notes = written(Notes(summary="Duplicates by email were merged; 12 rows wait for a decision."))
+    course.apply(Compressed((Message("user", notes, origin="compaction"),), "summarize", 9_000, 2_000))
+    assert course.worth
+    assert "12 rows wait for a decision" in course.text()
+    assert "Clean the customer table." in course.text()
+
+
+async def test_print_mode_denies_without_a_rule_and_tells_what_was_used(folder: Path, model: Model) -> None:
+    async def printed(prompt: str, **flags: Any) -> tuple[int, dict[str, Any]]:
+        out = io.StringIO()
+        services = connect({"model": "openai/any", "memory.embedder": "off", **flags}, folder, strict=True)
+        code = await speak(services, Start(prompt), Printer("json", out, io.StringIO()))
+        return code, json.loads(out.getvalue())
+
+    model += [remember(FISCAL), Step(say="No.")]
+    code, report = await printed("please remember our fiscal year", permission_mode="auto")
+    assert (code, report["memory"]["stored"]) == (4, [])
+    model += [remember(FISCAL), Step(say="Noted.")]
+    code, report = await printed("please remember our fiscal year", **{"permissions.allow": ["remember"]})
+    assert (code, [each["text"] for each in report["memory"]["stored"]]) == (0, [FISCAL])
+    code, report = await printed("When does our fiscal year start?")
+    assert [each["text"] for each in report["memory"]["used"]] == [FISCAL]
+    assert (await printed("When does our fiscal year start?", **{"memory.private": True}))[1]["memory"]["used"] == []

@@ -241,7 +241,7 @@ class Policy:
         after = {rule.terms.on_timeout for rule in asking if rule.terms.timeout is not None}
         on = after.pop() if len(after) == 1 else "deny"
         if on == "allow":
-            grave = {"destructive", "outside the workspace", "shares a secret"} & set(
+            grave = {"destructive", "outside the workspace", "shares a secret", "writes to memory"} & set(
                 risks(subject, self.workspace, cwd)
             )
             sure = not grave and not subject.unsure and len(waits) == len(asking)

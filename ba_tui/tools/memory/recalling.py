@@ -96,8 +96,8 @@ class Recalling:
         try:
             async with asyncio.timeout(PATIENCE):
                 found = await self._found(_query(said, branch.transcript), self._given)
-        except (TimeoutError, BaError) as error:
-            log.warning("the prompt goes without memories: %s", error or f"no answer in {PATIENCE:g} s")
+        except TimeoutError:
+            log.warning("the prompt goes without memories: no answer in %g s", PATIENCE)
             return
         if not found:
             return

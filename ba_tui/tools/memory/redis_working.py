@@ -78,7 +78,8 @@ async def connected(url: str, task: str) -> AsyncGenerator[RedisWorking]:
         ) from error
     # The address may hold a password.
     place = urlsplit(url).hostname or "at a socket"
-    client = Redis.from_url(url, decode_responses=True, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+    options: dict[str, Any] = {"socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE}
+    client: Redis = cast("Any", Redis).from_url(url, decode_responses=True, **options)
     try:
         yield RedisWorking(client, task, place)
     finally:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
@@ -28,6 +29,7 @@ from ba_tui.tools.memory.waiting import Waiting
 if TYPE_CHECKING:
     from ba_tui.memory.store import MemoryStore
 
+log = logging.getLogger(__name__)
 OFF = "Memory is off (setting memory.enabled)."
 PRIVATE = "This session is private: nothing is stored or recalled."
 
@@ -110,17 +112,26 @@ class MemoryRoom:
             # It stays private when it goes on later.
             branch.emit(MemoryChanged(private=True))
         for part in self._parts:
-            await part.before(branch)
+            await _shielded(part.before(branch))
 
     async def after(self, reply: Message, branch: Branch) -> None:
         for part in self._parts:
-            await part.after(reply, branch)
+            await _shielded(part.after(reply, branch))
+        await _shielded(self._storing.settle())
 
     async def close(self) -> None:
         """Bring the summary up to date, and end the helper."""
         for part in self._parts:
-            await part.close()
-        await self._storing.close()
+            await _shielded(part.close())
+        await _shielded(self._storing.close())
+
+
+async def _shielded(work: Awaitable[None]) -> None:
+    """Wait for ``work``. A memory that is broken costs nobody an answer: what is wrong goes into the log."""
+    try:
+        await work
+    except Exception:
+        log.exception("memory failed")
 
 
 def _variable(name: str) -> str:

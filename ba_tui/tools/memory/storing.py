@@ -51,6 +51,7 @@ class Storing:
         self._make = make
         self._begun = begun
         self._made = False
+        self._unwritten = False
         self.owner = owner
         self.stored: dict[str, Stored] = {}
 
@@ -71,8 +72,15 @@ class Storing:
 
         return await self.store.search(Ask(text, limit, **more))
 
+    async def settle(self) -> None:
+        """Wait until what this session stored is on the disk."""
+        if self._unwritten:
+            self._unwritten = False
+            await self.store.sync()
+
     async def close(self) -> None:
         if self._made:
+            await self.store.sync()
             await self.store.close()
 
     async def remember(self, draft: Draft) -> Stored:
@@ -80,7 +88,7 @@ class Storing:
         stored = await self.foreseen(draft)
         if stored.outcome != "known":
             await self.store.add([stored.entry])
-            self.stored[stored.entry.id] = stored
+            self.stored[stored.entry.id], self._unwritten = stored, True
         return stored
 
     async def foreseen(self, draft: Draft) -> Stored:

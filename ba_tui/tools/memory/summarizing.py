@@ -39,7 +39,7 @@ class SessionSummary:
     def __init__(self, storing: Storing, history: ReadEvents) -> None:
         self._storing = storing
         self._history = history
-        self._course = _Course()
+        self._course = Course()
         self._id = ""
         self._written = ""
 
@@ -80,7 +80,7 @@ class SessionSummary:
 
     async def _read(self) -> None:
         """Fold the events of earlier runs; a summary that they tell of is this session's."""
-        course = _Course()
+        course = Course()
         for event in await self._history():
             course.apply(event)
         self._course, self._id = course, course.summary
@@ -89,7 +89,7 @@ class SessionSummary:
         return redact(self._course.text())
 
 
-class _Course:
+class Course:
     """What happened in a session, as far as a summary says it."""
 
     def __init__(self) -> None:

@@ -94,7 +94,7 @@ def search(  # noqa: PLR0913 - typer reads one parameter a flag
     searched = with_each_memory(found) if everywhere else [with_memory(cwd, found)]
     hits = sorted({hit.entry.id: hit for each, _ in searched for hit in each}.values(), key=lambda hit: -hit.score)
     for why in {why for _, why in searched if why}:
-        say(f"Searched without vectors: {why}")
+        say(why)
     if json_:
         hit_records = [{**entry_record(hit.entry), "score": hit.score, "why": hit.why} for hit in hits[:limit]]
         print_line(json.dumps(hit_records, indent=2, ensure_ascii=False))
@@ -267,7 +267,7 @@ def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) 
             "Kinds": ", ".join(f"{number:,} {kind}" for kind, number in each["kinds"].items()),
             "Pinned": f"{each['pinned']:,}",
             "Replaced": f"{each['replaced']:,}",
-            "Searched by": each["step"] + (f": {each['why']}" if each["why"] else ""),
+            "Searched by": each["why"] or each["step"],
             "On disk": byte_size(each["size"]),
             "Damaged": f"{count(skipped, 'line')}, kept aside" if skipped else "none",
         }

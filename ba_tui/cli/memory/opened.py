@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -51,6 +52,9 @@ def with_each_memory(work: Callable[[OpenedMemory], Awaitable[T]]) -> list[T]:
 
 
 def _run(project: str, setup: StoreSetup, work: Callable[[OpenedMemory], Awaitable[T]]) -> T:
+    # What a command has to say of the search, it says itself.
+    logging.getLogger("ba_tui.memory").addHandler(logging.NullHandler())
+
     async def run() -> T:
         store = MemoryStore(places().memory, project, setup)
         storing = Storing(lambda: store, lambda: True, Owner(project))

@@ -220,7 +220,9 @@ def memory_note(event: MemoriesUsed | MemoryChanged) -> MemoryNote:
     if isinstance(event, MemoriesUsed):
         return MemoryNote(f"{count(len(event.memories), 'memory')} used", event.memories)
     stored = [
-        f"“{one_line(each.text, QUOTED)}”" + (f" (before: “{one_line(each.older, QUOTED)}”)" if each.older else "")
+        "a summary of this session"
+        if each.kind == "summary"
+        else f"“{one_line(each.text, QUOTED)}”" + (f" (before: “{one_line(each.older, QUOTED)}”)" if each.older else "")
         for each in event.stored
     ]
     parts = [

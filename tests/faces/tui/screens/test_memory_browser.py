@@ -60,11 +60,11 @@ async def test_the_browser_lists_searches_and_filters(world: World, memory: Kept
         listed = lines(hand).splitlines()
         assert listed[0].startswith("● Answer in British English"), "pinned first, marked without colour"
         assert listed[0].split()[-4:] == ["pinned", "global", "2", "d"]
-        assert listed[1].strip() == "preference · used 3 times, last now"
+        assert listed[1].strip() == "preference · used 3 times, last just now"
         assert "used now: shares “fiscal year”" in lines(hand)
         assert "replaced by: The fiscal year begins in April" in lines(hand)
         assert text(hand, ".title") == "Memory · 3 entries · 2.4 KB"
-        assert "by words: no AVX2 here · 1 of 3 indexed · 2 unreadable lines kept aside" in text(hand, ".lead")
+        assert "no AVX2 here · 1 of 3 indexed · 2 unreadable lines kept aside" in text(hand, ".lead")
         await hand.press(*"april")
         await hand.until(lambda: "shares “april”" in lines(hand))
         assert "British" not in lines(hand)

@@ -50,7 +50,9 @@ def usage(entry: Entry, now: float) -> str:
     """How often and when the entry went with a prompt; empty for never."""
     if not entry.used:
         return ""
-    return f"used {count(entry.used, 'time')}, last {_ago(entry.last_used, now)}"
+    ago = _ago(entry.last_used, now)
+    last = f", last {'just now' if ago == 'now' else f'{ago} ago'}" if ago else ""
+    return f"used {count(entry.used, 'time')}{last}"
 
 
 def heading(state: MemoryState, scope: str) -> str:
@@ -63,7 +65,7 @@ def condition(state: MemoryState) -> str:
     """What is worth knowing of a memory that does not work in full; empty when it does."""
     parts = [
         state.off,
-        f"Searched by {state.step}: {state.why}" if state.why else "",
+        state.why,
         f"{state.indexed[0]:,} of {state.indexed[1]:,} indexed" if state.indexed else "",
         f"{count(state.skipped, 'unreadable line')} kept aside" if state.skipped else "",
     ]
@@ -79,10 +81,10 @@ def entry_page(entry: Entry, history: Sequence[Entry], used: Recalled | None) ->
         ("About", " · ".join(filter(None, (entry.subject, entry.attribute)))),
         ("From", _source(entry)),
         ("Stored", _date(entry.at)),
-        ("Used", usage(entry, now) or "never"),
+        ("Used", usage(entry, now).removeprefix("used ") or "never"),
         ("Why now", used.why if used else ""),
         ("Replaced", f"by {entry.superseded_by}" if entry.superseded_by else ""),
-        ("Vector", entry.model or "none yet: found by words"),
+        ("Vector", entry.model),
         ("Id", entry.id),
     ]
     lines = [f"**{name}**{' ' * (LABEL - len(name))}{plain(text)}" for name, text in facts if text]

@@ -233,7 +233,13 @@ async def test_export_and_import_keep_everything(store: MemoryStore, tmp_path: P
 
 async def test_an_import_takes_what_it_can(store: MemoryStore, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
-    lines = ['{"id":"m1","text":"plain","project":"elsewhere"}', "nonsense", "[1]", '{"id":"m2"}', '{"id":"m1","text":"x"}']
+    lines = [
+        '{"id":"m1","text":"plain","project":"elsewhere"}',
+        "nonsense",
+        "[1]",
+        '{"id":"m2"}',
+        '{"id":"m1","text":"x"}',
+    ]
     file.write_text("\n".join(lines))
     taken = await store.exchange.import_(file)
     assert (taken.new, taken.known, taken.bad) == (1, 1, 3)
@@ -311,5 +317,3 @@ async def test_a_change_of_the_log_by_hand_is_read(store: MemoryStore, log: Path
     record = json.loads(log.read_text().splitlines()[1])
     log.write_text(json.dumps({**record, "text": "The fiscal year starts in July"}) + "\n")
     assert await found(store, "fiscal year") == ["The fiscal year starts in July"]
-
-

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,8 @@ CALL_SECONDS = 10.0
 """Time for one call. A helper that takes longer hangs, and is ended."""
 OPEN_SECONDS = 60.0
 """Time to load the model and open the index, on a busy machine."""
+_AGAIN_SECONDS = 30.0
+"""Seconds until a start is tried again that failed."""
 _MOST_CRASHES = 3
 """Crashes after which this process does without the helper."""
 _PASSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
@@ -53,6 +56,7 @@ class Helper:
         self._open = False
         self._crashes = 0
         self._closed = False
+        self._not_before = float("-inf")
         self.off = "Memory is searched by words: memory.embedder is off." if setup.embedder == BY_WORDS else ""
         """Why this process does without the helper for good; empty while it does not."""
         self.why = self.off
@@ -65,7 +69,8 @@ class Helper:
 
     def warm(self) -> None:
         """Start the helper in the background, unless it runs or this process does without it."""
-        if self.off or self.ready or self._closed or (self._task and not self._task.done()):
+        starting = self._task is not None and not self._task.done()
+        if self.off or self.ready or self._closed or starting or time.monotonic() < self._not_before:
             return
         self._open = False
         self._task = asyncio.get_running_loop().create_task(self._start(), name="memory helper")
@@ -160,7 +165,9 @@ class Helper:
         log.warning("memory: the helper failed: %s", error)
         self.why = f"The search by meaning failed: {error}"
         if not self._open and worker is self._worker:
-            self._crashed(worker, self.why)
+            # A server that makes the embeddings may be back soon.
+            self._not_before = time.monotonic() + _AGAIN_SECONDS
+            self._drop()
 
     def _crashed(self, worker: Worker, why: str) -> None:
         if self._closed or worker is not self._worker:

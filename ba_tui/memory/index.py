@@ -155,6 +155,9 @@ class _Fold:
         self._counts: Counter[str] = Counter()
 
     def take(self, line: bytes) -> None:
+        if line.isspace():
+            # What was here is forgotten.
+            return
         record = loads(line)
         version = version_of(record) if record else 0
         operation = record.get("op") if record else None
@@ -176,8 +179,7 @@ class _Fold:
             )
         _set_mark(self._db, mark)
 
-    def nothing(self, record: Mapping[str, Any]) -> bool:
-        """A line that says nothing of an entry."""
+    def header(self, record: Mapping[str, Any]) -> bool:
         return True
 
     def add(self, record: Mapping[str, Any]) -> bool:
@@ -254,8 +256,7 @@ class _Fold:
 
 
 _OPERATIONS: Mapping[str, Callable[[_Fold, Mapping[str, Any]], bool]] = {
-    "log": _Fold.nothing,
-    "gone": _Fold.nothing,
+    "log": _Fold.header,
     "add": _Fold.add,
     "change": _Fold.change,
     "forget": _Fold.forget,

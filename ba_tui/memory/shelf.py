@@ -176,6 +176,8 @@ def _said_of(ids: Collection[str]) -> Callable[[bytes], bool]:
 
 def _is_bad(data: bytes) -> bool:
     """Whether nothing of a line can be used, by this ba or a later one."""
+    if data.isspace():
+        return False
     record = loads(data)
     version = version_of(record) if record else 0
     if record is None or not version:
@@ -188,7 +190,7 @@ def _is_bad(data: bytes) -> bool:
         case "change" | "forget" | "used":
             return not ids_of(record)
         case operation:
-            return operation not in {"log", "gone"}
+            return operation != "log"
 
 
 def _checked(entry: Entry) -> Entry:

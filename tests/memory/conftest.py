@@ -7,11 +7,11 @@ import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from ba_tui.memory.setup import Endpoint, StoreSetup
 from ba_tui.memory.store import MemoryStore
 from tests.memory.entries import PROJECT
 
@@ -49,6 +49,12 @@ def embeddings() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_address[1]}/v1"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(scope="session")
+def letters(embeddings: str) -> StoreSetup:
+    """A store whose model is that endpoint: it starts faster than with a real one."""
+    return StoreSetup("endpoint", Endpoint(embeddings, "letters", KEY))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,7 +20,7 @@ from ba_tui.memory.log import Log
 from ba_tui.memory.recall import Ask, Found
 from ba_tui.memory.setup import Endpoint, StoreSetup
 from ba_tui.memory.store import MemoryStore
-from tests.memory.conftest import KEY, until
+from tests.memory.conftest import until
 from tests.memory.entries import PROJECT, entry
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -49,8 +50,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def store(root: Path) -> AsyncIterator[MemoryStore]:
-    made = MemoryStore(root, PROJECT)
+async def store(root: Path, letters: StoreSetup) -> AsyncIterator[MemoryStore]:
+    made = MemoryStore(root, PROJECT, letters)
     yield made
     await made.close()
 
@@ -113,45 +114,72 @@ async def test_a_second_process_searches_by_meaning_beside_the_owner(warm: Memor
         await second.close()
 
 
-async def test_a_killed_helper_comes_back(store: MemoryStore, root: Path) -> None:
-    await store.add([entry("The fiscal year starts in April")])
-    await asked(store, "fiscal")
+async def test_an_index_follows_a_rewritten_log_and_a_killed_helper_comes_back(store: MemoryStore, root: Path) -> None:
+    fact = entry("The doctor advised more sleep")
+    await store.add([fact, entry("The invoice is late")])
+    await asked(store, "sleep")
+    await indexed(store)
+    Log(folder_of(root) / "log.jsonl").rewrite(lambda line: line if fact.id.encode() in line else None)
+    await until(lambda: _only(store, fact.id))
+
     os.kill(int((folder_of(root) / "chroma.lock").read_text()), signal.SIGKILL)
 
     async def noticed() -> bool:
-        return (await store.search(Ask("fiscal year"))).step == "words"
+        return (await store.search(Ask("more sleep"))).step == "words"
 
     await until(noticed)
-    assert (await asked(store, "fiscal year")).step == "vectors"
-    assert (await asked(store, "fiscal year")).hits
+    found = await asked(store, "more sleep")
+    assert (found.step, [hit.entry for hit in found.hits]) == ("vectors", [fact])
 
 
-async def test_a_damaged_index_is_moved_aside_and_made_anew(root: Path) -> None:
+async def _only(store: MemoryStore, id: str) -> bool:
+    found = await asked(store, "What did the doctor say about the invoice?")
+    return [hit.entry.id for hit in found.hits] == [id] and found.step == "vectors"
+
+
+async def test_a_damaged_index_is_moved_aside_and_another_embedder_embeds_anew(root: Path, letters: StoreSetup) -> None:
     facts = [entry(f"The warehouse number {number} stores spare parts") for number in range(40)]
-    first = MemoryStore(root, PROJECT)
+    first = MemoryStore(root, PROJECT, letters)
     await first.add(facts)
     await asked(first, "warehouse")
     await indexed(first)
     await first.close()
-    # Another writer replaced the index by an empty one: it opens, and finds nothing.
-    record = json.loads((folder_of(root) / "chroma.json").read_text())
-    index = folder_of(root) / record["folder"]
+    # An index that opens, and finds nothing.
+    index = folder_of(root) / _record(root)["folder"]
     shutil.rmtree(index)
     index.mkdir()
-    second = MemoryStore(root, PROJECT)
-    try:
-        await asked(second, "warehouse")
-        await until(lambda: _exists(folder_of(root) / "damaged"))
-        await indexed(second)
-        found = await asked(second, "depot with replacement components")
-        assert found.step == "vectors"
-        assert len(found.hits) > 0
-    finally:
-        await second.close()
+    second = MemoryStore(root, PROJECT, letters)
+    await asked(second, "warehouse")
+    await until(lambda: _exists(folder_of(root) / "damaged"))
+    await indexed(second)
+    assert (await asked(second, "warehouse")).step == "vectors"
+    await second.close()
+    third = MemoryStore(root, PROJECT)
+    await asked(third, "warehouse")
+    await indexed(third)
+    assert _record(root)["model"] == "fuse-0.2"
+    assert (await asked(third, "depot")).hits[0].score > 0
+    await third.close()
+
+
+def _record(root: Path) -> Any:
+    return json.loads((folder_of(root) / "chroma.json").read_text())
 
 
 async def _exists(path: Path) -> bool:
     return path.exists()
+
+
+async def test_an_endpoint_that_refuses_is_told_without_its_key(
+    root: Path, embeddings: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore(root, PROJECT, StoreSetup("endpoint", Endpoint(embeddings, "letters", "sk-wrong-key-22")))
+    await store.add([entry("The fiscal year starts in April")])
+    found = await asked(store, "fiscal year")
+    assert (found.step, len(found.hits)) == ("words", 1)
+    assert "failed" in found.why
+    assert "sk-wrong" not in found.why + caplog.text
+    await store.close()
 
 
 async def test_a_helper_that_cannot_run_here_is_not_started_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,9 +224,11 @@ async def test_without_chroma_vectors_are_searched_all_the_same(root: Path, monk
     await store.close()
 
 
-async def test_an_idle_helper_ends_and_starts_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_helper_ends_and_starts_again(
+    root: Path, letters: StoreSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ba_tui.memory.helper.ENTRY", "tests.memory.broken_helper:hasty")
-    store = MemoryStore(root, PROJECT)
+    store = MemoryStore(root, PROJECT, letters)
     await store.add([entry("The fiscal year starts in April")])
     await asked(store, "fiscal")
     lock = folder_of(root) / "chroma.lock"
@@ -214,31 +244,3 @@ async def _free(lock: Path) -> bool:
         except BlockingIOError:
             return False
     return True
-
-
-async def test_another_embedder_embeds_anew(root: Path, embeddings: str) -> None:
-    first = MemoryStore(root, PROJECT)
-    await first.add([entry("The doctor advised more sleep")])
-    await asked(first, "sleep")
-    await indexed(first)
-    await first.close()
-    second = MemoryStore(root, PROJECT, StoreSetup("endpoint", Endpoint(embeddings, "letters", KEY)))
-    await asked(second, "sleep")
-    await indexed(second)
-    assert json.loads((folder_of(root) / "chroma.json").read_text())["model"] == "letters"
-    assert (await asked(second, "sleep")).step == "vectors"
-    await second.close()
-
-
-async def test_an_index_follows_a_log_that_was_rewritten(store: MemoryStore, root: Path) -> None:
-    fact = entry("The doctor advised more sleep")
-    await store.add([fact, entry("The invoice is late")])
-    await asked(store, "sleep")
-    await indexed(store)
-    Log(folder_of(root) / "log.jsonl").rewrite(lambda line: line if fact.id.encode() in line else None)
-    await until(lambda: _only(store, fact.id))
-
-
-async def _only(store: MemoryStore, id: str) -> bool:
-    found = await asked(store, "What did the physician recommend about the invoice?")
-    return [hit.entry.id for hit in found.hits] == [id] and found.step == "vectors"

@@ -73,8 +73,10 @@ class Handlers:
             raise HandlerFailed(NoEmbedder.kind, f"The package numpy cannot be used: {error}.") from error
         chroma = threading.Thread(target=_load_chroma, daemon=True)
         chroma.start()
-        mind = Mind(_embedder(setup), VectorFile(folders[0].parent.parent / "words.vectors.sqlite"))
-        mind.question("-")
+        embedder = _embedder(setup)
+        # Loads the model, and tells how long its vectors are.
+        embedder.question("-")
+        mind = Mind(embedder, VectorFile(folders[0].parent.parent / "words.vectors.sqlite"))
         chroma.join()
         self._mind = mind
         desks = {str(folder): Desk(folder, mind) for folder in folders}

@@ -40,6 +40,7 @@ def checked_rooms(
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
     from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
+    from ba_tui.tools.memory.checks import memory_checks  # noqa: PLC0415
 
     root, trust = project_root(folder), Trust(where)
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
@@ -48,4 +49,5 @@ def checked_rooms(
         RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
         RoomContribution("analysis", checks=(partial(data_checks, loaded, where, folder),)),
+        RoomContribution("memory", checks=(partial(memory_checks, loaded, where, folder),)),
     )

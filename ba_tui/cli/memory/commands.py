@@ -251,7 +251,7 @@ def rebuild(cwd: Cwd = None) -> int:
 
 @app.command()
 def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) -> int:
-    """Count entries by scope and kind; how memory is searched, what lies on the disk, and lines that are damaged."""
+    """Count entries by scope and kind; name the embedder, the space on the disk, and how many lines are damaged."""
     from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - see search
     from ba_tui.resources import places  # noqa: PLC0415
 
@@ -267,7 +267,7 @@ def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) 
             "Kinds": ", ".join(f"{number:,} {kind}" for kind, number in each["kinds"].items()),
             "Pinned": f"{each['pinned']:,}",
             "Replaced": f"{each['replaced']:,}",
-            "Searched by": each["why"] or each["step"],
+            "Embedder": each["why"] or each["embedder"],
             "On disk": byte_size(each["size"]),
             "Damaged": f"{count(skipped, 'line')}, kept aside" if skipped else "none",
         }
@@ -288,9 +288,9 @@ async def _counted(opened: OpenedMemory) -> dict[str, Any]:
         marks["pinned"] += entry.pinned
         marks["replaced"] += bool(entry.superseded_by)
     state = asdict(await opened.store.state())
-    found = {name: state[name] for name in ("entries", "size", "step", "why", "indexed", "skipped")}
+    found = {name: state[name] for name in ("entries", "size", "why", "indexed", "skipped")}
     return {
-        "project": opened.project, **found, "kinds": dict(kinds), "scopes": dict(scopes),
+        "project": opened.project, "embedder": opened.embedder, **found, "kinds": dict(kinds), "scopes": dict(scopes),
         "pinned": marks["pinned"], "replaced": marks["replaced"],
     }  # fmt: skip
 

@@ -31,9 +31,11 @@ SEE = "`ba memory list` shows all ids."
 
 @frozen
 class OpenedMemory:
-    """``store``: where entries of ``project`` and global ones lie; ``memory``: the same as the app sees it."""
+    """``store``: where entries of ``project`` and global ones lie; ``memory``: the same as the app sees it.
+    ``embedder`` is what finds entries by meaning."""
 
     project: str
+    embedder: str
     store: MemoryStore
     memory: SessionMemory
 
@@ -59,7 +61,9 @@ def _run(project: str, setup: StoreSetup, work: Callable[[OpenedMemory], Awaitab
         store = MemoryStore(places().memory, project, setup)
         storing = Storing(lambda: store, lambda: True, Owner(project))
         try:
-            return await work(OpenedMemory(project, store, SessionMemory(storing, Waiting(storing), tuple)))
+            return await work(
+                OpenedMemory(project, setup.embedder, store, SessionMemory(storing, Waiting(storing), tuple))
+            )
         finally:
             await store.close()
 

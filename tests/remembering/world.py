@@ -39,7 +39,7 @@ class Model(list[Step]):
         return self.server.requests[-1].body.decode()
 
 
-def opened(folder: Path, resume: str = "", **flags: Any) -> Conversation:
+def opened(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
     library = connect({"model": "openai/any", "memory.embedder": "off", **flags}, folder).library
     return library.open(resume) if resume else library.create()
 

@@ -274,6 +274,7 @@ class MemoryStore:
             log.info("memory: %d entries of %s evicted", len(await self._forget(shelf, gone)), shelf.folder.name)
         if (await asyncio.to_thread(shelf.index.health)).bad:
             await asyncio.to_thread(shelf.set_bad_aside)
+        await asyncio.to_thread(shelf.compact)
 
     def _counted(self) -> tuple[int, int, int]:
         entries = size = skipped = 0

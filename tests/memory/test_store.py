@@ -209,6 +209,16 @@ async def test_beyond_the_limit_what_is_of_least_use_goes(tmp_path: Path) -> Non
     assert {"important", "used", "new", "pinned"} <= left
 
 
+async def test_a_log_that_is_mostly_forgotten_gets_smaller(store: MemoryStore, log: Path) -> None:
+    facts = [entry(f"{number} {'x' * 15_000}") for number in range(100)]
+    await store.add(facts)
+    await store.forget([fact.id for fact in facts[1:]])
+    assert log.stat().st_size > 1_000_000
+    await store.sync()
+    assert log.stat().st_size < 100_000
+    assert [each.id for each in await store.listed()] == [facts[0].id]
+
+
 async def test_export_and_import_keep_everything(store: MemoryStore, tmp_path: Path, log: Path) -> None:
     old = entry("The editor is vim", subject="person", attribute="editor", speaker="Ines", sequence=3)
     new = entry("The editor is emacs", subject="person", attribute="editor", supersedes=old.id, importance=0.9)

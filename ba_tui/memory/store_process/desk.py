@@ -96,6 +96,7 @@ class Desk:
             touched, gone, mark, lines = self._news()
             if not lines:
                 self.full = True
+                self.why = ""
                 return False
         texts = self._texts(touched)
         # The model works outside of the turn: questions go on meanwhile.
@@ -148,6 +149,9 @@ class Desk:
             with contextlib.suppress(OSError):
                 (self.shelf.folder / self._record.folder).rename(aside)
             self._start_anew()
+            self.why = (
+                self.why or "The vector index was damaged. It is made anew; entries are found by words meanwhile."
+            )
             self.done, self.full = 0, False
 
     def forget(self, ids: Collection[str]) -> list[str]:
@@ -231,6 +235,7 @@ class Desk:
                     if self._ownership.take():
                         self._index, self.full, self.done = None, False, 0
                         self._open_chroma()
+                        self.check()
 
     def _news(self) -> tuple[list[str], list[str], Mark, int]:
         """Ids that were added or changed, ids that were forgotten, the mark behind them, and the number of lines."""

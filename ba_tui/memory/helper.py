@@ -79,8 +79,8 @@ class Helper:
         """Start the helper if need be, and wait for it; whether it is ready."""
         self.warm()
         if self._task:
-            # Whoever gives up waiting does not stop the start.
-            await asyncio.shield(self._task)
+            # Whoever gives up waiting does not stop the start, and its end by ``close`` is no error here.
+            await asyncio.wait((self._task,))
         return self.ready
 
     async def ask(

@@ -16,7 +16,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Entry
 from ba_tui.memory.entries import VERSION, added, entry_of, ids_of, line, loads, version_of
 from ba_tui.memory.index import Health, Index
-from ba_tui.memory.log import Log
+from ba_tui.memory.log import Log, Mark
 from ba_tui.memory.lookup import Lookup
 from ba_tui.memory.vectors import VectorFile, content_hash
 
@@ -24,6 +24,8 @@ MOST_CHARACTERS = 20_000
 """Of a text: as many as become terms."""
 _BEFORE = 500
 """Characters of a turn that belong to the vector of the turn after it, as in ``meaning``."""
+_COMPACT = 1_000_000
+"""Bytes up to which a log is left as it is."""
 _FEW = 20
 """Ids up to which it is quicker to look for them in a line than to parse it."""
 _TEXTS = tuple(field.name for field in fields(Entry) if isinstance(field.default, str) or field.name in {"id", "text"})
@@ -115,6 +117,12 @@ class Shelf:
     def set_bad_aside(self) -> None:
         """Move the lines that cannot be read out of the log."""
         self.log.blank(_is_bad, keep=True)
+
+    def compact(self) -> None:
+        """Write the log anew when more than half of it was forgotten. The indexes are made anew then."""
+        size = self.log.size()
+        if size > _COMPACT and 2 * sum(len(data) for data, _ in self.log.read(Mark()) if data.isspace()) > size:
+            self.log.rewrite(lambda data: None if data.isspace() else data)
 
     def skipped(self, health: Health) -> int:
         """How many lines could not be read."""

@@ -63,7 +63,7 @@ class MemoryStore:
             "project": Shelf(folder / "projects" / project),
             "global": Shelf(folder / _GLOBAL),
         }
-        self._helper = Helper(folder, [shelf.folder for shelf in self._shelves.values()], setup)
+        self.helper = Helper(folder, [shelf.folder for shelf in self._shelves.values()], setup)
         self._step: Step = "words"
         self._why = ""
         self._said = ""
@@ -123,7 +123,7 @@ class MemoryStore:
             return Found()
         found = await self._by_helper(ask)
         if found is None:
-            found = await asyncio.to_thread(self._by_words, ask, self._helper.why or STARTING)
+            found = await asyncio.to_thread(self._by_words, ask, self.helper.why or STARTING)
         self._step, self._why = found.step, found.why
         self._tell(found)
         return found
@@ -154,9 +154,9 @@ class MemoryStore:
 
     async def state(self) -> MemoryState:
         """Counts, bytes on the disk, and why it is not searched by vectors when it is not."""
-        looked = await self._helper.look()
+        looked = await self.helper.look()
         entries, size, skipped = await asyncio.to_thread(self._counted)
-        why = (looked.why if looked else self._helper.why) or self._why
+        why = (looked.why if looked else self.helper.why) or self._why
         indexed = (looked.done, looked.total) if looked and looked.done < looked.total else None
         return MemoryState("", entries, size, self._step, why, indexed, skipped)
 
@@ -164,9 +164,9 @@ class MemoryStore:
         """Make all indexes anew from the logs. Kept vectors are used again."""
         if not self._anything:
             return
-        if await self._helper.started():
+        if await self.helper.started():
             try:
-                await self._helper.ask(REBUILD, timeout=None, progress=progress)
+                await self.helper.ask(REBUILD, timeout=None, progress=progress)
             except NoHelper as error:
                 log.warning("memory: the vectors are not rebuilt: %s", error)
             else:
@@ -178,7 +178,7 @@ class MemoryStore:
     def warm(self) -> None:
         """Start the helper in the background, when there is something to search."""
         if self._anything:
-            self._helper.warm()
+            self.helper.warm()
 
     async def sync(self) -> None:
         """Wait until what was stored is on the disk: at the end of a turn. Once an hour also removes what expired."""
@@ -193,7 +193,7 @@ class MemoryStore:
 
     async def close(self) -> None:
         """End the helper."""
-        await self._helper.close()
+        await self.helper.close()
 
     @property
     def _anything(self) -> bool:
@@ -208,9 +208,9 @@ class MemoryStore:
 
     async def _forget(self, shelf: Shelf, ids: Collection[str]) -> list[str]:
         gone = await asyncio.to_thread(shelf.forget, ids, self._models())
-        if gone and self._helper.ready:
+        if gone and self.helper.ready:
             try:
-                left = await self._helper.ask(FORGET, {"folder": str(shelf.folder), "ids": gone})
+                left = await self.helper.ask(FORGET, {"folder": str(shelf.folder), "ids": gone})
             except NoHelper as error:
                 # The helper that starts next reads in the log that they are gone.
                 log.warning("memory: vectors are removed later: %s", error)
@@ -221,12 +221,12 @@ class MemoryStore:
         return gone
 
     async def _by_helper(self, ask: Ask) -> Found | None:
-        if not self._helper.ready:
-            self._helper.warm()
-            if not ask.explicit or not await self._helper.started():
+        if not self.helper.ready:
+            self.helper.warm()
+            if not ask.explicit or not await self.helper.started():
                 return None
         try:
-            return found_of(await self._helper.ask(SEARCH, asked(ask)))
+            return found_of(await self.helper.ask(SEARCH, asked(ask)))
         except NoHelper:
             return None
 
@@ -256,9 +256,9 @@ class MemoryStore:
             if not shelf.exists:
                 continue
             health = await asyncio.to_thread(shelf.index.health)
-            if health.behind > _LARGE and await self._helper.started():
+            if health.behind > _LARGE and await self.helper.started():
                 try:
-                    await self._helper.ask(CATCH_UP, timeout=None)
+                    await self.helper.ask(CATCH_UP, timeout=None)
                 except NoHelper as error:
                     log.warning("memory: the index is brought up to date here: %s", error)
             await asyncio.to_thread(shelf.fresh)
@@ -274,6 +274,7 @@ class MemoryStore:
             log.info("memory: %d entries of %s evicted", len(await self._forget(shelf, gone)), shelf.folder.name)
         if (await asyncio.to_thread(shelf.index.health)).bad:
             await asyncio.to_thread(shelf.set_bad_aside)
+        await asyncio.to_thread(shelf.compact)
 
     def _counted(self) -> tuple[int, int, int]:
         entries = size = skipped = 0

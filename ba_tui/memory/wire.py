@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import date
 from typing import Any, cast
 
@@ -22,9 +22,8 @@ STATE = "state"
 
 @frozen
 class HelperState:
-    """How the helper stands: vectors that are in the index, and entries; ``why``: what is wrong, for people.
-
-    ``memory``: bytes that the process takes. ``opened``: the folders of the index by shelf, empty for none.
+    """How the helper stands: entries that have a vector in the index (``done``), and all (``total``); ``why``: what is
+    wrong, for people; ``memory``: the most bytes that the process took.
     """
 
     done: int = 0
@@ -63,18 +62,27 @@ def ask_of(given: Mapping[str, Any]) -> Ask:
 
 def told(found: Found) -> dict[str, Any]:
     """``found`` as JSON."""
-    hits = [[as_record(hit.entry), hit.score, asdict(hit.signals), list(hit.twins)] for hit in found.hits]
+    hits = [
+        {field.name: getattr(hit, field.name) for field in fields(Hit)}
+        | {"entry": as_record(hit.entry), "signals": asdict(hit.signals)}
+        for hit in found.hits
+    ]
     return {"hits": hits, "step": found.step, "why": found.why}
 
 
 def found_of(reply: object) -> Found:
     """The result that ``told`` has written."""
     given = cast("Mapping[str, Any]", reply)
-    hits = tuple(
-        Hit(entry_of(record) or Entry("", ""), score, Signals(**signals), tuple(twins))
-        for record, score, signals, twins in given["hits"]
-    )
-    return Found(hits, given["step"], given["why"])
+    return Found(tuple(_hit(each) for each in given["hits"]), given["step"], given["why"])
+
+
+def _hit(given: Mapping[str, Any]) -> Hit:
+    made = {
+        "entry": entry_of(given["entry"]) or Entry("", ""),
+        "signals": Signals(**given["signals"]),
+        "twins": tuple(given["twins"]),
+    }
+    return Hit(**{**given, **made})
 
 
 def set_up(setup: StoreSetup) -> dict[str, Any]:

@@ -91,10 +91,11 @@ class SessionScope:
         """The session's own folder; None where no conversation is kept."""
         return self.file.parent if self.id else None
 
-    def memory(self, folder: Path) -> MemoryScope:
-        """What memory knows of the session, whose workspace is ``folder``."""
-        project = folder_slug(project_root(folder))
-        return MemoryScope(self.id, project, self.transcript, self.history, self.ask)
+    def memory(self, folder: Path, *, attended: bool) -> MemoryScope:
+        """What memory knows of the session, whose workspace is ``folder``. Without anybody to accept what a model
+        proposes, none is asked."""
+        project, ask = folder_slug(project_root(folder)), self.ask if attended else None
+        return MemoryScope(self.id, project, self.transcript, self.history, ask)
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
@@ -184,7 +185,7 @@ class GuardedTools:
         data_scope = DataScope(setup, scope.folder, scope.results, scope.history, scope.modalities, inherited)
         python = python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells)
         self.data = data = DataRoom(definitions, access, data_scope, permissions, python)
-        self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root))
+        self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
         tools = (*tools, *data.tools, *self.memory.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)

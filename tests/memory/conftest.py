@@ -67,5 +67,5 @@ async def warm(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Memory
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until ``condition`` holds; the test's own time limit ends it."""
-    while not await condition():
+    while not await condition():  # noqa: ASYNC110 - other processes have no event
         await asyncio.sleep(0.05)

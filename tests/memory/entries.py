@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.ports.memory import Entry
@@ -13,5 +14,5 @@ PROJECT = "shop-1f0c2ab9"
 
 def entry(text: str, **fields: Any) -> Entry:
     """A new entry of the project."""
-    at = fields.pop("at", NOW)
-    return Entry(new_id(at), text, **{"project": PROJECT, "at": at, **fields})
+    plain = Entry(new_id(fields.get("at", NOW)), text, project=PROJECT, at=NOW)
+    return replace(plain, **fields)

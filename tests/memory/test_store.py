@@ -7,6 +7,8 @@ import json
 import os
 import resource
 import stat
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -207,6 +209,16 @@ async def test_beyond_the_limit_what_is_of_least_use_goes(tmp_path: Path) -> Non
     assert {"important", "used", "new", "pinned"} <= left
 
 
+async def test_a_log_that_is_mostly_forgotten_gets_smaller(store: MemoryStore, log: Path) -> None:
+    facts = [entry(f"{number} {'x' * 15_000}") for number in range(100)]
+    await store.add(facts)
+    await store.forget([fact.id for fact in facts[1:]])
+    assert log.stat().st_size > 1_000_000
+    await store.sync()
+    assert log.stat().st_size < 100_000
+    assert [each.id for each in await store.listed()] == [facts[0].id]
+
+
 async def test_export_and_import_keep_everything(store: MemoryStore, tmp_path: Path, log: Path) -> None:
     old = entry("The editor is vim", subject="person", attribute="editor", speaker="Ines", sequence=3)
     new = entry("The editor is emacs", subject="person", attribute="editor", supersedes=old.id, importance=0.9)
@@ -303,12 +315,12 @@ async def test_many_duplicates_are_one_answer(store: MemoryStore) -> None:
 
 def test_the_settings_become_a_setup() -> None:
     given = MemorySettings(embedder="e5", url="http://127.0.0.1:8000", api_key_env="CHROMA_TOKEN", project="shop")
-    setup = setup_of(given, PROJECT, {"CHROMA_TOKEN": " token-1 "}.get)
+    setup = setup_of(given, PROJECT, lambda name: {"CHROMA_TOKEN": " token-1 "}[name])
     assert setup.server is not None
     assert (setup.server.project, setup.server.token) == ("shop", "token-1")
     assert "token-1" not in repr(setup)
     assert setup.expiry == {"summary": 365 * DAY, "outcome": 365 * DAY, "turn": 365 * DAY}
-    assert setup_of(MemorySettings(), PROJECT, {}.get).server is None
+    assert setup_of(MemorySettings(), PROJECT, lambda name: name).server is None
 
 
 async def test_a_change_of_the_log_by_hand_is_read(store: MemoryStore, log: Path) -> None:
@@ -317,3 +329,9 @@ async def test_a_change_of_the_log_by_hand_is_read(store: MemoryStore, log: Path
     record = json.loads(log.read_text().splitlines()[1])
     log.write_text(json.dumps({**record, "text": "The fiscal year starts in July"}) + "\n")
     assert await found(store, "fiscal year") == ["The fiscal year starts in July"]
+
+
+def test_the_process_of_the_app_loads_no_numpy_and_no_chroma() -> None:
+    program = "import ba_tui.memory.store, sys; print({'numpy', 'chromadb', 'asyncio.events'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "{'asyncio.events'}"

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import random
 import shutil
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +20,14 @@ from ba_tui.memory.shelf import Shelf
 from ba_tui.memory.store_process.mind import Mind
 from ba_tui.memory.store_process.ownership import Ownership
 from ba_tui.memory.store_process.record import IndexRecord, load_record, new_folder
+from ba_tui.memory.store_process.turns import Turns
 
 if TYPE_CHECKING:
     from ba_tui.memory.embedding import Vectors
 
 log = logging.getLogger(__name__)
 
-_LINES = 1_000
+_LINES = 500
 """Lines of the log that are taken in at a time."""
 _EXACT = 20_000
 """Entries up to which a process that does not own the index holds the vectors itself: 40 MB."""
@@ -63,11 +63,11 @@ class Desk:
         self._record_path = folder / "chroma.json"
         self._record = IndexRecord("", mind.traits.name)
         self._index: VectorIndex | None = None
-        self._turn = threading.RLock()
+        self._turns = Turns()
 
     def open(self) -> None:
         """Open the index, or make it; what cannot be used is said in ``why``. Nothing without a log."""
-        with self._turn:
+        with self._turns.lock:
             if self._index is not None or not self.shelf.exists:
                 return
             try:
@@ -86,7 +86,7 @@ class Desk:
         Raises BaError when texts cannot be embedded now or the index is broken: they are taken in later.
         """
         self.open()
-        with self._turn:
+        with self._turns.work():
             if self._index is None:
                 return False
             self.shelf.index.update()
@@ -96,11 +96,12 @@ class Desk:
             touched, gone, mark, lines = self._news()
             if not lines:
                 self.full = True
+                self.why = ""
                 return False
         texts = self._texts(touched)
         # The model works outside of the turn: questions go on meanwhile.
         vectors = self._mind.vectors(list(texts.values()), self.shelf.vectors) if texts else None
-        with self._turn:
+        with self._turns.work():
             if gone:
                 self._index.remove(gone)
             if vectors is not None:
@@ -111,7 +112,7 @@ class Desk:
 
     def check(self) -> None:
         """Query own entries for themselves; an index that does not find them is moved aside and made anew."""
-        with self._turn:
+        with self._turns.lock:
             if self._index is None or isinstance(self._index, Exact):
                 return
             try:
@@ -127,7 +128,7 @@ class Desk:
 
     def renew(self) -> None:
         """Make the index anew from the log and the kept vectors, from now on."""
-        with self._turn:
+        with self._turns.lock:
             if isinstance(self._index, Exact):
                 self._index = Exact(self._mind.traits.dimensions)
                 self._record = replace(self._record, mark=Mark())
@@ -141,18 +142,21 @@ class Desk:
     def move_aside(self, why: str) -> None:
         """Put a suspect index away and make a new one."""
         log.warning("memory: the vector index of %s is made anew, because %s", self.shelf.folder.name, why)
-        with self._turn:
+        with self._turns.lock:
             self._index = None
             aside = self.shelf.folder / DAMAGED
             shutil.rmtree(aside, ignore_errors=True)
             with contextlib.suppress(OSError):
                 (self.shelf.folder / self._record.folder).rename(aside)
             self._start_anew()
+            self.why = (
+                self.why or "The vector index was damaged. It is made anew; entries are found by words meanwhile."
+            )
             self.done, self.full = 0, False
 
     def forget(self, ids: Collection[str]) -> list[str]:
         """Remove entries from the index; those that it still finds."""
-        with self._turn:
+        with self._turns.lock:
             if self._index is None:
                 return []
             self._index.remove(ids)
@@ -166,7 +170,7 @@ class Desk:
         return self._asked(lambda index: index.cosines(vector, ids))
 
     def _asked(self, question: Callable[[VectorIndex], Mapping[str, float]]) -> Mapping[str, float]:
-        with self._turn:
+        with self._turns.question():
             if self._index is None:
                 return {}
             try:
@@ -225,12 +229,13 @@ class Desk:
 
     def take_over(self) -> None:
         """Own the index as soon as nobody else does."""
-        with self._turn:
+        with self._turns.lock:
             if not self._ownership.held and self.shelf.exists:
                 with contextlib.suppress(OSError):
                     if self._ownership.take():
                         self._index, self.full, self.done = None, False, 0
                         self._open_chroma()
+                        self.check()
 
     def _news(self) -> tuple[list[str], list[str], Mark, int]:
         """Ids that were added or changed, ids that were forgotten, the mark behind them, and the number of lines."""

@@ -43,7 +43,7 @@ _LOOK_SECONDS = 1.0
 """Seconds between looks at the logs, which other processes write too."""
 _AGAIN_SECONDS = 30.0
 """Seconds until texts are embedded again after that failed."""
-_FRESH = 2_000
+_FRESH = 500
 """New lines that a search takes into the words index first."""
 
 
@@ -95,6 +95,8 @@ class Handlers:
         ask = ask_of(cast("Mapping[str, Any]", request.payload))
         desks = [desk for desk in self._desks.values() if desk.shelf.fresh(_FRESH)]
         self._news.set()
+        if self._team and ask.explicit:
+            self._team.wake()
         shelves = [recall.Shelf(desk.shelf.lookup, desk) for desk in desks]
         found = Recall(shelves, self._mind).search(ask)
         return told(replace(found, why=found.why or self._why()))
@@ -165,6 +167,8 @@ class Handlers:
             for desk in desks:
                 desk.take_over()
                 if self._catch_up(desk):
+                    if self._team:
+                        self._team.wake()
                     self._learn(desk)
         except Exception as error:  # noqa: BLE001 - what fails now is tried again, whatever it was
             text = str(error) if isinstance(error, BaError) else f"{type(error).__name__}: {error}"

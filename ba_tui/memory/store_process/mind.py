@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ba_tui.memory.embedding import Embedder, Traits
 from ba_tui.memory.likeness import Likeness
 from ba_tui.memory.lookup import Lookup
 from ba_tui.memory.scoring import Grades
+from ba_tui.memory.store_process.turns import Turns
 from ba_tui.memory.terms import Term
 from ba_tui.memory.vectors import VectorFile, content_hash
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from ba_tui.memory.embedding import Vectors
 
 _BATCH = 16
-_WORDS = 100
-"""Texts and words that are embedded before a question gets its turn: 40 ms with FUSE."""
+_NEW = 32
+"""Words of the store that one question embeds; the others are embedded while nobody waits."""
+_WORDS = 50
+"""Texts and words that are embedded before a question gets its turn: 30 ms with FUSE."""
 
 
 class Mind:
@@ -30,7 +32,7 @@ class Mind:
     def __init__(self, embedder: Embedder, words: VectorFile) -> None:
         self._embedder = embedder
         self._likeness = Likeness(embedder, words)
-        self._turn = threading.Lock()
+        self._turns = Turns()
         self._learned: set[str] = set()
 
     @property
@@ -38,14 +40,19 @@ class Mind:
         return self._embedder.traits
 
     def question(self, text: str) -> Vectors:
-        with self._turn:
+        with self._turns.question():
             return self._embedder.question(text)
 
     def grades(
         self, asked: Sequence[Term], stems: Iterable[str], words: Callable[[Collection[str]], Mapping[str, str]]
     ) -> Grades:
-        with self._turn:
-            return self._likeness.grades(asked, stems, words)
+        wanted = list(stems)
+        known = [stem for stem in wanted if stem in self._learned]
+        new = [stem for stem in wanted if stem not in self._learned][:_NEW]
+        with self._turns.question():
+            found = self._likeness.grades(asked, [*known, *new], words)
+        self._learned.update(new)
+        return found
 
     def vectors(self, texts: Sequence[str], file: VectorFile) -> Vectors:
         """One row a text: from ``file``, else made and kept there. Raises NoEmbedder."""
@@ -55,7 +62,7 @@ class Mind:
         missing = list(dict(missing).items())
         for at in range(0, len(missing), _BATCH):
             part = missing[at : at + _BATCH]
-            with self._turn:
+            with self._turns.work():
                 made = numpy.asarray(self._embedder.entries([text for _, text in part]), numpy.float16)
             fresh = {hash: vector.tobytes() for (hash, _), vector in zip(part, made, strict=True)}
             file.put(fresh)
@@ -71,7 +78,7 @@ class Mind:
         """Embed terms of the store, so that no question has to."""
         for at in range(0, len(stems), _WORDS):
             part = stems[at : at + _WORDS]
-            with self._turn:
+            with self._turns.work():
                 self._likeness.learn(part, lookup.words)
             self._learned.update(part)
 

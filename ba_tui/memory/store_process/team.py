@@ -31,7 +31,7 @@ from ba_tui.memory.store_process.chroma_index import collection_name
 from ba_tui.memory.store_process.mind import Mind
 from ba_tui.providers.faults import is_loopback
 
-SECONDS = 5.0
+_SECONDS = 5.0
 """Seconds between exchanges."""
 _AGAIN = 30.0
 _LATE = 10.0
@@ -56,6 +56,11 @@ class Team:
         self._mark, self._cursor = _loaded(self._path)
         self._failed = ""
         self._since = 0.0
+        self._news = threading.Event()
+
+    def wake(self) -> None:
+        """Exchange entries now: there is something new, or somebody looks for it."""
+        self._news.set()
 
     @property
     def why(self) -> str:
@@ -96,7 +101,8 @@ class Team:
             else:
                 self._failed = ""
             self._since = 0.0
-            time.sleep(_AGAIN if self._failed else SECONDS)
+            self._news.wait(_AGAIN if self._failed else _SECONDS)
+            self._news.clear()
 
     def _connected(self) -> Any:
         if self._collection is None:

@@ -66,7 +66,7 @@ class MemorySettings(SettingsGroup):
         ),
     )
     endpoint: EmbeddingEndpoint = field(
-        default=EmbeddingEndpoint(), metadata=about("The server that makes embeddings, for `embedder: endpoint`.")
+        default=EmbeddingEndpoint(), metadata=about("The server that makes embeddings, with the embedder endpoint.")
     )
     url: Address | None = field(
         default=None,

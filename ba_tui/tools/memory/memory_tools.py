@@ -35,6 +35,9 @@ def remember_tool(definition: Definition, storing: Storing) -> Tool:
             lines = [f"Known already{_day(stored.entry)}: {stored.entry.text}"]
         return Prose("\n".join(lines))
 
+    async def concern(args: Mapping[str, Any]) -> str:
+        return "it is for all projects" if args.get("scope") == "global" else ""
+
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         stored = await storing.remember(_draft(args))
         entry = stored.entry
@@ -48,7 +51,7 @@ def remember_tool(definition: Definition, storing: Storing) -> Tool:
     facts = ToolFacts("memory", target="text", tags=("note", "store"), subagents=False, asks="it writes to your memory")
     return Tool(
         REMEMBER, definition.description, definition.input_schema, run, Effect.WRITE,
-        facts=facts, preview=preview, idempotent=True,
+        facts=facts, preview=preview, idempotent=True, concern=concern,
     )  # fmt: skip
 
 

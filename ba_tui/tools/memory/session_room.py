@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
 from ba_tui.core.messages import Message
+from ba_tui.core.ports.working import WorkingMemory
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -25,6 +27,7 @@ from ba_tui.tools.memory.session_memory import SessionMemory
 from ba_tui.tools.memory.storing import Owner, Storing
 from ba_tui.tools.memory.summarizing import SessionSummary
 from ba_tui.tools.memory.waiting import Waiting
+from ba_tui.tools.memory.working import task_memory
 
 if TYPE_CHECKING:
     from ba_tui.memory.store import MemoryStore
@@ -61,6 +64,7 @@ class MemoryRoom:
         self._transcript = transcript = scope.transcript
         self._enabled = choices.enabled and bool(scope.id)
         self._private = choices.private
+        self._redis = choices.redis
         self._wanted = False
 
         def make() -> MemoryStore:
@@ -90,6 +94,10 @@ class MemoryRoom:
         if self._private or self._transcript.private:
             return PRIVATE
         return "" if self._enabled else OFF
+
+    def working(self, branch: Branch, task: str) -> AbstractAsyncContextManager[WorkingMemory]:
+        """The working memory of ``task``, over Redis where a server is set; see ``task_memory``."""
+        return task_memory(branch, task, self._redis)
 
     def needed(self) -> Sequence[str]:
         """The tools to list now: none before the person speaks of remembering or forgetting."""

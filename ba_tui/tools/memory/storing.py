@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ class Storing:
         """What the store finds; ``more`` are fields of memory.recall.Ask."""
         from ba_tui.memory.recall import Ask  # noqa: PLC0415 - see store
 
-        return await self.store.search(Ask(text, limit, **more))
+        return await self.store.search(Ask(text, limit, today=datetime.now().astimezone().date(), **more))
 
     async def settle(self) -> None:
         """Wait until what this session stored is on the disk."""

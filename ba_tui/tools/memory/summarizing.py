@@ -83,7 +83,10 @@ class SessionSummary:
         course = Course()
         for event in await self._history():
             course.apply(event)
-        self._course, self._id = course, course.summary
+        self._course, id = course, course.summary
+        entry = (await self._storing.store.get([id])).get(id) if id else None
+        # A session that was forked from another has a summary of its own; one that was forgotten stays so.
+        self._id = "" if entry and entry.session != self._storing.owner.session else id
 
     def _text(self) -> str:
         return redact(self._course.text())

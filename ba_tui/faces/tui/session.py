@@ -70,7 +70,8 @@ class OpenSession:
     @property
     def marks(self) -> Sequence[str]:
         """What is unusual about it, in a word each."""
-        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only)}
+        private = self.conversation is not None and self.conversation.transcript.private
+        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only), "private": private}
         return [word for word, holds in unusual.items() if holds]
 
     @property

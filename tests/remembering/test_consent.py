@@ -166,3 +166,17 @@ async def test_print_mode_denies_without_a_rule_and_tells_what_was_used(folder: 
     code, report = await printed("When does our fiscal year start?")
     assert [each["text"] for each in report["memory"]["used"]] == [FISCAL]
     assert (await printed("When does our fiscal year start?", **{"memory.private": True}))[1]["memory"]["used"] == []
+
+
+async def test_the_tools_are_listed_when_the_person_speaks_of_them(folder: Path, model: Model) -> None:
+    def listed() -> set[str]:
+        return {tool["function"]["name"] for tool in model.server.requests[-1].json["tools"]}
+
+    talk = opened(folder)
+    await heard(talk, "Count the invoices.")
+    assert listed() & {"remember", "forget"} == set()
+    await heard(talk, "Bitte merke dir das Ergebnis.")
+    assert listed() & {"remember", "forget"} == {"remember"}
+    await heard(talk, "忘记我的编辑器")
+    assert listed() & {"remember", "forget"} == {"remember", "forget"}
+    await talk.close()

@@ -86,6 +86,8 @@ async def test_a_secret_is_refused_before_anybody_is_asked(folder: Path, model: 
     assert "secret" in model.server.requests[-1].json["messages"][-1]["content"]
     with pytest.raises(SecretRefused, match="secret"):
         await memory_of(talk).remember(Draft(f"token {key}"))
+    with pytest.raises(SecretRefused):
+        await memory_of(talk).remember(Draft("The token is elsewhere.", subject="deploy", attribute=key))
     for text in ("", " \n\0 "[:2], "x" * 1_000_000):
         with pytest.raises(UsageError):
             await memory_of(talk).remember(Draft(text))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -43,8 +44,9 @@ _LAYOUT = CacheLayout(
         " tokenize=\"unicode61 remove_diacritics 0 categories 'L* N* Co M*'\")",
     ),
 )
-_STEP = 2_000
+_STEP = 500
 """Lines in one transaction: other processes wait no longer than this takes."""
+_PAUSE = 0.001
 _SENTENCE_ENDS = "\"')]”’ "
 
 Progress = Callable[[int, int], None]
@@ -90,6 +92,8 @@ class Index:
                 return taken >= 0
             if left is not None and (left := left - taken) <= 0:
                 return False
+            # Other threads get the database in between.
+            time.sleep(_PAUSE)
 
     def rebuild(self, progress: Progress | None = None) -> None:
         """Make the index anew from the log."""

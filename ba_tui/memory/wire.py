@@ -77,7 +77,7 @@ def found_of(reply: object) -> Found:
 
 
 def _hit(given: Mapping[str, Any]) -> Hit:
-    made = {
+    made: dict[str, Any] = {
         "entry": entry_of(given["entry"]) or Entry("", ""),
         "signals": Signals(**given["signals"]),
         "twins": tuple(given["twins"]),

@@ -23,7 +23,7 @@ from ba_tui.memory.store import MemoryStore
 from tests.memory.conftest import until
 from tests.memory.entries import PROJECT, entry
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
 
 async def asked(store: MemoryStore, text: str) -> Found:

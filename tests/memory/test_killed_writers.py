@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def _killed(
     return by_mark["+"], by_mark["~"], by_mark["-"]
 
 
+@pytest.mark.timeout(180)
 @settings(max_examples=4)
 @given(st.integers(1, 150), st.integers(1, 150), st.sampled_from([_nothing, _delete, _break]))
 def test_nothing_acknowledged_is_lost(

@@ -23,6 +23,7 @@ from tests.memory.entries import NOW, PROJECT, entry
 
 WORDS = StoreSetup(embedder="off")
 DAY = 86_400.0
+OFF = "Memory is searched by words: memory.embedder is off."
 
 
 @pytest.fixture
@@ -60,9 +61,9 @@ async def test_a_search_by_words_says_why_once(store: MemoryStore, caplog: pytes
     await store.add([entry("The fiscal year starts in April")])
     for _ in range(3):
         answer = await store.search(Ask("When does the fiscal year start?"))
-        assert (answer.step, answer.why) == ("words", "Memory is searched by words: memory.embedder is off.")
+        assert (answer.step, answer.why) == ("words", OFF)
     assert len([each for each in caplog.records if "memory.embedder is off" in each.message]) == 1
-    assert (await store.state()).why == answer.why
+    assert (await store.state()).why == OFF
 
 
 async def test_files_are_for_their_owner_alone(store: MemoryStore, tmp_path: Path) -> None:

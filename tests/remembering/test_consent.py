@@ -86,6 +86,8 @@ async def test_a_secret_is_refused_before_anybody_is_asked(folder: Path, model: 
     assert "secret" in model.server.requests[-1].json["messages"][-1]["content"]
     with pytest.raises(SecretRefused, match="secret"):
         await memory_of(talk).remember(Draft(f"token {key}"))
+    with pytest.raises(SecretRefused):
+        await memory_of(talk).remember(Draft("The token is elsewhere.", subject="deploy", attribute=key))
     for text in ("", " \n\0 "[:2], "x" * 1_000_000):
         with pytest.raises(UsageError):
             await memory_of(talk).remember(Draft(text))
@@ -166,3 +168,17 @@ async def test_print_mode_denies_without_a_rule_and_tells_what_was_used(folder: 
     code, report = await printed("When does our fiscal year start?")
     assert [each["text"] for each in report["memory"]["used"]] == [FISCAL]
     assert (await printed("When does our fiscal year start?", **{"memory.private": True}))[1]["memory"]["used"] == []
+
+
+async def test_the_tools_are_listed_when_the_person_speaks_of_them(folder: Path, model: Model) -> None:
+    def listed() -> set[str]:
+        return {tool["function"]["name"] for tool in model.server.requests[-1].json["tools"]}
+
+    talk = opened(folder)
+    await heard(talk, "Count the invoices.")
+    assert listed() & {"remember", "forget"} == set()
+    await heard(talk, "Bitte merke dir das Ergebnis.")
+    assert listed() & {"remember", "forget"} == {"remember"}
+    await heard(talk, "忘记我的编辑器")
+    assert listed() & {"remember", "forget"} == {"remember", "forget"}
+    await talk.close()

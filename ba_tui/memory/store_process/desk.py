@@ -86,10 +86,12 @@ class Desk:
         Raises BaError when texts cannot be embedded now or the index is broken: they are taken in later.
         """
         self.open()
+        if self._index is None:
+            return False
+        self.shelf.index.update()
         with self._turns.work():
             if self._index is None:
                 return False
-            self.shelf.index.update()
             if not self.shelf.log.continues(self._record.mark):
                 # The log was rewritten. Its vectors are kept, its places are not.
                 self.renew()

@@ -6,7 +6,6 @@ What is stored, and what is known already, is decided in ``session_memory``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from ba_tui.core.effects import Effect
@@ -15,6 +14,7 @@ from ba_tui.core.ports.memory import Draft, Entry, Stored
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.memory.moments import day_of
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.memory.session_memory import SessionMemory
@@ -95,4 +95,5 @@ def _shown(stored: Stored) -> str:
 
 
 def _day(entry: Entry) -> str:
-    return f" ({datetime.fromtimestamp(entry.at).astimezone():%Y-%m-%d})" if entry.at else ""
+    day = day_of(entry.at)
+    return f" ({day:%Y-%m-%d})" if day else ""

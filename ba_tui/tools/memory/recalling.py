@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError
@@ -21,6 +20,7 @@ from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.memory.moments import day_of
 from ba_tui.memory.terms import terms
 from ba_tui.tools.memory.storing import Storing, line_of
 
@@ -123,8 +123,12 @@ class Recalling:
             answer = await self._storing.search(query, bounds.entries, tokens=bounds.tokens, leave_out=left_out)
             if answer.why:
                 log.info("memory was searched by %s: %s", answer.step, answer.why)
-            found += [recalled(hit, query) for hit in answer.hits]
+            found += [recalled(hit, query) for hit in answer.hits if not self._says_itself(hit.entry)]
         return found
+
+    def _says_itself(self, entry: Entry) -> bool:
+        """Whether it is the summary of this very session."""
+        return entry.kind == "summary" and entry.session == self._storing.owner.session
 
     def _mark(self, ids: Sequence[str]) -> None:
         async def mark() -> None:
@@ -167,8 +171,9 @@ def _query(said: str, transcript: Transcript) -> str:
 
 def _line(recalled: Recalled) -> str:
     entry = recalled.entry
-    day = f"{datetime.fromtimestamp(entry.at).astimezone():%Y-%m-%d}, " if entry.at else ""
-    return f"- [{entry.id}] {day}{_source(entry)}: {one_line(entry.text, LONGEST)}"
+    day = day_of(entry.at)
+    said = f"{day:%Y-%m-%d}, {_source(entry)}" if day else _source(entry)
+    return f"- [{entry.id}] {said}: {one_line(entry.text, LONGEST)}"
 
 
 def _source(entry: Entry) -> str:

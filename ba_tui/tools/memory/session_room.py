@@ -21,7 +21,7 @@ from ba_tui.settings import Settings
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.memory.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
-from ba_tui.tools.memory.proposing import REQUEST, AskModel, Proposing
+from ba_tui.tools.memory.proposing import FORGETTING, REMEMBERING, AskModel, Proposing
 from ba_tui.tools.memory.recalling import Bounds, Recalling
 from ba_tui.tools.memory.session_memory import SessionMemory
 from ba_tui.tools.memory.storing import Owner, Storing
@@ -65,7 +65,7 @@ class MemoryRoom:
         self._enabled = choices.enabled and bool(scope.id)
         self._private = choices.private
         self._redis = choices.redis
-        self._wanted = False
+        self._wanted: dict[str, None] = {}
 
         def make() -> MemoryStore:
             from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - see Storing.store
@@ -101,7 +101,12 @@ class MemoryRoom:
 
     def needed(self) -> Sequence[str]:
         """The tools to list now: none before the person speaks of remembering or forgetting."""
-        return (REMEMBER, FORGET) if self._wanted else ()
+        return tuple(self._wanted)
+
+    def _hear(self, words: str) -> None:
+        asked = ((REMEMBER, REMEMBERING), (FORGET, FORGETTING))
+        if not self.off():
+            self._wanted |= {name: None for name, pattern in asked if pattern.search(words)}
 
     def apply(self, event: Event) -> None:
         match event:
@@ -109,7 +114,7 @@ class MemoryRoom:
                 TurnStarted(agent="main", prompt=message)
                 | Steered(agent="main", message=Message(origin="steer") as message)
             ):
-                self._wanted = self._wanted or (not self.off() and bool(REQUEST.search(message.said.lower())))
+                self._hear(message.said.lower())
             case _:
                 pass
         for part in self._parts:

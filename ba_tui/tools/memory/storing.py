@@ -96,14 +96,15 @@ class Storing:
         """What would become of ``draft``. Raises MemoryOff, SecretRefused, UsageError."""
         if off := self.owner.off():
             raise MemoryOff(off, "Start a session with memory to store anything.")
+        check_secrets(f"{draft.subject}\n{draft.attribute}")
         draft = _complete(replace(draft, text=checked(draft.text)))
         at, owner = time.time(), self.owner
         entry = Entry(
             new_id(at),
             draft.text,
             draft.kind,
-            draft.subject,
-            draft.attribute,
+            clean_text(draft.subject),
+            clean_text(draft.attribute),
             project="" if draft.scope == "global" else owner.project,
             session=owner.session,
             sequence=owner.turns(),
@@ -150,11 +151,16 @@ def checked(text: str) -> str:
             f"A memory has at most {LONGEST:,} characters, and this text has {len(text):,}.",
             "Store a shorter one; long texts belong in a file.",
         )
+    check_secrets(text)
+    return text
+
+
+def check_secrets(text: str) -> None:
+    """Raises SecretRefused when ``text`` holds one."""
     if secrets := find(text):
         raise SecretRefused(
             f"Not stored: the text holds a secret ({secrets[0].kind}).", "Memory never keeps keys or passwords."
         )
-    return text
 
 
 def line_of(entry: Entry, *, why: str = "", older: str = "") -> MemoryLine:

@@ -8,15 +8,25 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Static, TextArea
 
-from ba_tui.core.events import MemoriesUsed, MemoryChanged, MessageDone, TurnEnded, TurnStarted
-from ba_tui.core.messages import user
+from ba_tui.core.events import (
+    MemoriesUsed,
+    MemoryChanged,
+    MessageDone,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import ToolUse, user
 from ba_tui.core.ports.memory import Draft, Entry, MemoryState, Proposal, Recalled
+from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.text.memories import MemoryLine
 from ba_tui.faces.tui.screens.memory.browser import NONE_YET, MemoryBrowser
 from ba_tui.faces.tui.screens.memory.entry_page import EntryEditor, EntryPage
+from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.page import MarkdownPage
-from ba_tui.faces.tui.transcript.records import MemoryNote
+from ba_tui.faces.tui.transcript.records import MemoryNote, ToolRow
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fake_memory import KeptMemory
 from tests.faces.tui.fakes import World, answer
@@ -176,6 +186,25 @@ async def test_what_was_used_and_changed_stands_in_the_conversation(world: World
         await hand.until(lambda: "m2" not in memory.entries)
         await hand.press("ctrl+o")
         await hand.until(lambda: "British" in lines(hand))
+
+
+def test_a_call_that_writes_to_memory_says_so_in_its_own_row() -> None:
+    call, line = ToolUse("c1", "remember", {"text": "x"}), MemoryLine("m1", "Reports go to Ana", older="Bo gets them")
+    told = [
+        TurnStarted(user("Remember it")),
+        MessageDone(answer("", call)),
+        ToolStarted(call, "x"),
+        MemoryChanged((line,)),
+        ToolFinished("c1", ToolResult("Stored.", summary="replaced")),
+        MemoryChanged((MemoryLine("m2", "Long words", kind="summary"),)),
+    ]
+    records = fold(told)
+    row = next(each for each in records if isinstance(each, ToolRow))
+    assert row.summary == "replaced · before: “Bo gets them” · /memory undo"
+    assert row.changed
+    assert row.changed.memories == (line,)
+    notes = [each.text for each in records if isinstance(each, MemoryNote)]
+    assert notes == ["Remembered a summary of this session."]
 
 
 async def test_a_proposal_takes_one_key_and_no_typed_letter(world: World, memory: KeptMemory) -> None:

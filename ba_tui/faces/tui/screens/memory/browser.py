@@ -158,6 +158,8 @@ class MemoryBrowser(Picker):
 
     def _entitle(self, state: MemoryState) -> None:
         title = heading(state, SCOPES[self._scope])
+        if len(self._entries) == LISTED:
+            title += f" · {LISTED} shown, type to find others"
         if self._only_used:
             title = f"Memory · {count(len(self._used), 'entry')} used with this prompt"
         self.query_one(".title", Static).update(title)

@@ -68,7 +68,7 @@ async def test_the_browser_lists_searches_and_filters(world: World, memory: Kept
     async with running(world) as hand:
         await opened(hand)
         listed = lines(hand).splitlines()
-        assert listed[0].startswith("● Answer in British English"), "pinned first, marked without colour"
+        assert listed[0].startswith("  Answer in British English"), "pinned first"
         assert listed[0].split()[-4:] == ["pinned", "global", "2", "d"]
         assert listed[1].strip().startswith("preference · used 3 times, last ")
         assert "used now: shares “fiscal year”" in lines(hand)

@@ -33,7 +33,7 @@ def entry_row(entry: Entry, *, now: float, why: str = "", newer: Entry | None = 
         usage(entry, now),
     ]
     cells = (one_line(entry.text, LONGEST), state, scope_of(entry), _ago(entry.at, now))
-    return PickerChoice(entry.id, cells, " · ".join(filter(None, below)), current=entry.pinned)
+    return PickerChoice(entry.id, cells, " · ".join(filter(None, below)))
 
 
 def proposal_row(proposal: Proposal) -> PickerChoice:

@@ -84,6 +84,10 @@ class Places:
         return self.data / "checkpoints"
 
     @property
+    def memory(self) -> Path:
+        return self.data / "memory"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

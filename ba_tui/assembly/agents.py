@@ -152,7 +152,8 @@ class AgentBuilder:
             BudgetLimit(budget) if budget else None,
             # Secrets in the prompt are pointed out before it is sent.
             self._prompts if parts.main else None,
-            # What was read so far is known before a call may carry it away.
+            # Memories go with the prompt. What was read so far is known before a call may carry it away.
+            tools.guarded.memory if parts.main else None,
             tools.permissions.egress,
             # Skills that start now bring tools, which the next one lists.
             tools.skill_notes if parts.main else None,

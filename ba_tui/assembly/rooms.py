@@ -41,6 +41,7 @@ def checked_rooms(
     from ba_tui.settings.mcp.checks import server_checks  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
     from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
+    from ba_tui.tools.memory.checks import memory_checks  # noqa: PLC0415
 
     root, trust = project_root(folder), Trust(where)
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
@@ -50,4 +51,5 @@ def checked_rooms(
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
         RoomContribution("mcp", checks=(partial(server_checks, loaded, where, root, trust.trusted),)),
         RoomContribution("analysis", checks=(partial(data_checks, loaded, where, folder),)),
+        RoomContribution("memory", checks=(partial(memory_checks, loaded, where, folder),)),
     )

@@ -82,8 +82,8 @@ class Session:
         # Tools within their guards.
         seen = Modalities(model.sees_pictures, model.reads_documents)
         full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
-        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen)
         self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
+        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen, self._small.ask)
         self._tools = tools = SessionTools(start, scope, self._small.ask)
         guarded, registry, policy = tools.guarded, tools.registry, tools.policy
 
@@ -117,7 +117,7 @@ class Session:
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, context_files, guarded.data.datasets, guarded.mcp.servers,
+            tools.hook_list, context_files, guarded.data.datasets, guarded.mcp.servers, guarded.memory.memory,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy
@@ -126,9 +126,8 @@ class Session:
             metrics.apply,
             spending.apply,
             CallLog(info.id, soon).apply,
-            guarded.data.figures.apply,
+            *guarded.listeners,
             # The end of a turn: its files are kept, then what its command was allowed is taken back.
-            guarded.checkpointing.apply,
             prompts.admission.apply,
             # The person's hooks last: they see what is settled.
             *((tools.hooks.apply,) if tools.hooks else ()),

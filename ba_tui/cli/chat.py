@@ -95,6 +95,9 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     strict_mcp_config: Annotated[
         bool, typer.Option("--strict-mcp-config", help="Use only the MCP servers of --mcp-config.")
     ] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Remember nothing of this session, and recall nothing.")
+    ] = False,
     trust: Annotated[
         bool,
         typer.Option(
@@ -153,6 +156,7 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             system_prompt=system_prompt,
             system_prompt_file=system_prompt_file,
             append_system_prompt=append_system_prompt,
+            private=private,
             trust=trust,
             cwd=cwd,
             theme=theme,

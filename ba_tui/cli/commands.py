@@ -22,6 +22,7 @@ COMMANDS = {
     "run": CliCommand("run", "run"),
     "data": CliCommand("data.application", help="Profile, query, chart and check data files, without a model."),
     "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
+    "memory": CliCommand("memory.commands", help="List, search, edit, forget and export what ba remembers."),
     "config": CliCommand("config", help="Show, check and change settings."),
     "permissions": CliCommand("permissions", help="List, check, add and remove permission rules."),
     "hooks": CliCommand("hooks", help="List the commands that run on events."),

@@ -114,21 +114,32 @@ def set_(
 def edit() -> int:
     """Open your config.yaml in $VISUAL or $EDITOR, then check it."""
     where = places()
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if sys.stdin.isatty() else "")
-    if not editor:
-        raise UsageError("There is no terminal and no EDITOR.", f"Set EDITOR, or edit {where.settings}.")
+    editor = editor_for(f"edit {where.settings}")
     if not where.settings.exists():
         save_whole(where.settings, START)
         save_whole(where.settings.with_name("config.schema.json"), _schema())
+    open_in(editor, where.settings)
+    loaded = load(None)
+    _warn(loaded)
+    return 1 if loaded.errors else 0
+
+
+def editor_for(otherwise: str) -> str:
+    """The person's editor. Raises UsageError, with what to do ``otherwise``, when there is none."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if sys.stdin.isatty() else "")
+    if not editor:
+        raise UsageError("There is no terminal and no EDITOR.", f"Set EDITOR, or {otherwise}.")
+    return editor
+
+
+def open_in(editor: str, path: Path) -> None:
+    """Open ``path`` and wait for the end. Raises UsageError when the editor fails."""
     try:
-        code = subprocess.run([*shlex.split(editor), str(where.settings)], check=False).returncode
+        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
     except (OSError, ValueError) as error:
         raise UsageError(f"The editor {editor!r} can't be started: {error}.", "Set EDITOR to one that can.") from error
     if code:
         raise UsageError(f"{editor} ended with {code}.")
-    loaded = load(None)
-    _warn(loaded)
-    return 1 if loaded.errors else 0
 
 
 @app.command()

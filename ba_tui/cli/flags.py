@@ -64,6 +64,7 @@ class ChatFlags:
     append_system_prompt: str | None = None
     mcp_config: list[str] | None = None
     strict_mcp_config: bool = False
+    private: bool = False
     trust: bool = False
     cwd: Path | None = None
     theme: str | None = None
@@ -114,6 +115,7 @@ SWITCHES = {
     "--all": "all_",
     "--yes-bypass-as-root": "yes_bypass_as_root",
     "--strict-mcp-config": "strict_mcp_config",
+    "--private": "private",
     "--trust": "trust",
     "--strict-figures": "strict_figures",
     "--no-color": "no_color",

@@ -30,7 +30,7 @@ def _all(names: str, words: str, follows: str = "", *, quoted: bool = False) -> 
 
 COMMANDS: Mapping[str, GuessedCommand] = {
     **_all("agent subagents subagent", "ba agents list shows the agents; they can't be started yet.", "run"),
-    **_all("memory memories", "Memory is not supported yet. ba reads AGENTS.md in your folder.", "clear search"),
+    **_all("memories", "See ba memory --help; in the app, “# TEXT” remembers.", "list search"),
     **_all(
         "plugin plugins extension extensions",
         "ba installs no plugins; commands and skills of those of Claude Code count: see ba guide commands.",

@@ -74,6 +74,7 @@ def _settings(given: ChatFlags) -> Flags:
         "system_prompt": given.system_prompt,
         "system_prompt_file": str(given.system_prompt_file) if given.system_prompt_file else None,
         "append_system_prompt": given.append_system_prompt,
+        "memory.private": given.private or None,
         "theme": given.theme,
     }
     return {key: value for key, value in flags.items() if value is not None}

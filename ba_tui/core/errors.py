@@ -16,6 +16,8 @@ BaError
 │   ├── SessionLocked          another process writes it
 │   ├── SessionNotFound
 │   └── NewerSchema            written by a later version of ba
+├── MemoryOff                  nothing is stored or recalled in this session
+├── SecretRefused              a text with a secret is not stored
 ├── PromptRefused              a prompt may not be sent; nothing of it was kept
 └── StopTurn                   an interceptor ends the turn
     ├── StepsUsed              max_loops is reached
@@ -148,6 +150,14 @@ class SessionNotFound(StorageError):
 
 class NewerSchema(StorageError):
     kind = "newer_schema"
+
+
+class MemoryOff(BaError):
+    kind = "memory_off"
+
+
+class SecretRefused(BaError):
+    kind = "secret_refused"
 
 
 class PromptRefused(BaError):

@@ -5,12 +5,9 @@ Events are frozen and JSON-ready: nothing live inside. ``TRANSIENT`` ones are ne
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import field
-from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -19,6 +16,8 @@ from ba_tui.core.messages import ByType, Message, ToolUse, Usage, clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import StateChange, ToolResult
 from ba_tui.core.text.figures import FigureReport
+from ba_tui.core.text.json_line import json_line, plain
+from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 
@@ -82,8 +81,7 @@ class ToolInputDelta(Signed):
 
 @frozen
 class PromptProgress(Signed):
-    """The model reads the prompt of about ``total`` tokens. It has read ``done`` and needs ``left`` more seconds; None
-    where the server does not tell."""
+    """The model reads a prompt of about ``total`` tokens: ``done`` so far, ``left`` more seconds; None when unknown."""
 
     total: int
     done: int | None = None
@@ -217,8 +215,7 @@ class Compressed(Signed):
 
 @frozen
 class SideRequest(Signed):
-    """A model answered a request beside the conversation; ``purpose`` says what for. ``cost`` in US dollars, None when
-    unknown."""
+    """A model answered a request beside the conversation, for ``purpose``; ``cost`` in US dollars if known."""
 
     purpose: str
     model: str
@@ -268,6 +265,42 @@ class FiguresChecked(Signed):
     message: str
     report: FigureReport
     type: Literal["figures_checked"] = "figures_checked"
+
+
+@frozen
+class MemoriesUsed(Signed):
+    """These memories went with the newest words of the person, best first."""
+
+    memories: tuple[MemoryLine, ...]
+    type: Literal["memories_used"] = "memories_used"
+
+
+@frozen
+class MemoryChanged(Signed):
+    """Memory was written to, beside what the person did by hand; ``Memory.undo`` takes back any of these ids.
+    ``private``: from here on the session neither stores nor recalls."""
+
+    stored: tuple[MemoryLine, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    private: bool = False
+    type: Literal["memory_changed"] = "memory_changed"
+
+
+@frozen
+class MemoryProposed(Signed):
+    """Something that the person said may be worth storing. It waits in ``Memory.proposals``, by the ids of these."""
+
+    proposals: tuple[MemoryLine, ...]
+    type: Literal["memory_proposed"] = "memory_proposed"
+
+
+@frozen
+class WorkingChanged(Signed):
+    """What the working memory of ``scope`` holds from now on: the name of a task, or empty for the whole session."""
+
+    scope: str
+    values: dict[str, Any]
+    type: Literal["working_changed"] = "working_changed"
 
 
 @frozen
@@ -328,6 +361,10 @@ Event: TypeAlias = Annotated[
     | Rewound
     | Notice
     | FiguresChecked
+    | MemoriesUsed
+    | MemoryChanged
+    | MemoryProposed
+    | WorkingChanged
     | ModeChanged
     | ModelChanged
     | Titled
@@ -336,7 +373,10 @@ Event: TypeAlias = Annotated[
     ByType(),
 ]
 
-TRANSIENT = (TextDelta, ThinkingDelta, ToolInputDelta, PromptProgress, Retrying, MessageRestarted, ToolProgress)
+TRANSIENT = (
+    *(TextDelta, ThinkingDelta, ToolInputDelta, PromptProgress, Retrying, MessageRestarted, ToolProgress),
+    MemoryProposed,
+)
 
 
 @cache
@@ -347,36 +387,14 @@ def event_adapter() -> TypeAdapter[Any]:
     return TypeAdapter(Event)
 
 
-def args_hash(args: Mapping[str, Any]) -> str:
-    """What Judged keeps of a call's arguments: the same for the same ones, in whatever order they stand."""
-    try:
-        text = _sorted(args)
-    except (ValueError, TypeError, RecursionError):
-        text = repr(args)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-
-
 def event_to_json(event: Event) -> bytes:
     """One line of JSON without a line end, for any event: what JSON or UTF-8 can't hold is replaced."""
     try:
-        return _line(event).encode()
+        return json_line(event).encode()
     except ValueError:
-        value = clean_json(json.loads(json.dumps(event, default=_plain)))
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json_line(clean_json(json.loads(json.dumps(event, default=plain)))).encode()
 
 
 def event_from_json(line: bytes | str) -> Event:
     """Raises pydantic.ValidationError when the line is no event."""
     return event_adapter().validate_json(line)
-
-
-def _plain(value: Any) -> Any:
-    """What ``json`` does not know: our values, dates, and whatever a model's or tool's data may hold."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    names = getattr(value, "__dataclass_fields__", None)
-    return repr(value) if names is None else {name: getattr(value, name) for name in names}
-
-
-_sorted = json.JSONEncoder(default=_plain, sort_keys=True, separators=(",", ":")).encode
-_line = json.JSONEncoder(default=_plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

@@ -16,6 +16,7 @@ Risk: TypeAlias = Literal[
     "destructive",
     "runs a command",
     "shares a secret",
+    "writes to memory",
 ]
 
 

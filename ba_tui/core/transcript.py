@@ -6,6 +6,7 @@ Pure: reading never changes it, and a refolded journal equals the live one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
@@ -13,6 +14,7 @@ from ba_tui.core.events import (
     PERSON,
     Compressed,
     Event,
+    MemoryChanged,
     MessageDone,
     Mode,
     ModeChanged,
@@ -23,6 +25,7 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
     TurnStarted,
+    WorkingChanged,
 )
 from ba_tui.core.messages import Message, ToolOutput, ToolUse
 from ba_tui.core.results import SeenFile, StateChange
@@ -46,6 +49,10 @@ class Transcript:
         """Files that were read or written, by their absolute paths."""
         self.rounds: dict[str, int] = {}
         """The number, from 1, of the round that begins in a message, by the message's id."""
+        self.private = False
+        """Whether the session neither stores memories nor recalls any."""
+        self.working: dict[str, dict[str, Any]] = {}
+        """What working memory holds, by its scope: the name of a task, or empty for the session."""
         self.shared = SharedOutput()
         self._children: dict[str, int] = {}
         """How many sub-agents of each name this agent has had."""
@@ -97,10 +104,8 @@ class Transcript:
                 self._version += 1
                 if result.changes:
                     self._change(result.changes)
-            case ModeChanged(mode=mode):
-                self.mode = mode
-            case SkillsChanged(active=active):
-                self.skills = active
+            case ModeChanged() | SkillsChanged() | MemoryChanged() | WorkingChanged():
+                self._keep(event)
             case Compressed(messages=messages, turn_start=turn_start):
                 self._replace(messages, turn_start)
             case Rewound(turns=int(turn), messages=messages, state=state):
@@ -110,6 +115,20 @@ class Transcript:
                 self._last = turn
             case _:
                 pass
+
+    def _keep(self, event: ModeChanged | SkillsChanged | MemoryChanged | WorkingChanged) -> None:
+        """Take in what is no message."""
+        match event:
+            case ModeChanged(mode=mode):
+                self.mode = mode
+            case SkillsChanged(active=active):
+                self.skills = active
+            case MemoryChanged(private=private):
+                self.private = self.private or private
+            case WorkingChanged(scope=scope, values=values):
+                self.working[scope] = values
+                if not values:
+                    del self.working[scope]
 
     def new_child(self, name: str) -> str:
         """Return a name for a sub-agent, such as ``explore-2``, that none has had in this session."""

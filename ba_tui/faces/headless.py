@@ -22,6 +22,9 @@ from ba_tui.core.events import (
     Compressed,
     Event,
     FiguresChecked,
+    MemoriesUsed,
+    MemoryChanged,
+    MemoryProposed,
     MessageDone,
     Notice,
     Retrying,
@@ -34,12 +37,15 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
 from ba_tui.core.text.figures import FigureReport
+from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.turn import Turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, figure_fields, figure_lines
 
+QUOTED = 80
+"""Characters of a memory that a line repeats."""
 NOBODY = "Nobody is here to approve this. It was denied; go on without it and say so."
 NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself and name the assumption."
 
@@ -107,6 +113,12 @@ class Printer:
                 self.say(f"{reason} {what} in {max(1, round(delay))} s.")
             case Compressed(before=before, after=after):
                 self.say(f"Compressed the conversation: {before:,} to {after:,} tokens.")
+            case MemoriesUsed(memories=memories):
+                self.say(f"Used {count(len(memories), 'memory')}: {_quoted(memories)}")
+            case MemoryChanged(stored=(_, *_) as stored):
+                self.say(f"Remembered: {_quoted(stored)} To take it back: ba memory forget {stored[0].id}")
+            case MemoryChanged(forgotten=(_, *_) as forgotten):
+                self.say(f"Forgot {count(len(forgotten), 'memory')}.")
             case Notice(text=text, hint=hint):
                 self.say(with_hint(text, hint))
             case _:
@@ -155,12 +167,23 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "compaction", {**fields, "usage": asdict(usage)} if usage else fields
         case FiguresChecked(report=report):
             yield "figures", dict(figure_fields(report))
+        case MemoriesUsed(memories=memories):
+            yield "memories_used", {"memories": [asdict(memory) for memory in memories]}
+        case MemoryChanged(stored=stored, forgotten=forgotten, private=private):
+            fields = {"stored": [asdict(memory) for memory in stored], "forgotten": list(forgotten)}
+            yield "memory_changed", {**fields, "private": private}
+        case MemoryProposed(proposals=proposals):
+            yield "memory_proposed", {"proposals": [asdict(memory) for memory in proposals]}
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(agent="main", error=ErrorInfo() as error):
             yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
         case _:
             pass
+
+
+def _quoted(memories: Sequence[MemoryLine]) -> str:
+    return " ".join(f"“{one_line(memory.text, QUOTED)}”" for memory in memories)
 
 
 def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Asked, Event, FiguresChecked, MessageDone, ToolFinished, ToolStarted, TurnEnded
+from ba_tui.core.events import (
+    Asked,
+    Event,
+    FiguresChecked,
+    MemoriesUsed,
+    MemoryChanged,
+    MessageDone,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message
 from ba_tui.core.questions import Question
@@ -63,6 +73,8 @@ class RunResult:
     """Whether unsourced figures fail the run."""
     figures: FigureReport | None = None
     """Of the newest answer; None when they were not checked, or it has none."""
+    memory: dict[str, list[Any]] = field(default_factory=lambda: {"used": [], "stored": [], "forgotten": []})
+    """Memories that went with the prompt, those that were stored, and the ids of those forgotten."""
     place: int = 0
     """Where the newest message begins in ``result``."""
 
@@ -98,6 +110,11 @@ class RunResult:
                 self.figures = report
             case ToolStarted(call=call, target=target):
                 self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
+            case MemoriesUsed(memories=memories):
+                self.memory["used"] += map(asdict, memories)
+            case MemoryChanged(stored=stored, forgotten=forgotten):
+                self.memory["stored"] += map(asdict, stored)
+                self.memory["forgotten"] += forgotten
             case Asked(question=Question(kind="permission") as question):
                 self.asked[question.call_id] = question
             case Asked(question=Question(kind="continue") as question):
@@ -159,6 +176,7 @@ class RunResult:
             "duration_ms": round((time.monotonic() - started) * 1000),
             "tool_calls": [{key: row[key] for key in ("name", "ok", "duration_ms")} for row in self.tools],
             "denied": self.denied,
+            "memory": self.memory,
             **figure_fields(self.figures or FigureReport(), self.place),
         }
         if self.error:

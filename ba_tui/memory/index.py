@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -44,8 +45,9 @@ _LAYOUT = CacheLayout(
         " tokenize=\"unicode61 remove_diacritics 0 categories 'L* N* Co M*'\")",
     ),
 )
-_STEP = 2_000
+_STEP = 500
 """Lines in one transaction: other processes wait no longer than this takes."""
+_PAUSE = 0.001
 _SENTENCE_ENDS = "\"')]”’ "
 
 Progress = Callable[[int, int], None]
@@ -91,6 +93,8 @@ class Index:
                 return taken >= 0
             if left is not None and (left := left - taken) <= 0:
                 return False
+            # Other threads get the database in between.
+            time.sleep(_PAUSE)
 
     def rebuild(self, progress: Progress | None = None) -> None:
         """Make the index anew from the log."""
@@ -156,6 +160,9 @@ class _Fold:
         self._counts: Counter[str] = Counter()
 
     def take(self, line: bytes) -> None:
+        if line.isspace():
+            # What was here is forgotten.
+            return
         record = loads(line)
         version = version_of(record) if record else 0
         operation = record.get("op") if record else None

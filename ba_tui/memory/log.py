@@ -6,6 +6,7 @@ What the lines say is the business of ``entries``. How a line reaches the disk:
   It does not wait for the disk (1 to 50 ms): ``sync`` does, at the end of a turn and before a text counts as forgotten.
   So a power cut can cost the lines since the last ``sync``, as it can in the session's journal.
 - A line without its line end is the remains of a killed writer. The next append ends it, and readers skip it.
+- What is forgotten is overwritten in place by spaces, so that marks of readers stay right.
 - A rewrite copies what is there into a new file without holding up writers, takes the lock for what was appended
   meanwhile, and renames.
 """
@@ -137,6 +138,28 @@ class Log:
         except OSError as error:
             raise self._unsaved(error) from error
 
+    def blank(self, gone: Callable[[bytes], bool], *, keep: bool = False) -> int:
+        """Overwrite with spaces the whole lines that ``gone`` accepts; how many there were. 0.1 s for 100,000 lines.
+
+        ``keep``: they are written into the file of rejected lines first. When it returns, both are on the disk.
+
+        Raises:
+            StorageError: some of the lines may still be there.
+        """
+        if not self.path.exists():
+            return 0
+        try:
+            with self._locked("rewriting"), open(self.path, "r+b", buffering=0) as target:
+                found = _places(self.path, gone)
+                if keep and found:
+                    _set_aside(self.rejected, [os.pread(target.fileno(), length, offset) for offset, length in found])
+                for offset, length in found:
+                    os.pwrite(target.fileno(), b" " * (length - 1) + b"\n", offset)
+                os.fsync(target.fileno())
+                return len(found)
+        except OSError as error:
+            raise self._unsaved(error) from error
+
     @property
     def rejected(self) -> Path:
         """Where lines go that cannot be read."""
@@ -174,7 +197,9 @@ class Log:
             return False
         with open_regular(self.path) as file:
             file.seek(max(0, mark.offset - len(mark.guard)))
-            return file.read(len(mark.guard)) == mark.guard
+            found = file.read(len(mark.guard))
+            # A line that was read may have been forgotten since.
+            return found == mark.guard or (len(found) == len(mark.guard) and found.isspace())
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Generator[None]:
@@ -216,13 +241,28 @@ class _Sieve:
 
     def finish(self) -> None:
         """Write the rejected lines before the file that had them is replaced."""
-        if not self._bad:
-            return
-        fd = os.open(self._rejected, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with open(fd, "ab") as file:
-            file.writelines(self._bad)
-            file.flush()
-            os.fsync(fd)
+        if self._bad:
+            _set_aside(self._rejected, self._bad)
+
+
+def _set_aside(rejected: Path, lines: list[bytes]) -> None:
+    fd = os.open(rejected, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(fd, "ab") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(fd)
+
+
+def _places(path: Path, wanted: Callable[[bytes], bool]) -> list[tuple[int, int]]:
+    """Offset and length of the whole lines that are ``wanted``."""
+    found: list[tuple[int, int]] = []
+    offset = 0
+    with open_regular(path) as source:
+        for line in source:
+            if line.endswith(b"\n") and wanted(line):
+                found.append((offset, len(line)))
+            offset += len(line)
+    return found
 
 
 @contextlib.contextmanager

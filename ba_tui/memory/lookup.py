@@ -132,6 +132,11 @@ class Lookup:
         """The entries stored last, newest first, without those that are superseded."""
         return self._unpacked("SELECT record FROM entries WHERE current ORDER BY number DESC LIMIT ?", (limit,))
 
+    def newest(self, limit: int) -> list[Entry]:
+        """All entries, pinned ones first, then newest first."""
+        query = "SELECT record FROM entries ORDER BY pinned DESC, at DESC, number DESC LIMIT ?"
+        return self._unpacked(query, (limit,))
+
     def in_slot(self, entry: Entry) -> list[Entry]:
         """Current entries on the subject and attribute of ``entry``, which has both, oldest first."""
         return self._unpacked("SELECT record FROM entries WHERE slot = ? AND current ORDER BY number", (slot(entry),))

@@ -20,7 +20,13 @@ class VectorFile:
     """Vectors as bytes (float16, little-endian)."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._cache = Cache(path, _LAYOUT)
+
+    @property
+    def exists(self) -> bool:
+        """Whether any vector was ever kept."""
+        return self._path.exists()
 
     def get(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """The vectors that there are."""

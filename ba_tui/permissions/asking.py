@@ -37,6 +37,8 @@ def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]
         text = literals(subject.command) if code else subject.command
         away = subject.outside or looks_outside(text, workspace, cwd)
         return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
+    if subject.asks:
+        return ("writes to memory",)
     by_effect: dict[Effect, tuple[Risk, ...]] = {
         Effect.WRITE: ("writes",),
         Effect.NETWORK: ("network",),
@@ -80,6 +82,8 @@ def suggested(subject: Subject) -> str | None:
     """Return the narrowest rule that covers this call and its like; None when nothing should be remembered."""
     if subject.tool in SHELL_TOOLS:
         return subject.offer
+    if subject.asks:
+        return None
     if subject.command is not None:
         return f"{subject.tool}({subject.command})" if rememberable(subject.command) else None
     if subject.kinds:

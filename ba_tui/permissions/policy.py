@@ -164,7 +164,7 @@ class Policy:
             subject = replace(subject, stays=not grave and self._stays(subject, cwd))
         if args.get(OUTER) is True and subject.tool in COMMAND_TOOLS and self.bounds.confined():
             return self._outside(tool, subject, cwd)
-        if self._mode == BYPASS:
+        if self._mode == BYPASS and not subject.asks:
             return Allow("", approved)
         if asking := self._asking(subject):
             waits = self._patience(asking, tool, subject, cwd)
@@ -241,7 +241,7 @@ class Policy:
         after = {rule.terms.on_timeout for rule in asking if rule.terms.timeout is not None}
         on = after.pop() if len(after) == 1 else "deny"
         if on == "allow":
-            grave = {"destructive", "outside the workspace", "shares a secret"} & set(
+            grave = {"destructive", "outside the workspace", "shares a secret", "writes to memory"} & set(
                 risks(subject, self.workspace, cwd)
             )
             sure = not grave and not subject.unsure and len(waits) == len(asking)
@@ -340,8 +340,8 @@ class Policy:
 
     def _doubt(self, subject: Subject, cwd: Path) -> str:
         """Why the mode asks; empty when it allows."""
-        if subject.outside:
-            return "the path is outside the workspace"
+        if subject.asks or subject.outside:
+            return subject.asks or "the path is outside the workspace"
         if subject.effect is Effect.READ or subject.reads or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:

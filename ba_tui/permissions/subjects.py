@@ -64,6 +64,7 @@ class Subjects:
             reads=reads,
             commands=commands,
             trouble=trouble,
+            asks=tool.facts.asks,
         )
         if effect is not tool.effect:
             subject = replace(subject, saves=True)

@@ -31,6 +31,11 @@ class FieldCheck:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
+def off_as_word(value: object) -> object:
+    """``value`` for a setting that has ``off`` among its words; YAML reads that as a switch."""
+    return "off" if value is False else value
+
+
 def about(description: str) -> dict[str, str]:
     """What the JSON Schema and `ba config` say of a setting."""
     return {"description": description}

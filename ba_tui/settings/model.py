@@ -19,6 +19,7 @@ from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.group import SettingsGroup
 from ba_tui.settings.sections.hooks import HookGroup, hook_event
 from ba_tui.settings.sections.mcp import McpSettings
+from ba_tui.settings.sections.memory import MemorySettings, memory_switch
 from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
 from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
 from ba_tui.settings.sections.sessions import CheckpointSettings
@@ -145,6 +146,9 @@ class Settings(SettingsGroup):
         metadata=about("Databases and engines that queries can run on, by name (guide: sources)."),
     )
     mcp: McpSettings = field(default=McpSettings(), metadata=about("MCP servers: other people's tools."))
+    memory: Annotated[MemorySettings, FieldCheck(memory_switch, first=True)] = field(
+        default=MemorySettings(), metadata=about("What is remembered across sessions.")
+    )
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Hooks: shell commands by event, such as pre_tool or PreToolUse."),

@@ -70,6 +70,9 @@ def _reserved(path: KeyPath, value: object) -> bool:
             return value != "schema"
         case ("analysis", "unmasked"):
             return True
+        case ("memory", "url" | "endpoint" | "redis"):
+            # What was remembered goes there.
+            return True
         case (*_, "api_key_env"):
             return True
         case ("permissions", *_, "on_timeout"):

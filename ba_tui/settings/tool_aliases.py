@@ -22,6 +22,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ask_user": ("AskUserQuestion",),
     "activate_skill": ("Skill",),
     "task": ("Task", "Agent"),
+    "remember": ("Remember",),
+    "forget": ("Forget",),
 }
 """By our name, those of Claude Code for what the tool does."""
 

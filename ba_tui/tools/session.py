@@ -16,6 +16,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.sandbox.from_settings import limits_for
@@ -23,7 +24,7 @@ from ba_tui.permissions.session import SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled
+from ba_tui.resources import Places, bundled, folder_slug, project_root
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
@@ -57,6 +58,8 @@ from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
+from ba_tui.tools.memory.proposing import AskModel
+from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
@@ -83,11 +86,19 @@ class SessionScope:
     history: ReadHistory = nothing_said
     fullness: Callable[[], float] = float
     modalities: Modalities = field(default_factory=Modalities)
+    ask: AskModel | None = None
+    """Asks the small model."""
 
     @property
     def folder(self) -> Path | None:
         """The session's own folder; None where no conversation is kept."""
         return self.file.parent if self.id else None
+
+    def memory(self, folder: Path, *, attended: bool) -> MemoryScope:
+        """What memory knows of the session, whose workspace is ``folder``. Without anybody to accept what a model
+        proposes, none is asked."""
+        project, ask = folder_slug(project_root(folder)), self.ask if attended else None
+        return MemoryScope(self.id, project, self.transcript, self.history, ask)
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
@@ -175,15 +186,18 @@ class GuardedTools:
             workspace, named["read_file"], policy.judge, exports, agreed_metrics(where, skills.catalog.ingress)
         )
         inherited = process.shell.inherited()
-        setup = SourceSetup(settings, where, permissions.sandbox, workspace.root)
-        data_scope = DataScope(setup, scope.folder, scope.results, scope.history, scope.modalities, inherited)
+        data_scope = DataScope(
+            SourceSetup(settings, where, permissions.sandbox, workspace.root),
+            scope.folder, scope.results, scope.history, scope.modalities, inherited,
+        )  # fmt: skip
         python = python_tool(definitions["python"], workspace, process.shell, Python(None, limits, runner), self.shells)
         self.data = data = DataRoom(definitions, access, data_scope, permissions, python)
-        tools = (*tools, *data.tools)
         self.mcp = McpRoom(
             process.mcp,
             McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
         )
+        self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
+        tools = (*tools, *data.tools, *self.memory.tools)
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
@@ -226,6 +240,11 @@ class GuardedTools:
         question to the person, and figures are checked once nothing else goes on."""
         return (self.plan_mode, self.data.figures)
 
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
+        return (self.data.figures.apply, self.memory.apply, self.checkpointing.apply)
+
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
         reading = ("read_artifact",) if self.results.begun else ()
@@ -238,6 +257,7 @@ class GuardedTools:
             *((PYTHON,) if entry and entry.enabled else ()),
             *planning,
             *joining(self._notes.skills),
+            *self.memory.needed(),
         )
 
     def shell(self) -> Tool | None:
@@ -247,6 +267,7 @@ class GuardedTools:
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
         await self.mcp.close()
+        await self.memory.close()
         await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()

@@ -18,6 +18,7 @@ from tests.bench import (
     grid,
     grounding,
     long,
+    memory,
     names,
     requests,
     rest,
@@ -55,6 +56,7 @@ FAMILIES: dict[str, Family] = {
     "grounding": grounding.grounding,
     "caching": caching.caching,
     "compressing": compressing.compressing,
+    "memory": memory.memory,
 }
 
 

@@ -96,7 +96,7 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("mcp", "lst"), "Did you mean ba mcp list?"),
         (("login",), "type /setup"),
         (("update",), "uv, pipx or pip"),
-        (("memory",), "Memory is not supported yet."),
+        (("memories",), "See ba memory --help"),
         (("subagents",), "ba agents list shows the agents"),
         (("exec", "fix the tests"), 'ba -p "…" prints one answer.'),
         (("--yolo",), "Unknown option --yolo. Use --permission-mode auto"),

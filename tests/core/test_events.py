@@ -29,9 +29,11 @@ from ba_tui.core.messages import (
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
+from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.work import ActiveSkill, Todo
 
 UNION = typing.get_args(typing.get_args(Event)[0])
+MEMORY = MemoryLine("m1", "數字 🎉", "preference", 1.5, "words: a", "before")
 TODO = Todo("1", "count rows", "in_progress", "high")
 DISPLAYS = (
     Diff("a.py", None, "x\n"),
@@ -87,6 +89,10 @@ SAMPLES: tuple[Event, ...] = (
     events.ThinkingDelta("x"),
     events.ToolInputDelta("1", "grep", 10),
     events.PromptProgress(12_000, 2_048, 14.5),
+    events.MemoriesUsed((MEMORY,)),
+    events.MemoryChanged((MEMORY,), ("m2",), private=True),
+    events.MemoryProposed((MEMORY,)),
+    events.WorkingChanged("plan-1", {"a": [1, {"b": None}]}),
     events.Retrying("Overloaded.", 1.5, 1, 5),
     events.MessageRestarted(),
     events.MessageDone(MESSAGE, 0.25),

@@ -19,6 +19,7 @@ from ba_tui.core.events import (
     Compressed,
     Event,
     FiguresChecked,
+    MemoriesUsed,
     MessageDone,
     ToolFinished,
     ToolStarted,
@@ -79,6 +80,11 @@ class Player:
         if prompt == "/rewind":
             await self.talk.past.rewind(1, "both")
             return "go on"
+        if prompt.startswith("/clear\n"):
+            # A new session, and its first prompt.
+            await self.talk.close()
+            self.talk = connect({"model": self.chapter.model}, self.chapter.folder).library.create()
+            prompt = prompt.partition("\n")[2]
         turn = compacting.compact(self.talk) if prompt == "/compact" else self.talk.say(prompt)
         words = ""
         async for event in turn:
@@ -114,7 +120,7 @@ async def played(chapter: Opened, answer: Answer, stops: str = "sleep") -> Playe
     talk = connect({"model": chapter.model}, chapter.folder).library.create()
     player = Player(chapter, talk, answer, stops)
     await player.play()
-    await talk.close()
+    await player.talk.close()
     return player
 
 
@@ -152,12 +158,16 @@ async def test_answered_as_told_a_chapter_does_what_it_says(name: str) -> None:
         assert player.figures("sourced")[1] == ["50.15"]
     if name == "compact":
         assert any(isinstance(event, Compressed) for event in player.events)
+    if name == "memory":
+        used = [event.memories for event in player.events if isinstance(event, MemoriesUsed)]
+        assert [[each.text for each in memories] for memories in used] == [["The fiscal year begins in April."]]
+        assert "You told me in another session" in player.said
     if name == "rewind":
         assert "as they were before" in player.said
 
 
 @pytest.mark.parametrize("answer", [no, interrupt])
-@pytest.mark.parametrize("name", ["first", "skill", "workflow", "rewind"])
+@pytest.mark.parametrize("name", ["first", "skill", "workflow", "memory", "rewind"])
 async def test_without_a_yes_nothing_changes_and_the_chapter_goes_on(name: str, answer: Answer) -> None:
     with opened(name) as chapter:
         before = files(chapter.folder)
@@ -165,7 +175,8 @@ async def test_without_a_yes_nothing_changes_and_the_chapter_goes_on(name: str, 
         assert files(chapter.folder) == before
     assert "**Next:**" in player.said
     assert any(
-        words in player.said for words in ("has not run", "have not run", "was refused", "as it was", "as they were")
+        words in player.said
+        for words in ("has not run", "have not run", "was refused", "nothing was stored", "as it was", "as they were")
     )
     assert "completed" not in {todo.status for todo in player.talk.transcript.todos}
 

@@ -309,3 +309,23 @@ def test_a_misspelt_variable_is_hinted_at_but_stops_nothing(project: Path) -> No
         "BA_MAX_LOOPS: max_loops: expected a whole number, got 'many'",
     ]
     assert [problem.where for problem in found.errors] == ["BA_MAX_LOOPS"]
+
+
+def test_memory_is_switched_off_in_a_word(ba_home: Path, project: Path) -> None:
+    assert loaded(project).settings.memory.enabled
+    mine(ba_home, "memory: off\n")
+    assert not loaded(project).settings.memory.enabled
+    mine(ba_home, "memory: {enabled: on, embedder: e5}\n")
+    assert (loaded(project).settings.memory.enabled, loaded(project).settings.memory.embedder) == (True, "e5")
+
+
+def test_a_folder_names_no_server_for_what_was_remembered(ba_home: Path, project: Path) -> None:
+    (project / ".ba" / "config.yaml").write_text(
+        "memory:\n  project: shop\n  url: http://elsewhere.example\n  redis: redis://elsewhere.example\n"
+        "  endpoint: {url: http://elsewhere.example, model: m}\n"
+    )
+    found = load_settings({}, places(), project, {}, trusted=True)
+    assert (found.settings.memory.url, found.settings.memory.redis) == (None, None)
+    assert found.settings.memory.endpoint.url is None
+    assert found.settings.memory.project == "shop"
+    assert len([each for each in found.warnings if "allowed only in your own settings" in str(each)]) == 3

@@ -15,6 +15,7 @@ from ba_tui.core.ports.hooks import HookList
 from ba_tui.core.ports.instructions import ContextFiles
 from ba_tui.core.ports.jobs import Jobs
 from ba_tui.core.ports.mcp import McpServers
+from ba_tui.core.ports.memory import Memory
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
 from ba_tui.core.ports.results import Reader
@@ -50,6 +51,7 @@ class Inventory:
     context_files: ContextFiles | None = None
     datasets: Datasets | None = None
     mcp: McpServers | None = None
+    memory: Memory | None = None
 
 
 @frozen

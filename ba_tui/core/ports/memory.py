@@ -135,7 +135,15 @@ class Memory(Protocol):
     async def state(self) -> MemoryState: ...
 
     async def remember(self, draft: Draft) -> Stored:
-        """Store an entry. A newer one on the same subject and attribute supersedes the older; both stay."""
+        """Store an entry. A newer one on the same subject and attribute supersedes the older; both stay. Of a draft
+        without them (``# text``), kind, subject and attribute follow from its words where rules tell them.
+        """
+        ...
+
+    async def undo(self, ids: Collection[str]) -> None:
+        """Take back what a MemoryChanged of this run says of these ids: forget what was stored, store again what was
+        forgotten. Raises UsageError for what this run did not change.
+        """
         ...
 
     async def edit(self, id: str, text: str) -> Entry:

@@ -11,6 +11,7 @@ from ba_tui.faces.tui.inspector.model import Inspected, Whole
 from ba_tui.faces.tui.transcript.records import (
     Compaction,
     End,
+    MemoryNote,
     NoticeRecord,
     Prompt,
     ProseRecord,
@@ -18,6 +19,7 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    source,
     unread,
 )
 
@@ -37,6 +39,8 @@ def inspected(record: Record, stored: Reader | None = None, datasets: Datasets |
             return Inspected("Your prompt", display=results.Prose(text))
         case NoticeRecord(text=text, hint=hint):
             return Inspected("Notice", text=f"{text}\n{hint}".strip())
+        case MemoryNote():
+            return Inspected("Memory", text=source(record))
         case Compaction():
             return _compaction(record)
         case Retry(reason=reason):

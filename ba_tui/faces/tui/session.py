@@ -49,6 +49,8 @@ class OpenSession:
         """Folders that the person added to work in."""
         self.untold: list[Notice] = []
         """What is wrong, found before there was a session to tell it in."""
+        self.remembered: list[tuple[str, ...]] = []
+        """Changes of memory while this session is open, by the ids of their entries, newest last: for undo."""
         self._mode: Mode | None = None
         self._model: str | None = None
 
@@ -68,7 +70,8 @@ class OpenSession:
     @property
     def marks(self) -> Sequence[str]:
         """What is unusual about it, in a word each."""
-        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only)}
+        private = self.conversation is not None and self.conversation.transcript.private
+        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only), "private": private}
         return [word for word, holds in unusual.items() if holds]
 
     @property

@@ -15,11 +15,15 @@ class NextPrompt:
         self._chat = chat
         self._suggestions = chat.session.start.suggestions
         self._answer = ""
+        self._following = ""
+        """What follows the prompt that was suggested, in a new session."""
 
     def reset(self) -> None:
         """Another session is shown, or this one after a rewind."""
         if self._suggestions and self._chat.session.started:
             self._chat.composer.suggest(GO_ON)
+        elif self._following:
+            self._chat.composer.suggest(self._following)
 
     def apply(self, event: Event) -> None:
         if not self._suggestions:
@@ -35,7 +39,9 @@ class NextPrompt:
                     self._chat.tell(Notice("Press Enter to go on with the demo."))
                 # Work beside the turns ends without an answer.
                 whole = answer and reason == "done"
-                self._chat.composer.suggest(self._suggestions.get(answer, "") if whole else GO_ON)
+                suggestion = self._suggestions.get(answer, "") if whole else GO_ON
+                suggestion, _, self._following = suggestion.partition("\n")
+                self._chat.composer.suggest(suggestion)
             case _:
                 pass
 

@@ -84,6 +84,8 @@ class Subject:
     offer: str | None = None
     saves: bool = False
     """Whether a tool that usually reads writes a file: rules about writing that file hold."""
+    asks: str = ""
+    """Why a person is asked in every mode: see ToolFacts."""
     stays: bool = False
     """Whether it is code that a sandbox without network holds, and whose text names nothing that is risky there."""
 
@@ -161,6 +163,8 @@ class Rule:
         return fnmatchcase(subject.tool, _plain_tool(self.tool))
 
     def _permits(self, subject: Subject) -> bool:
+        if subject.asks and self.tool != subject.tool:
+            return False
         if self.pattern == SANDBOXED:
             return subject.stays
         if subject.command is not None:

@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le
 
 from ba_tui.core.ports.traps import ALL, KINDS
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import Amount, FieldCheck, Whole, about
+from ba_tui.settings.fields import Amount, FieldCheck, Whole, about, off_as_word
 from ba_tui.settings.sections.group import SettingsGroup
 
 
@@ -40,7 +40,7 @@ class AnalysisSettings(SettingsGroup):
             "Columns as TABLE.COLUMN whose values a model may see although they look personal; /unmask adds one."
         ),
     )
-    verify: Literal["off", "show", "ask", "fix"] = field(
+    verify: Annotated[Literal["off", "show", "ask", "fix"], FieldCheck(off_as_word, first=True)] = field(
         default="show",
         metadata=about(
             "What is done about the figures of an answer: off (nothing), show (where each comes from), ask (also "

@@ -9,16 +9,10 @@ from typing import Annotated, Any, Literal, cast
 from annotated_types import Gt
 
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import Amount, Count, FieldCheck, Seconds, about
+from ba_tui.settings.fields import Amount, Count, FieldCheck, Seconds, about, off_as_word
 from ba_tui.settings.sections.group import SettingsGroup
 
-
-def _no_yaml_switch(value: object) -> object:
-    """YAML reads ``off`` as a switch."""
-    return "off" if value is False else value
-
-
-SandboxMode = Annotated[Literal["required", "auto", "off"], FieldCheck(_no_yaml_switch, first=True)]
+SandboxMode = Annotated[Literal["required", "auto", "off"], FieldCheck(off_as_word, first=True)]
 
 
 def _rule_entry(value: object) -> object:

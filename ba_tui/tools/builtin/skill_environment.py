@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.events import Judged
 from ba_tui.core.profiles import Profile
 from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox

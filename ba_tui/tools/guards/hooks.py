@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
-from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.events import Judged
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call, Consult, Tool
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookVerdict

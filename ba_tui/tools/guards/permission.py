@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import PERSON, Judged, Notice, args_hash
+from ba_tui.core.events import PERSON, Judged, Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, ToolResult, failure
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import PERSON, Judged, args_hash
+from ba_tui.core.events import PERSON, Judged
 from ba_tui.core.messages import clean_json
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Literal, TypeAlias
 
-from ba_tui.core.events import Judged, args_hash
+from ba_tui.core.events import Judged
 from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.rulebook import NETWORK

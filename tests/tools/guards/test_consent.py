@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import pytest
 
-from ba_tui.core.events import Answered, Asked, Event, Judged, Notice, args_hash
+from ba_tui.core.events import Answered, Asked, Event, Judged, Notice
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import StopTurn
-from ba_tui.core.events import Judged, Notice, args_hash
+from ba_tui.core.events import Judged, Notice
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.hooks.config import Hook
 from ba_tui.hooks.runner import Hooks, SessionFacts

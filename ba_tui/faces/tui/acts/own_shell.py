@@ -1,4 +1,4 @@
-"""Commands and queries that the person runs themselves, and words to remember."""
+"""Commands and queries that the person runs themselves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from ba_tui.faces.tui.commands import SlashCommand
 
 QUERY_WAY_OUT = "Esc stops the query"
 WAYS_OUT = "Esc stops the command · Ctrl+B moves it to the background"
-NO_MEMORY = "ba has no memory yet. To send this as a prompt, type a space before the #."
-READING = 8.0
-"""Seconds for which that stays."""
 
 
 async def shell(chat: Actions, words: str) -> None:
@@ -45,15 +42,9 @@ async def _followed(chat: Actions, begin: Callable[[OwnShell], Turn], ways_out: 
     chat.show_facts()
 
 
-def remember(chat: Actions, words: str) -> None:
-    chat.composer.put_back(words if words.startswith("#") else f"# {words}")
-    chat.activity.hint(NO_MEMORY, READING)
-
-
 SHELL = Room(
     {
         SlashCommand("shell", "Run a command yourself; the same as !command", "<command>"): shell,
         SlashCommand("sql", "Query data yourself, on files or @SOURCE; the model reads it", "<SELECT …>"): sql,
-        SlashCommand("remember", "Keep a note (not there yet)", slash=False): remember,
     }
 )

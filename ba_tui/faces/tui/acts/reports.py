@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from ba_tui.core.errors import UsageError
-from ba_tui.faces.tui.acts.editor import edit_file, page
+from ba_tui.faces.tui.acts.editor import page
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
@@ -50,14 +49,6 @@ def hooks(chat: Actions, _: str) -> None:
     chat.ba.push_screen(HookBrowser(needed(found, "This session has no list of hooks.", hint)))
 
 
-def memory(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.overview.memory import MemoryScreen  # noqa: PLC0415 - most runs never show it
-
-    found = inventory_of(chat).context_files
-    files = needed(found, "This session has no list of context files.", "/context shows what the model reads.")
-    chat.ba.push_screen(MemoryScreen(files, partial(edit_file, chat)))
-
-
 async def transcript(chat: Actions, _: str) -> None:
     """The whole session as Markdown in the person's pager."""
     services, conversation = chat.session.live
@@ -77,7 +68,6 @@ STATUS = Room(
 SETTINGS = Room(
     {
         SlashCommand("config", "Show and change settings", "[words]", aliases=("settings",)): config,
-        SlashCommand("memory", "Show and edit AGENTS.md and other context files"): memory,
         SlashCommand("hooks", "List hooks and how they went"): hooks,
     }
 )

@@ -8,7 +8,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
 from ba_tui.faces.tui.commands import SlashCommand
-from ba_tui.faces.tui.transcript.records import ProseRecord, Record, ToolRow
+from ba_tui.faces.tui.transcript.records import MemoryNote, ProseRecord, Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ async def escape(chat: Actions, _: str) -> None:
         composer.prompt.focus()
     elif not asked and chat.turns.cancel():
         return
+    elif any(line.display for line in composer.query("#proposal")):
+        chat.call_command("drop-memory")
     elif not composer.prompt.has_focus:
         composer.prompt.focus()
     elif composer.prompt.text:
@@ -148,6 +150,12 @@ async def inspect(chat: Actions, record: Record) -> None:
         from ba_tui.faces.tui.acts.figures import open_figure  # noqa: PLC0415 - only for figures
 
         await open_figure(chat, record.grounded, record.figure)
+        return
+    note = record if isinstance(record, MemoryNote) else record.changed if isinstance(record, ToolRow) else None
+    if note and note.memories:
+        from ba_tui.faces.tui.acts.memory import open_note  # noqa: PLC0415 - only for memories
+
+        open_note(chat, note)
         return
     from ba_tui.faces.tui.inspected import inspected  # noqa: PLC0415 - not before the first paint
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above

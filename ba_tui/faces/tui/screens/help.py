@@ -19,6 +19,7 @@ WRITING = (
     ("Up  Down", "Earlier and later prompts, from the first and last line"),
     ("@", "Complete a file, folder, skill, tool or session"),
     ("/", "Complete a command"),
+    ("#", "Remember the rest of the line, for later sessions"),
     ("?, empty", "Keys and commands"),
     ("Tab", "Switch focus"),
     ("Ctrl+C", "Copy the selection, else interrupt, else clear; twice: quit"),

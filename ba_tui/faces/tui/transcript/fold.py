@@ -17,6 +17,8 @@ from ba_tui.core.events import (
     Event,
     FiguresChecked,
     Judged,
+    MemoriesUsed,
+    MemoryChanged,
     MessageDone,
     MessageRestarted,
     Notice,
@@ -48,6 +50,7 @@ from ba_tui.faces.tui.transcript.records import (
     compaction,
     denial,
     finished,
+    memory_note,
     prompt_of,
     queued,
     records_of,
@@ -56,6 +59,7 @@ from ba_tui.faces.tui.transcript.turn_records import TurnRecords
 
 TAIL = 4_000
 INTERRUPTED = "interrupted"
+MEMORY_TOOLS = ("remember", "forget")
 
 
 class Records:
@@ -120,6 +124,8 @@ class Records:
                 self._ground(event)
             case Compressed():
                 self._add(compaction(event))
+            case MemoriesUsed() | MemoryChanged():
+                self._memory(event)
             case TurnStarted() | Steered() | TurnResumed() | TurnEnded():
                 self._turn(event)
             case Rewound():
@@ -295,6 +301,14 @@ class Records:
             self.items[at] = replace(item, grounded=Grounded(event.report, id, place, at == prose[-1][0]))
             self.touched.add(at)
             place += len(item.text)
+
+    def _memory(self, event: MemoriesUsed | MemoryChanged) -> None:
+        """A line of its own, unless a call wrote to memory: then the call's row says it."""
+        row = self._row(next(reversed(self._calls), "")) if isinstance(event, MemoryChanged) else None
+        if row is not None and row.name in MEMORY_TOOLS:
+            self._change(row.call_id, replace(row, changed=memory_note(event)))
+        else:
+            self._add(memory_note(event))
 
     def _tool(self, event: ToolStarted | ToolFinished | Asked | Answered) -> None:
         match event:

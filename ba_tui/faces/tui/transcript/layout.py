@@ -13,7 +13,7 @@ from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import BLANK, PaintedLine
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.record_layout import PaintedBlock, RecordLayout
-from ba_tui.faces.tui.transcript.records import NoticeRecord, Record, Thought, ToolRow
+from ba_tui.faces.tui.transcript.records import MemoryNote, NoticeRecord, Prompt, Record, Thought, ToolRow
 from ba_tui.faces.tui.transcript.rows import Look
 
 KEPT = 12_000
@@ -245,8 +245,8 @@ class TranscriptLayout:
 
 
 def _gap(before: Record | None, record: Record) -> int:
-    """Calls and thoughts stand close together, everything else has room."""
-    if before is None:
+    """Calls and thoughts stand close together, memories below the words that they go with; all else has room."""
+    if before is None or (isinstance(record, MemoryNote) and isinstance(before, Prompt | MemoryNote | ToolRow)):
         return 0
     close = (ToolRow, Thought)
     if isinstance(record, close) and isinstance(before, close):

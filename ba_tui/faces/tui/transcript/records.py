@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Compressed, Ending, Judged, Strategy
+from ba_tui.core.events import Compressed, Ending, Judged, MemoriesUsed, MemoryChanged, Strategy
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
-from ba_tui.core.text.wording import count, with_hint
+from ba_tui.core.text.memories import MemoryLine
+from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.figure_marks import Grounded
 
@@ -53,6 +54,15 @@ class Thought:
 
 
 @frozen
+class MemoryNote:
+    """Memories that went with the words above, or what was written to memory; ``hint``: how to take that back."""
+
+    text: str
+    memories: tuple[MemoryLine, ...] = ()
+    hint: str = ""
+
+
+@frozen
 class ToolRow:
     """One call. ``tail`` is what it reported while running, ``note`` who or what denied it, and why. ``own``: the
     person made it, to see what comes of it."""
@@ -71,6 +81,8 @@ class ToolRow:
     """The person denied it."""
     result: ToolResult | None = None
     own: bool = False
+    changed: MemoryNote | None = None
+    """What it wrote to memory."""
 
 
 @frozen
@@ -114,7 +126,7 @@ class End:
     error: ErrorInfo | None = None
 
 
-Record: TypeAlias = Prompt | ProseRecord | Thought | ToolRow | NoticeRecord | Compaction | Retry | End
+Record: TypeAlias = Prompt | ProseRecord | Thought | ToolRow | NoticeRecord | MemoryNote | Compaction | Retry | End
 
 _PARTIAL = {
     "cancelled": "interrupted: this answer is incomplete",
@@ -123,6 +135,9 @@ _PARTIAL = {
     "context_window": "stopped: the context window is full",
     "refusal": "the model declined to continue",
 }
+UNDO = "/memory undo"
+QUOTED = 80
+"""Characters of a memory in a line about it."""
 _TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url", "expression", "name")
 
 
@@ -138,6 +153,8 @@ def source(record: Record) -> str:
             return f"{head}\n{record.result.text if record.result else record.tail}".strip()
         case NoticeRecord(text=text, hint=hint):
             return with_hint(text, hint)
+        case MemoryNote(text=text, memories=memories):
+            return "\n".join((text, *(memory.text for memory in memories)))
         case Compaction(kept=kept, notes=notes):
             return f"{kept}\n\n{notes}".strip()
         case Retry(reason=reason):
@@ -198,6 +215,25 @@ def records_of(message: Message) -> Iterable[Record]:
         yield ProseRecord(words, partial=ending)
 
 
+def memory_note(event: MemoriesUsed | MemoryChanged) -> MemoryNote:
+    """One line: how many memories were used, or what was stored in place of what, and how many were forgotten."""
+    if isinstance(event, MemoriesUsed):
+        return MemoryNote(f"{count(len(event.memories), 'memory')} used", event.memories)
+    stored = [
+        "a summary of this session"
+        if each.kind == "summary"
+        else f"“{one_line(each.text, QUOTED)}”" + (f" (before: “{one_line(each.older, QUOTED)}”)" if each.older else "")
+        for each in event.stored
+    ]
+    parts = [
+        f"Remembered {', '.join(stored)}" if stored else "",
+        f"Forgot {count(len(event.forgotten), 'memory')}" if event.forgotten else "",
+        "Private from here on: nothing is stored or recalled" if event.private else "",
+    ]
+    undo = f"{UNDO} takes it back." if event.stored or event.forgotten else ""
+    return MemoryNote(f"{' · '.join(filter(None, parts))}.", event.stored, undo)
+
+
 def queued(call: ToolUse) -> ToolRow:
     return ToolRow(call.id, call.name, _guessed_target(call.input), args=call.input)
 
@@ -237,4 +273,7 @@ def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
     if state == "denied" and not row.note and not row.refused and result.error:
         row = replace(row, note=" ".join(result.error.message.split()).partition(". ")[0].rstrip("."))
     summary = row.note if state == "denied" and row.note else result.summary
+    if row.changed and row.changed.hint:
+        older = [f"before: “{one_line(each.older, QUOTED)}”" for each in row.changed.memories if each.older]
+        summary = " · ".join((summary, *older, UNDO))
     return replace(row, state=state, result=result, duration=duration, summary=summary, tail="")

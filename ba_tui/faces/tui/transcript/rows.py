@@ -25,6 +25,7 @@ from ba_tui.faces.tui.transcript.records import (
     OPEN,
     Compaction,
     End,
+    MemoryNote,
     NoticeRecord,
     Prompt,
     ProseRecord,
@@ -91,6 +92,8 @@ def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
         case NoticeRecord(text=text, level=level, hint=hint):
             style = {"info": look.palette.dim, "warning": look.palette.warning, "error": look.palette.failed}[level]
             return _said(getattr(look.palette.glyphs, level), text, hint, look, style)
+        case MemoryNote(text=text, hint=hint):
+            return _said(look.palette.glyphs.info, text, hint, look, look.palette.dim)
         case Compaction():
             return _compaction(record, look, expanded=expanded)
         case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):

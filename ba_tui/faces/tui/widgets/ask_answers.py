@@ -149,7 +149,7 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
                 return "Tab say what instead · d full" if low else f"{FULL_HINT}{more} · Esc No, and interrupt"
             if low:
                 return "Tab say what instead · d full · e edit"
-            offered = question.rule or question.session_rule
+            offered = question.rule or question.session_rule or "writes to memory" in question.risks
             rule = " · r edit the rule" if _editable(question) else "" if offered else NO_RULE
             return f"{EDIT_HINT} · {FULL_HINT}{more}\nEsc No, and interrupt{rule}"
         case "asking" if question.kind == "plan":

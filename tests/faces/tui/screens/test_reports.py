@@ -24,9 +24,9 @@ from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.screens.context import CostScreen
 from ba_tui.faces.tui.screens.overview.config import ConfigScreen
+from ba_tui.faces.tui.screens.overview.context_files import ContextFileList
 from ba_tui.faces.tui.screens.overview.doctor import DoctorScreen
 from ba_tui.faces.tui.screens.overview.hooks import HookBrowser
-from ba_tui.faces.tui.screens.overview.memory import MemoryScreen
 from ba_tui.faces.tui.screens.overview.status import StatusScreen
 from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.hooks.config import Hook
@@ -226,7 +226,7 @@ async def test_memory_lists_context_files_and_opens_one(
     async with running(world) as hand:
         monkeypatch.setattr(hand.app, "suspend", _nothing)
         await hand.send("/memory")
-        await shown(hand, MemoryScreen)
+        await shown(hand, ContextFileList)
         await hand.until(lambda: "AGENTS.md" in lines(hand))
         text = lines(hand)
         assert "This project's" in text
@@ -248,7 +248,7 @@ async def test_memory_says_what_is_wrong_with_the_editor(
     async with running(world) as hand:
         monkeypatch.setattr(hand.app, "suspend", _nothing)
         await hand.send("/memory")
-        await shown(hand, MemoryScreen)
+        await shown(hand, ContextFileList)
         await hand.until(lambda: "AGENTS.md" in lines(hand))
         await hand.press("enter")
         await hand.until(lambda: "ended with 3" in keys(hand))

@@ -26,18 +26,18 @@ EditFile = Callable[[Path], Awaitable[None]]
 """Opens a file in the person's editor. Raises UsageError."""
 
 
-class MemoryScreen(GroupedPicker):
-    """Files under whose they are. Another kind of memory is one more group."""
+class ContextFileList(GroupedPicker):
+    """Files under whose they are."""
 
     def __init__(self, files: ContextFiles, edit: EditFile) -> None:
-        super().__init__("Memory", keys=KEYS)
+        super().__init__("Instruction files", keys=KEYS)
         self._source = files
         self._edit = edit
         self._files: dict[str, ContextFile] = {}
 
     def action_reload(self) -> None:
         """Look again which files there are."""
-        self.run_worker(self._load, group="memory", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, group="files", exclusive=True, exit_on_error=False)
 
     async def _load(self, told: str = KEYS) -> None:
         try:
@@ -48,7 +48,7 @@ class MemoryScreen(GroupedPicker):
         self._files = {str(file.path): file for file in files}
         of = {owner: [_choice(id, file) for id, file in self._files.items() if file.owner == owner] for owner in HEADS}
         self.groups = [PickerGroup(HEADS[owner], choices) for owner, choices in of.items() if choices]
-        self.query_one(".title", Static).update(f"Memory: {_title(files)}")
+        self.query_one(".title", Static).update(f"Instruction files: {_title(files)}")
         self.refill()
         self.say(told)
 

@@ -1,0 +1,1 @@
+"""``ba memory``: the commands, and entries as text. May import what the command line may."""

@@ -1,0 +1,316 @@
+"""``ba memory``: list, search, show, edit, forget, export, import, rebuild and count what ba remembers.
+
+What is asked for goes to stdout, everything else to stderr. What becomes of entries is decided in ``ba_tui.memory``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ba_tui.cli.config import Cwd, editor_for, open_in, print_facts, print_line, say
+from ba_tui.core.errors import UsageError
+from ba_tui.core.text.wording import byte_size, count, one_line
+
+if TYPE_CHECKING:
+    from ba_tui.cli.memory.opened import OpenedMemory
+    from ba_tui.core.ports.memory import Entry, Recalled, Scope
+
+app = typer.Typer(no_args_is_help=True)
+WHOLE = 10_000
+"""Columns for an output that no terminal shows."""
+SHOWN = 60
+"""Characters of a memory that are repeated in a message."""
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="An entry's id, or as much of it as is unambiguous.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Project = Annotated[bool, typer.Option("--project", help="Only this project's.")]
+Global = Annotated[bool, typer.Option("--global", help="Only those that count in all projects.")]
+Everywhere = Annotated[bool, typer.Option("--all-projects", help="Those of all projects.")]
+
+
+@app.command("list")
+def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
+    project: Project = False,
+    global_: Global = False,
+    everywhere: Everywhere = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Print at most N.")] = 200,
+    json_: Json = False,
+    cwd: Cwd = None,
+) -> int:
+    """List what is remembered for this project and for all: pinned entries, then the newest."""
+    from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - --help must not wait for it
+
+    scope = _scope(project=project, global_=global_, everywhere=everywhere)
+
+    async def listed(opened: OpenedMemory) -> tuple[list[Entry], int]:
+        state = await opened.store.state()
+        return await opened.store.listed(scope, 0, limit + 1), state.skipped
+
+    found = with_each_memory(listed) if everywhere else [with_memory(cwd, listed)]
+    # Global entries come with each project.
+    entries = list({entry.id: entry for each, _ in found for entry in each}.values())
+    if everywhere:
+        entries.sort(key=lambda entry: (not entry.pinned, -entry.at))
+    if skipped := max((skipped for _, skipped in found), default=0):
+        say(f"{count(skipped, 'line')} of the log cannot be read; they are kept aside. See ba memory stats.")
+    _print(entries[:limit], json_=json_, projects=everywhere)
+    if len(entries) > limit:
+        say("There are more: --limit N prints at most N, and ba memory search finds the others.")
+    if not entries:
+        say("Nothing is remembered yet. In the app, type “# TEXT”.")
+    return 0
+
+
+@app.command()
+def search(  # noqa: PLR0913 - typer reads one parameter a flag
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for, in your words.")],
+    project: Project = False,
+    global_: Global = False,
+    everywhere: Everywhere = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Print at most N.")] = 20,
+    json_: Json = False,
+    cwd: Cwd = None,
+) -> int:
+    """Find entries by meaning and by words, best first."""
+    from ba_tui.cli.memory.entry_tables import entry_record  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - likewise
+
+    scope = _scope(project=project, global_=global_, everywhere=everywhere)
+
+    async def found(opened: OpenedMemory) -> tuple[Sequence[Recalled], str]:
+        recollection = await opened.memory.find(" ".join(words), limit=limit, scope=scope)
+        return recollection.found, "" if everywhere else recollection.why
+
+    searched = with_each_memory(found) if everywhere else [with_memory(cwd, found)]
+    hits = sorted({hit.entry.id: hit for each, _ in searched for hit in each}.values(), key=lambda hit: -hit.score)
+    for why in {why for _, why in searched if why}:
+        say(why)
+    if json_:
+        hit_records = [{**entry_record(hit.entry), "score": hit.score, "why": hit.why} for hit in hits[:limit]]
+        print_line(json.dumps(hit_records, indent=2, ensure_ascii=False))
+    else:
+        _print([hit.entry for hit in hits[:limit]], json_=False, projects=everywhere)
+    if not hits:
+        say("Nothing fits these words.")
+    return 0
+
+
+@app.command()
+def show(id: Id, json_: Json = False, cwd: Cwd = None) -> int:
+    """Show one entry with all that is known of it, and the entries that it replaced."""
+    from ba_tui.cli.memory.entry_tables import entry_facts, entry_record  # noqa: PLC0415 - see search
+    from ba_tui.cli.memory.opened import entry_of, with_memory  # noqa: PLC0415
+
+    async def found(opened: OpenedMemory) -> tuple[Entry, Sequence[Entry]]:
+        entry = await entry_of(opened, id)
+        return entry, (await opened.memory.history(entry.id))[1:]
+
+    entry, older = with_memory(cwd, found)
+    if json_:
+        record = {**entry_record(entry), "history": [entry_record(each) for each in older]}
+        print_line(json.dumps(record, indent=2, ensure_ascii=False))
+        return 0
+    print_facts({label: fact for label, fact in entry_facts(entry).items() if fact}, entry.text)
+    for each in older:
+        print_line(f"\nBefore ({each.id}):\n{each.text}")
+    return 0
+
+
+@app.command()
+def edit(
+    id: Id,
+    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="The new text; without it, $EDITOR opens.")] = "",
+    cwd: Cwd = None,
+) -> int:
+    """Change the text of an entry."""
+    from ba_tui.cli.memory.opened import entry_of, with_memory  # noqa: PLC0415 - see search
+
+    async def changed(opened: OpenedMemory) -> Entry:
+        entry = await entry_of(opened, id)
+        new = text.strip() or _edited(entry.text)
+        return entry if new == entry.text else await opened.memory.edit(entry.id, new)
+
+    entry = with_memory(cwd, changed)
+    print_line(entry.id)
+    say(f"It says now: “{one_line(entry.text, SHOWN)}”")
+    return 0
+
+
+def _edited(text: str) -> str:
+    """What the person makes of ``text`` in their editor."""
+    editor = editor_for('write the text behind the id: ba memory edit ID "TEXT"')
+    with tempfile.NamedTemporaryFile("w", prefix="ba-memory-", suffix=".md", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        open_in(editor, Path(file.name))
+        # Some editors put another file in its place.
+        return Path(file.name).read_text("utf-8", "replace").strip()
+
+
+@app.command()
+def forget(
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Entries, by their ids.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Remove entries for good: from the log, the indexes and the vectors. Their ids are printed."""
+    from ba_tui.cli.memory.opened import entry_of, with_memory  # noqa: PLC0415 - see search
+
+    async def forgotten(opened: OpenedMemory) -> list[Entry]:
+        entries = [await entry_of(opened, id) for id in ids]
+        if not yes and not _agreed(entries):
+            return []
+        await opened.store.forget([entry.id for entry in entries])
+        return entries
+
+    gone = with_memory(cwd, forgotten)
+    for entry in gone:
+        print_line(entry.id)
+    say(f"Forgot {count(len(gone), 'memory')}." if gone else "Kept.")
+    return 0 if gone else 1
+
+
+def _agreed(entries: Sequence[Entry]) -> bool:
+    for entry in entries:
+        say(f"{entry.id}  “{one_line(entry.text, SHOWN)}”")
+    if not sys.stdin.isatty():
+        raise UsageError("Forgetting needs a yes, and there is no terminal to ask in.", "Add --yes.")
+    return typer.confirm(f"Forget {count(len(entries), 'memory')} for good?", err=True)
+
+
+@app.command("export")
+def export_entries(
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
+    cwd: Cwd = None,
+) -> int:
+    """Write all entries of this project and the global ones as JSON lines. `ba memory import` reads them."""
+    from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415 - see search
+
+    if output is not None and output.is_dir():
+        raise UsageError(f"{output} is a folder.", "Name a file.")
+    with tempfile.TemporaryDirectory(prefix="ba-memory-") as scratch:
+        path = output or Path(scratch) / "memory.jsonl"
+        number = with_memory(cwd, lambda opened: opened.store.exchange.export(path))
+        if output is None and path.exists():
+            sys.stdout.flush()
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+    say(f"Exported {count(number, 'entry')}{f' to {output}' if output else ''}.")
+    return 0
+
+
+@app.command("import")
+def import_entries(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `ba memory export` wrote.")],
+    json_: Json = False,
+    cwd: Cwd = None,
+) -> int:
+    """Add the entries of an exported file. Those of any project become this project's; known ones stay as they are."""
+    from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415 - see search
+
+    imported = with_memory(cwd, lambda opened: opened.store.exchange.import_(file))
+    if json_:
+        print_line(json.dumps(asdict(imported)))
+    else:
+        say(f"Imported {count(imported.new, 'entry')}; {imported.known:,} known already.")
+    if imported.bad:
+        say(f"{count(imported.bad, 'line')} of {file} could not be read and was left out.")
+    return 0
+
+
+@app.command()
+def rebuild(cwd: Cwd = None) -> int:
+    """Make the indexes anew from the log. Nothing that is remembered changes, and kept vectors are used again."""
+    from rich.console import Console  # noqa: PLC0415 - see search
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+    from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415
+
+    columns = (TextColumn("Indexing"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        async def rebuilt(opened: OpenedMemory) -> int:
+            await opened.store.rebuild(lambda done, total: bar.update(task, completed=done, total=total))
+            return (await opened.store.state()).entries
+
+        number = with_memory(cwd, rebuilt)
+    say(f"The index holds {count(number, 'entry')}.")
+    return 0
+
+
+@app.command()
+def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) -> int:
+    """Count entries by scope and kind; name the embedder, the space on the disk, and how many lines are damaged."""
+    from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - see search
+    from ba_tui.resources import places  # noqa: PLC0415
+
+    counted = with_each_memory(_counted) if everywhere else [with_memory(cwd, _counted)]
+    if json_:
+        print_line(json.dumps({"folder": str(places().memory), "projects": counted}, indent=2))
+        return 0
+    for each in counted:
+        skipped, scopes = each["skipped"], each["scopes"]
+        facts = {
+            "Project": each["project"],
+            "Entries": f"{scopes['project']:,} of the project, {scopes['global']:,} global",
+            "Kinds": ", ".join(f"{number:,} {kind}" for kind, number in each["kinds"].items()),
+            "Pinned": f"{each['pinned']:,}",
+            "Replaced": f"{each['replaced']:,}",
+            "Embedder": each["why"] or each["embedder"],
+            "On disk": byte_size(each["size"]),
+            "Damaged": f"{count(skipped, 'line')}, kept aside" if skipped else "none",
+        }
+        print_facts(facts)
+        print_line("")
+    print_facts({"Folder": str(places().memory)})
+    return 0
+
+
+async def _counted(opened: OpenedMemory) -> dict[str, Any]:
+    from ba_tui.cli.memory.entry_tables import scope_of  # noqa: PLC0415 - see search
+    from ba_tui.cli.memory.opened import every_entry  # noqa: PLC0415
+
+    kinds, scopes, marks = Counter[str](), Counter[str](project=0, **{"global": 0}), Counter[str]()
+    async for entry in every_entry(opened):
+        kinds[entry.kind] += 1
+        scopes[scope_of(entry)] += 1
+        marks["pinned"] += entry.pinned
+        marks["replaced"] += bool(entry.superseded_by)
+    state = asdict(await opened.store.state())
+    found = {name: state[name] for name in ("entries", "size", "why", "indexed", "skipped")}
+    return {
+        "project": opened.project, "embedder": opened.embedder, **found, "kinds": dict(kinds), "scopes": dict(scopes),
+        "pinned": marks["pinned"], "replaced": marks["replaced"],
+    }  # fmt: skip
+
+
+def _scope(*, project: bool, global_: bool, everywhere: bool) -> Scope | None:
+    if project + global_ + everywhere > 1:
+        raise UsageError("--project, --global and --all-projects exclude each other.", "Leave one of them.")
+    return "project" if project else "global" if global_ else None
+
+
+def _print(entries: Sequence[Entry], *, json_: bool, projects: bool) -> None:
+    """A line each: cut to the width of a terminal, and whole for a file or another program."""
+    from rich.console import Console  # noqa: PLC0415 - see search
+
+    from ba_tui.cli.memory.entry_tables import entry_record, entry_table  # noqa: PLC0415
+
+    if json_:
+        print_line(json.dumps([entry_record(entry) for entry in entries], indent=2, ensure_ascii=False))
+    elif entries:
+        console = Console()
+        if not console.is_terminal:
+            console.width = WHOLE
+        console.print(entry_table(entries, projects=projects))

@@ -1,0 +1,198 @@
+"""Commands about what ba remembers, the line that proposes to remember more, and undo."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Event, MemoryChanged, MemoryProposed, Notice, TurnEnded, TurnStarted
+from ba_tui.core.ports.memory import Draft, Entry, Memory, Proposal, Recalled, Scope, Stored
+from ba_tui.faces.tui.acts.editor import edit_file
+from ba_tui.faces.tui.acts.inventory import inventory_of, needed
+from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
+from ba_tui.faces.tui.commands import SlashCommand
+from ba_tui.faces.tui.remembered import said
+from ba_tui.faces.tui.transcript.records import MemoryNote
+
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.widgets.proposal import ProposalLine
+
+FILES = "files"
+UNDO = "undo"
+GLOBAL = "global"
+CHOICES = (
+    (FILES, "Show and edit AGENTS.md and other instruction files"),
+    (UNDO, "Take back the newest change of memory"),
+)
+NOTHING = ("There is nothing to undo.", "/memory lists what is remembered; Ctrl+D forgets an entry there.")
+
+
+async def memory(chat: Actions, words: str) -> None:
+    """The browser; ``files``: the instruction files, ``undo``: take back the newest change, else words to search."""
+    if words.strip() == UNDO:
+        await _undo(chat)
+    elif words.strip() == FILES or inventory_of(chat).memory is None:
+        show_files(chat)
+    else:
+        _browse(chat, words=words.strip())
+
+
+def show_files(chat: Actions) -> None:
+    """The instruction files."""
+    from ba_tui.faces.tui.screens.overview.context_files import ContextFileList  # noqa: PLC0415 - most runs never show it
+
+    found = inventory_of(chat).context_files
+    files = needed(found, "This session has no list of instruction files.", "/context shows what the model reads.")
+    chat.ba.push_screen(ContextFileList(files, partial(edit_file, chat)))
+
+
+def _browse(chat: Actions, *, used: tuple[Recalled, ...] = (), words: str = "") -> None:
+    from ba_tui.faces.tui.screens.memory.browser import MemoryBrowser  # noqa: PLC0415 - most runs never show it
+
+    chat.ba.push_screen(
+        MemoryBrowser(_memory(chat), partial(chat.call_command, "memory", FILES), used=used, words=words)
+    )
+
+
+def open_note(chat: Actions, note: MemoryNote) -> None:
+    """The entries of a line in the conversation."""
+    _browse(chat, used=tuple(Recalled(Entry(line.id, line.text), 1.0, line.why) for line in note.memories))
+
+
+def _memory(chat: Actions) -> Memory:
+    """Raises UsageError in a session without memory."""
+    return needed(inventory_of(chat).memory, "This session has no memory.", "See /config memory.")
+
+
+async def remember(chat: Actions, words: str) -> None:
+    """Store ``words`` for this project; behind ``global``, or as ``##``, for all projects."""
+    text, scope = drafted(words)
+    if not text:
+        raise UsageError("There is nothing to remember.", "Write a text behind it: /remember We use tabs.")
+    try:
+        stored = await _memory(chat).remember(Draft(text, scope=scope))
+    except BaError:
+        chat.composer.put_back(words if words.startswith("#") else f"# {text}")
+        raise
+    _done(chat, stored)
+
+
+def drafted(words: str) -> tuple[str, Scope]:
+    """The text that is to be remembered, and for where: ``# TEXT``, ``global TEXT``, or the text alone."""
+    text = words.strip()
+    if text.startswith("#"):
+        return text.lstrip("#").strip(), "project"
+    first, _, rest = text.partition(" ")
+    return (rest.strip(), "global") if first == GLOBAL else (text, "project")
+
+
+def forget(chat: Actions, words: str) -> None:
+    """Search for what should go: the browser shows it before it does."""
+    _browse(chat, words=words.strip())
+
+
+async def save(chat: Actions, _: str) -> None:
+    """Accept the proposal above the input."""
+    if proposal := _shown(chat):
+        _done(chat, await _memory(chat).accept(proposal.id))
+        _propose(chat)
+
+
+def drop(chat: Actions, _: str) -> None:
+    """Dismiss it."""
+    if proposal := _shown(chat):
+        _memory(chat).dismiss(proposal.id)
+        _propose(chat)
+
+
+async def _undo(chat: Actions) -> None:
+    memory, changes = _memory(chat), chat.session.remembered
+    if not changes:
+        raise UsageError(*NOTHING)
+    await memory.undo(changes[-1])
+    changes.pop()
+    chat.tell(Notice("The newest change of memory is taken back."))
+
+
+def _done(chat: Actions, stored: Stored) -> None:
+    """Say what became of a text, and keep the way back."""
+    known = stored.outcome == "known"
+    if not known:
+        chat.session.remembered.append((stored.entry.id,))
+    chat.tell(Notice(said(stored), hint="" if known else "/memory undo takes it back."))
+
+
+def _line(chat: PaneActions) -> ProposalLine:
+    """Mounted above the input with the first proposal."""
+    from ba_tui.faces.tui.widgets.proposal import ProposalLine  # noqa: PLC0415 - many sessions never propose anything
+
+    if made := chat.composer.query(ProposalLine):
+        return made.first()
+    line = ProposalLine()
+    chat.composer.mount(line, before=0)
+    return line
+
+
+def _shown(chat: PaneActions) -> Proposal | None:
+    lines = chat.composer.query("#proposal")
+    return _line(chat).proposal if lines else None
+
+
+def _propose(chat: Actions, passed: Collection[str] = ()) -> None:
+    """Show the first proposal that was not passed over."""
+    conversation = chat.session.conversation
+    memory = conversation.inventory.memory if conversation else None
+    waiting = [each for each in memory.proposals() if each.id not in passed] if memory else []
+    if waiting or chat.composer.query("#proposal"):
+        _line(chat).show(waiting[0] if waiting else None, len(waiting) - 1)
+
+
+class MemoryPane:
+    """Shows proposals while nothing runs, and keeps what changed for undo. Proposals that the next prompt passes over
+    stay in the browser."""
+
+    def __init__(self, chat: Actions) -> None:
+        self._chat = chat
+        self._passed: set[str] = set()
+
+    def reset(self) -> None:
+        """Another session is shown."""
+        self._passed.clear()
+        self._chat.session.remembered.clear()
+        _propose(self._chat)
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted(agent="main"):
+                if proposal := _shown(self._chat):
+                    self._passed.add(proposal.id)
+                    _line(self._chat).show(None)
+            case TurnEnded(agent="main"):
+                _propose(self._chat, self._passed)
+            case MemoryProposed() if not self._chat.turns.busy:
+                _propose(self._chat, self._passed)
+            case MemoryChanged(stored=stored, forgotten=forgotten) if stored or forgotten:
+                self._chat.session.remembered.append((*(line.id for line in stored), *forgotten))
+            case _:
+                pass
+
+
+MEMORY = Room(
+    {
+        SlashCommand(
+            "memory",
+            "Search, edit and forget what is remembered; instruction files",
+            "[words|files|undo]",
+            choices=lambda: CHOICES,
+        ): memory,
+        SlashCommand(
+            "remember", "Remember a text, in this project or everywhere; the same as # text", "<text>"
+        ): remember,
+        SlashCommand("forget", "Find something in memory, and forget it", "[words]"): forget,
+        SlashCommand("save-memory", "Remember what is proposed above the input", keys="ctrl+s", slash=False): save,
+        SlashCommand("drop-memory", "Drop what is proposed above the input", slash=False): drop,
+    },
+    panes=(MemoryPane,),
+)

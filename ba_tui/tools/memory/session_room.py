@@ -1,0 +1,151 @@
+"""All that a session has for memory: what goes with prompts, what is proposed and stored, its tools, what faces see."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
+from ba_tui.core.messages import Message
+from ba_tui.core.ports.working import WorkingMemory
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.memory.setup import setup_of
+from ba_tui.resources import Places
+from ba_tui.settings import Settings
+from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.memory.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
+from ba_tui.tools.memory.proposing import FORGETTING, REMEMBERING, AskModel, Proposing
+from ba_tui.tools.memory.recalling import Bounds, Recalling
+from ba_tui.tools.memory.session_memory import SessionMemory
+from ba_tui.tools.memory.storing import Owner, Storing
+from ba_tui.tools.memory.summarizing import SessionSummary
+from ba_tui.tools.memory.waiting import Waiting
+from ba_tui.tools.memory.working import task_memory
+
+if TYPE_CHECKING:
+    from ba_tui.memory.store import MemoryStore
+
+log = logging.getLogger(__name__)
+OFF = "Memory is off (setting memory.enabled)."
+PRIVATE = "This session is private: nothing is stored or recalled."
+
+
+@frozen
+class MemoryScope:
+    """The session: its ``id`` (empty where no conversation is kept), its ``project`` by its slug, what was said, all
+    events (``history``), and the small model, which ``ask`` asks."""
+
+    id: str
+    project: str
+    transcript: Transcript
+    history: ReadHistory
+    ask: AskModel | None
+
+
+class MemoryRoom:
+    """core.agent.Interceptor of the main agent, and a listener. Made once for a session; nothing starts before the
+    first prompt."""
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Definition],
+        settings: Settings,
+        where: Places,
+        scope: MemoryScope,
+    ) -> None:
+        choices = settings.memory
+        self._transcript = transcript = scope.transcript
+        self._enabled = choices.enabled and bool(scope.id)
+        self._private = choices.private
+        self._redis = choices.redis
+        self._wanted: dict[str, None] = {}
+
+        def make() -> MemoryStore:
+            from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - see Storing.store
+
+            return MemoryStore(where.memory, scope.project, setup_of(choices, scope.project, _variable))
+
+        owner = Owner(scope.project, scope.id, lambda: transcript.turns, self.off)
+        self._storing = storing = Storing(make, where.memory.is_dir, owner)
+        waiting = Waiting(storing)
+        recalling = Recalling(storing, Bounds(choices.most_recalled, choices.recalled_tokens))
+        self.memory = SessionMemory(storing, waiting, lambda: recalling.used)
+        """What faces see."""
+        self.tools: tuple[Tool, ...] = (
+            remember_tool(definitions[REMEMBER], storing),
+            forget_tool(definitions[FORGET], self.memory, storing),
+        )
+        ask = scope.ask if settings.small.model else None
+        self._parts: tuple[Recalling | Proposing | SessionSummary, ...] = (
+            recalling,
+            *((Proposing(waiting, self.off, ask),) if choices.proposals else ()),
+            *((SessionSummary(storing, scope.history),) if choices.summaries else ()),
+        )
+
+    def off(self) -> str:
+        """Why nothing is stored or recalled; empty while memory is on."""
+        if self._private or self._transcript.private:
+            return PRIVATE
+        return "" if self._enabled else OFF
+
+    def working(self, branch: Branch, task: str) -> AbstractAsyncContextManager[WorkingMemory]:
+        """The working memory of ``task``, over Redis where a server is set; see ``task_memory``."""
+        return task_memory(branch, task, self._redis)
+
+    def needed(self) -> Sequence[str]:
+        """The tools to list now: none before the person speaks of remembering or forgetting."""
+        return tuple(self._wanted)
+
+    def _hear(self, words: str) -> None:
+        asked = ((REMEMBER, REMEMBERING), (FORGET, FORGETTING))
+        if not self.off():
+            self._wanted |= {name: None for name, pattern in asked if pattern.search(words)}
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case (
+                TurnStarted(agent="main", prompt=message)
+                | Steered(agent="main", message=Message(origin="steer") as message)
+            ):
+                self._hear(message.said.lower())
+            case _:
+                pass
+        for part in self._parts:
+            part.apply(event)
+
+    async def before(self, branch: Branch) -> None:
+        if self._private and not branch.transcript.private:
+            # It stays private when it goes on later.
+            branch.emit(MemoryChanged(private=True))
+        for part in self._parts:
+            await _shielded(part.before(branch))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        for part in self._parts:
+            await _shielded(part.after(reply, branch))
+        await _shielded(self._storing.settle())
+
+    async def close(self) -> None:
+        """Bring the summary up to date, and end the helper."""
+        for part in self._parts:
+            await _shielded(part.close())
+        await _shielded(self._storing.close())
+
+
+async def _shielded(work: Awaitable[None]) -> None:
+    """Wait for ``work``. A memory that is broken costs nobody an answer: what is wrong goes into the log."""
+    try:
+        await work
+    except Exception:
+        log.exception("memory failed")
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "")

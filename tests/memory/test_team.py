@@ -1,0 +1,135 @@
+"""A Chroma server that a team shares: a real one, started once for this module."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ba_tui.memory.recall import Ask
+from ba_tui.memory.setup import StoreSetup, TeamServer
+from ba_tui.memory.store import MemoryStore
+from tests.memory.conftest import until
+from tests.memory.entries import entry
+
+CHROMA = Path(sys.executable).with_name("chroma")
+TOKEN = "chroma-token-77"
+
+
+class Server:
+    """``chroma run`` on a port of its own, over an own folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        command = [CHROMA, "run", "--path", self.folder, "--host", "127.0.0.1", "--port", str(self.port)]
+        environment = {"PATH": os.defpath, "HOME": str(self.folder), "ANONYMIZED_TELEMETRY": "False"}
+        self._process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder
+        )
+        while not self._answers():
+            assert self._process.poll() is None
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/api/v2/heartbeat")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("chroma"))
+    yield made
+    made.stop()
+
+
+def _member(folder: Path, server: Server, letters: StoreSetup, project: str = "shop") -> MemoryStore:
+    team = TeamServer(server.url, project, TOKEN)
+    return MemoryStore(folder, folder.name, StoreSetup("endpoint", letters.endpoint, team))
+
+
+async def _texts(store: MemoryStore) -> dict[str, str]:
+    return {each.text: each.origin for each in await store.listed("project")}
+
+
+@pytest.mark.timeout(240)
+async def test_a_team_shares_the_project_and_nothing_else(
+    server: Server, tmp_path: Path, letters: StoreSetup, caplog: pytest.LogCaptureFixture
+) -> None:
+    ines, omar = (_member(tmp_path / name, server, letters) for name in ("ines", "omar"))
+    other = _member(tmp_path / "other", server, letters, "another project")
+    try:
+        fact = entry("The fiscal year starts in April", pinned=True)
+        await ines.add([fact, entry("I prefer tabs", project="")])
+        for store in (ines, omar, other):
+            store.warm()
+
+        async def arrived() -> bool:
+            return await _texts(omar) == {fact.text: "import"}
+
+        await until(arrived)
+        found = await omar.search(Ask("fiscal year", explicit=True))
+        assert (found.hits[0].entry.text, found.hits[0].entry.pinned) == (fact.text, False)
+
+        await omar.change(fact.id, text="The fiscal year starts in July")
+        answer = entry("Deploys happen on Thursday")
+        await omar.add([answer])
+
+        async def exchanged() -> bool:
+            return await _texts(ines) == {"The fiscal year starts in July": "person", answer.text: "import"}
+
+        await until(exchanged)
+        assert (await ines.get([fact.id]))[fact.id].pinned
+
+        server.stop()
+        await ines.forget([fact.id])
+
+        async def gone() -> bool:
+            found = await ines.search(Ask("Thursday", explicit=True))
+            assert (found.step, found.hits[0].entry.text) == ("vectors", answer.text)
+            return "does not answer" in found.why
+
+        await until(gone)
+        assert "entries are shared later" in (await ines.state()).why
+        assert TOKEN not in caplog.text + (await ines.state()).why
+        server.start()
+    finally:
+        for store in (ines, omar, other):
+            await store.close()
+
+    # Who comes later hears of the forgetting, and never of the entry.
+    ines, omar = (_member(tmp_path / name, server, letters) for name in ("ines", "omar"))
+    try:
+        ines.warm()
+        omar.warm()
+
+        async def forgotten() -> bool:
+            return await _texts(omar) == {answer.text: "person"}
+
+        await until(forgotten)
+        assert await _texts(other) == {}
+    finally:
+        await ines.close()
+        await omar.close()

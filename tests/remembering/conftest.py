@@ -1,0 +1,30 @@
+"""A trusted folder, and a model that plays a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.providers.scripted import Step
+from tests.loopback import ModelServer
+from tests.remembering.world import Model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    trust_folder(work)
+    return work
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
+    steps = Model()
+    with ModelServer(steps, last=Step(say="Well.")) as server:
+        steps.server = server
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        yield steps

@@ -125,6 +125,8 @@ class ToolFacts:
     """True for a tool whose code can only read, as it runs in the profile *reading* or not at all."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
+    examples: tuple[Mapping[str, Any], ...] = ()
+    """Arguments of typical calls, shown to models that need examples: those that write their calls."""
     dialect_of: Callable[[Mapping[str, Any]], str] | None = None
     """Says in which dialect that SQL is; DuckDB's without it. Takes anything and never raises."""
 

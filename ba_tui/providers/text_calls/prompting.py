@@ -23,6 +23,8 @@ SHORT_WINDOW = 32_768
 LONGEST_LINE = 200
 PLACEHOLDER = {"NAME OF AN ARGUMENT": "ITS VALUE"}
 EXAMPLE_TOOL = "read_file"
+MOST = 3
+"""Examples of one tool that are shown."""
 
 
 def shortened(model: ModelInfo) -> bool:
@@ -44,7 +46,7 @@ def tool_prompt(form: Form, tools: Sequence[Tool], *, short: bool) -> str:
     how = told.replace("{form}", blank_call(form))
     if form == "command":
         return f"# Commands\n{how}"
-    lines = "\n".join(_described(tool, short=short) for tool in tools)
+    lines = "\n".join(_described(tool, form, short=short) for tool in tools)
     return f"# Tools\nYou have these tools:\n\n{lines}\n\n{how}"
 
 
@@ -75,7 +77,7 @@ def example(form: Form, tools: Sequence[Tool], model: ModelInfo) -> Sequence[Mes
     ]
 
 
-def _described(tool: Tool, *, short: bool) -> str:
+def _described(tool: Tool, form: Form, *, short: bool) -> str:
     schema = tool.input_schema
     required = items(schema.get("required"))
     named = fields(schema.get("properties"))
@@ -88,7 +90,12 @@ def _described(tool: Tool, *, short: bool) -> str:
         lines += [
             f"  {name}: {text}" for name, part in named.items() if (text := text_of(fields(part).get("description")))
         ]
+    lines += [f"  Example: {_on_one_line(call_text(form, tool.name, given))}" for given in tool.facts.examples[:MOST]]
     return "\n".join(lines)
+
+
+def _on_one_line(call: str) -> str:
+    return call.replace("\n", "")
 
 
 def _type(schema: object) -> str:

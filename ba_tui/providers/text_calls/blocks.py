@@ -22,7 +22,7 @@ DECLARED = frozenset(("tool_call", "tool_calls", "tool_use", "tool_code", "funct
 DATA = frozenset(("", "json", "json5", "jsonc", "xml", "text", "txt", "plaintext", "python", "py", "react"))
 _EXPLAINS = regex(
     r"(?i)\b(?:for (?:example|instance)|e\.g|examples?|template|sample|such as|looks? like|like th(?:is|ese)|like so"
-    r"|format|syntax|schema|would (?:be|use|call|write|say)"
+    r"|format|syntax|schema|as follows|how (?:to|you|one|we|it|they)|would (?:be|use|call|write|say)"
     r"|you(?: (?:can|could|would|may|might|should|need|use|must|have to)|['’]d))\b"
 )
 _LOOK_BACK = 400

@@ -6,6 +6,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 _FENCE = regex(r"(?m)^[ \t>]*+(?P<mark>`{3,}|~{3,})[ \t]*+(?P<label>[\w.+-]*)(?P<rest>[^\n]*)$")
+_TICKS = regex(r"`++")
 _LOOK_BACK = 2_000
 MOST = 1_000
 """Blocks that are told from prose."""
@@ -50,6 +51,9 @@ def _block(start: int, opened: int, closed: int, end: int, label: str) -> Fence:
 
 
 def in_span(text: str, at: int) -> bool:
-    """Whether ``at`` stands between backticks of its line."""
+    """Whether ``at`` stands between backticks of its line: a span ends with as many as it begins with."""
     line = text.rfind("\n", max(0, at - _LOOK_BACK), at) + 1 or max(0, at - _LOOK_BACK)
-    return text.count("`", line, at) % 2 == 1
+    opened = ""
+    for run in _TICKS.finditer(text, line, at):
+        opened = run[0] if not opened else "" if run[0] == opened else opened
+    return bool(opened)

@@ -36,6 +36,10 @@ FOREIGN = regex(
 )
 """Where a model begins to speak for others."""
 _THOUGHT_ENDS = "</think>"
+_QUOTED = regex(r"[ \t]*+[|>]|(?: {4}|\t)")
+"""What a line begins with that belongs to a table, a quotation or a block of code."""
+_MARKUP = regex(r"</?[^<>\n]{0,200}>|<[|｜][^<>\n]{0,60}[|｜]>|\[/?[A-Z_]{3,30}\]")
+_ALIVE = regex(r"\w")
 _TOKENS = (
     (regex(r"<\|open\|>([^<>|]{1,300})<\|sep\|>"), r"<\1>"),
     (regex(r"<\|close\|>([^<>|]{1,60})<\|sep\|>"), r"</\1>"),
@@ -115,6 +119,8 @@ class _Reader:
         """Calls that nothing but their content tells from an example."""
         self._stop = len(text)
         self._reading: tuple[int, Marked] | None = None
+        foreign = FOREIGN.search(text)
+        self._foreign = foreign.start() if foreign else None
         self._faked: int | None = None
         """Where the model wrote an observation before it had called anything."""
         self._final: tuple[int, str] | None = None
@@ -130,6 +136,9 @@ class _Reader:
         if self._final and not self._places:
             start, answer = self._final
             return Reading(answer or self._text[:start].strip(), thought=_thoughts(self._text[:start])[1], final=True)
+        if self._stance != "asked" and self._places and self._places[-1].form == "marks":
+            # An example in the middle of an answer is no call.
+            self._places = [] if self._goes_on(self._places[-1].end) else self._places
         places = self._places or self._meant()
         if not places and self._stance == "asked":
             places = self._missed()
@@ -162,6 +171,8 @@ class _Reader:
 
     def _take(self, event: _Event) -> int:
         """Take what an event turns out to be; from where on to look further."""
+        if event.kind != "label" and self._observed(event.start):
+            return event.start
         if event.fence:
             return self._take_fence(event.fence)
         found = event.found
@@ -174,10 +185,30 @@ class _Reader:
                 return self._take_label(found)
             case "tag":
                 body = self._marked().own_tag(event.start)
+                if body and self._quoted(event.start, body.end):
+                    return body.end
                 return self._add(_Place(event.start, body.end, body.calls, "marks")) if body else event.start
             case _:
                 block = self._blocks.at(found.end(), self._stop)
                 return self._take_block(block, event.start, block.end) if block else event.start
+
+    def _observed(self, at: int) -> bool:
+        """Whether what stands at ``at`` belongs to an observation that the model made up before it called anything."""
+        if self._places or self._foreign is None or at < self._foreign:
+            return False
+        labels = LABEL.finditer(self._text, self._foreign, at)
+        return all(kind_of(label) == "seen" for label in labels)
+
+    def _goes_on(self, end: int) -> bool:
+        """Whether the reply has words behind ``end``, up to where the model begins to speak for others."""
+        rest = self._text[end : min(self._stop, end + _NEAR)]
+        return _ALIVE.search(_MARKUP.sub("", rest)) is not None
+
+    def _quoted(self, start: int, end: int) -> bool:
+        """Whether a call between marks is only spoken of: in a table or a quotation, or in the middle of a sentence."""
+        line = self._text.rfind("\n", 0, start) + 1
+        before = self._text[line:start]
+        return _QUOTED.match(before) is not None or (_ALIVE.search(before) is not None and self._goes_on(end))
 
     def _take_mark(self, found: re.Match[str]) -> int:
         body = self._marked().body(found.start())
@@ -186,6 +217,8 @@ class _Reader:
             if self._text[line : found.start()].strip() or (problem == NO_CALL and not self._closed(found.end())):
                 # A tag that is only spoken of.
                 return body.begun
+        if self._quoted(found.start(), body.end):
+            return max(body.end, body.begun)
         return max(self._add(_Place(found.start(), body.end, body.calls, "marks")), body.begun)
 
     def _closed(self, at: int) -> bool:
@@ -197,7 +230,7 @@ class _Reader:
         kind, first = kind_of(label), not self._places
         if kind == "final" and first and self._stance == "asked":
             self._final = (label.start(), self._text[label.end() :].strip())
-        elif kind == "action":
+        elif kind == "action" and (self._stance == "asked" or not explained(self._text[: label.start()])):
             group = Labelled(self._text, self._stop, self._known, self._decoder).group(label, CALLS)
             if group.final is not None:
                 self._final = (label.start(), group.final)

@@ -162,6 +162,28 @@ LABELLED = {
 }
 
 
+_HERMES = '<tool_call>{"name": "read_file", "arguments": {"path": "a.txt"}}</tool_call>'
+SPOKEN_OF = {
+    "between double backticks": "The tag of the tool: ``<read_file><path>a.txt</path></read_file>``.",
+    "in a sentence": f"Hermes models write {_HERMES} and the server parses that.",
+    "in a table": f"| form | example |\n|---|---|\n| hermes | {_HERMES} |",
+    "in a list": f"- Hermes: {_HERMES}\n- ReAct: labels in front of everything",
+    "in a quotation": f"The log says:\n\n> {_HERMES}\n",
+    "in indented code": f"Write this:\n\n    {_HERMES}\n\nand run it.",
+    "in a diff": f"```diff\n+{_HERMES}\n```",
+    "in a string": f"```python\nprompt = '{_HERMES}'\n```",
+    "in an observation": f"Observation: {_HERMES}",
+    "on a line of its own in an observation": f"Observation: the page says\n{_HERMES}",
+}
+"""What no model means as a call, however it was asked."""
+EXPLAINED = {
+    "markup in the middle": 'The page has:\n<tool name="read_file"><path>a.txt</path></tool>\nThat is its markup.',
+    "steps explained": (
+        'In ReAct a step looks as follows.\n\nAction: read_file\nAction Input: {"path": "a.txt"}\n'
+        "Observation: its content\n\nThe loop goes on until a final answer."
+    ),
+}
+"""What only a model that was asked for calls in text can mean as one."""
 PROSE = {
     "an example": 'For example:\n```json\n{"name": "read_file", "arguments": {"path": "a.txt"}}\n```',
     "an explanation": (

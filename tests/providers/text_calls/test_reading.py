@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ba_tui.providers.text_calls.known import Known
 from ba_tui.providers.text_calls.reading import FAKED, NO_ACTION, UNCLEAR, Reading, Stance, read
-from tests.providers.text_calls.replies import LABELLED, MARKED, ONE, PROSE
+from tests.providers.text_calls.replies import EXPLAINED, LABELLED, MARKED, ONE, PROSE, SPOKEN_OF
 from tests.providers.text_calls.tools import KNOWN, TOOLS, tool
 from tests.providers.wire.test_text_calls import ANSWERS
 from tests.providers.wire.test_text_calls import CALLS as ENDINGS
@@ -51,6 +51,18 @@ def test_a_call_at_the_end_of_a_reply_is_read_in_every_style(form: str) -> None:
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_an_ordinary_answer_is_no_call_for_a_model_that_was_not_asked(kind: str) -> None:
     assert read(ANSWERS[kind], Known(ENDING_TOOLS), "watching") == Reading(ANSWERS[kind])
+
+
+@pytest.mark.parametrize("kind", SPOKEN_OF)
+@pytest.mark.parametrize("stance", STANCES)
+def test_a_call_that_is_only_spoken_of_is_none(kind: str, stance: Stance) -> None:
+    assert made(read(SPOKEN_OF[kind], KNOWN, stance)) == []
+
+
+@pytest.mark.parametrize("kind", EXPLAINED)
+@pytest.mark.parametrize("stance", STANCES[1:])
+def test_a_call_amid_an_explanation_is_none(kind: str, stance: Stance) -> None:
+    assert read(EXPLAINED[kind], KNOWN, stance) == Reading(EXPLAINED[kind])
 
 
 @pytest.mark.parametrize("kind", PROSE)

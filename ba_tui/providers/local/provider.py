@@ -13,16 +13,14 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.local.grammar import call_grammar
 from ba_tui.providers.local.processes import LocalAddress, LocalPlace, LocalProcesses
+from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.text_calls.text_tools import TextTools
 from ba_tui.providers.transfers import DIRECT, Transfer
-from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 
-SMALL_WINDOW = 32_768
-"""Models with no more tokens than this get the short prompt, and the tools that the settings name alone."""
-_FACTS = "# Here\n"
-"""The part of ba's own prompt that stays: folder, platform, date."""
+TEMPERATURE = 0.1
+"""Where none is set: small models lose their way at llama.cpp's own 0.8."""
 
 
 class LocalProvider:
@@ -80,7 +78,7 @@ class LlamaCpp:
         self.model = model
         self._processes = processes
         self._place = place
-        self._options = {"max_tokens": model.max_output, "return_progress": True, **options}
+        self._options = {"max_tokens": model.max_output, "temperature": TEMPERATURE, "return_progress": True, **options}
         self._transfer = transfer
         self._allowed: tuple[Sequence[Tool], str] = ((), "")
         self._providers: dict[str, OpenAIProvider] = {}
@@ -139,19 +137,3 @@ class LlamaCpp:
         for provider in self._providers.values():
             await provider.close()
         self._providers.clear()
-
-
-def few_tools(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:
-    """Those of ``tools`` that ``names`` lists, in its order; all of them where it lists none that there is."""
-    by_name = {tool.name: tool for tool in tools}
-    return [by_name[name] for name in names if name in by_name] or tools
-
-
-def short_prompt(system: str) -> str:
-    """``system`` with ba's own words in short; a prompt of the person's own stays as it is."""
-    prompts = bundled("config") / "prompts"
-    own, _, _ = (prompts / "system.md").read_text("utf-8").partition(_FACTS)
-    if not system.startswith(own.strip()):
-        return system
-    short = (prompts / "system_short.md").read_text("utf-8").strip()
-    return f"{short}\n\n{_FACTS}{system[len(own) :].removeprefix(_FACTS)}"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ba_tui.core.messages import Message, Text, user
 from ba_tui.core.provider import ModelInfo
@@ -22,7 +23,9 @@ SHORT_WINDOW = 32_768
 """Models with no more tokens than this, and those of which nothing is known, get one line a tool."""
 LONGEST_LINE = 200
 PLACEHOLDER = {"NAME OF AN ARGUMENT": "ITS VALUE"}
-EXAMPLE_TOOL = "read_file"
+READING, EDITING = "read_file", "edit_file"
+"""The tools that the example shows."""
+CHANGE = {"path": "server.toml", "old_string": "port = 8080", "new_string": "port = 9090"}
 MOST = 3
 """Examples of one tool that are shown."""
 
@@ -56,20 +59,32 @@ def blank_call(form: Form) -> str:
 
 
 def example(form: Form, tools: Sequence[Tool], model: ModelInfo) -> Sequence[Message]:
-    """A round that shows what a reply looks like; empty where the tools have nothing to show it with."""
+    """Rounds that show what replies look like, up to an answer; empty where the tools have nothing to show them with.
+
+    Small models do as the example does: one that ended after it had read would never change anything.
+    """
     known = Known(tools)
+
+    def step(thought: str, name: str, arguments: Mapping[str, Any]) -> str:
+        return f"{f'Thought: {thought}' if form == 'react' else ''}\n{call_text(form, name, arguments)}".strip()
+
     if form == "command":
-        name, arguments, seen = PARAMETER, {PARAMETER: "grep -n port server.toml"}, "1:port = 8080"
-    elif parameter := known.parameter(EXAMPLE_TOOL):
-        name, arguments, seen = EXAMPLE_TOOL, {parameter: "server.toml"}, "1: port = 8080"
-    else:
+        asked = ["Which port does server.toml set?", "1:port = 8080"]
+        said = [step("", PARAMETER, {PARAMETER: "grep -n port server.toml"}), "server.toml sets port 8080."]
+    elif not (parameter := known.parameter(READING)):
         return ()
-    thought = "Thought: I have to read the file.\n" if form == "react" else ""
-    said = (
-        f"{thought}{call_text(form, name, arguments)}",
-        final_text(form, "server.toml sets port 8080."),
-    )
-    asked = ("(An example) Which port does server.toml set?", f"Observation: {seen}")
+    elif known.properties(EDITING) >= CHANGE.keys():
+        asked = ["Set the port in server.toml to 9090.", "1\tport = 8080", "server.toml is changed."]
+        said = [
+            step("I have to read the file first.", READING, {parameter: "server.toml"}),
+            step("Now I change it.", EDITING, CHANGE),
+            "I set the port in server.toml from 8080 to 9090.",
+        ]
+    else:
+        asked = ["Which port does server.toml set?", "1\tport = 8080"]
+        said = [step("I have to read the file.", READING, {parameter: "server.toml"}), "server.toml sets port 8080."]
+    asked = [f"(An example) {asked[0]}", *(f"Observation: {seen}" for seen in asked[1:])]
+    said[-1] = final_text(form, said[-1])
     return [
         message
         for question, answer in zip(asked, said, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ from ba_tui.core.errors import BadRequest
 from ba_tui.core.events import MessageRestarted, Notice, TextDelta
 from ba_tui.core.messages import Message, Text, ToolOutput, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
+from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.catalog import load_catalog
 from ba_tui.providers.text_calls.detecting import Detecting
-from ba_tui.providers.text_calls.formats import Formats
+from ba_tui.providers.text_calls.formats import Formats, Learnt
 from ba_tui.providers.text_calls.text_tools import TextTools
+from ba_tui.resources import bundled, places
+from ba_tui.settings import load_settings
 from tests.providers.text_calls.tools import TOOLS
 from tests.script import Script, says
 
@@ -87,6 +92,24 @@ async def test_what_was_learnt_holds_for_later_runs_and_shapes_the_next_request(
     learnt = Formats(tmp_path / "tool_calls.json").of("test/model")
     assert learnt
     assert (learnt.form, learnt.why) == ("tags", "it wrote a call as text")
+
+
+def test_settings_and_the_catalogue_win_over_what_was_learnt(tmp_path: Path) -> None:
+    flags = {"providers.mine.base_url": "http://127.0.0.1:9/v1", "providers.fixed.base_url": "http://127.0.0.1:8/v1"}
+    loaded = load_settings({**flags, "providers.fixed.tools": "native"}, places(), tmp_path)
+    access = ProviderAccess(loaded, load_catalog([bundled("config") / "models.yaml"]), places())
+    assert access.model("mine/x").tools == "auto"
+    for name in ("mine/x", "fixed/x"):
+        access.formats.learn(name, Learnt("tags", "it wrote a call as text"))
+    assert (access.model("mine/x").tools, access.model("fixed/x").tools) == ("tags", "native")
+
+
+async def test_examples_of_a_tool_are_shown_in_the_models_own_form() -> None:
+    script = Script(says("Final Answer: yes"))
+    shown = replace(TOOLS[0], facts=replace(TOOLS[0].facts, examples=({"path": "src/main.py", "limit": 5},)))
+    await heard(TextTools(script, "react"), asking(tools=[shown]))
+    wanted = 'Example: Action: {"tool": "read_file", "args": {"path": "src/main.py", "limit": 5}}'
+    assert wanted in script.requests[0].system
 
 
 async def test_a_server_that_refuses_tools_is_asked_again_without(tmp_path: Path) -> None:

@@ -83,6 +83,8 @@ def context_parts(
     rest = sum(each.tokens for each in (*results, *listed_items, *apart, *memory, system))
     conversation = max(0, tokens.text(filling.system) + tokens.count(messages) - rest)
     listed = f"{len(filling.tools)} listed" + (f", {filling.deferred} found by searching" if filling.deferred else "")
+    if model.tools not in {"auto", "native"}:
+        listed += f"; the model writes its calls as text ({model.tools})"
     tools = sorted((_tool(tool, tokens) for tool in filling.tools), key=lambda item: -item.tokens)
     return [
         ContextPart("System prompt", system.tokens, filling.origin, items=(system,)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.events import (
     Compressed,
@@ -57,12 +57,17 @@ LOCAL_OUTPUT = 2_048
 """Tokens that are kept free for its answer then."""
 
 
+ToolCalling: TypeAlias = Literal["auto", "native", "text", "react", "tags", "command"]
+"""How a model calls tools: ``native`` by its API, ``text`` by writing calls in the form that suits its family, the
+three after it in that form. ``auto``: natively, until it turns out that it can't."""
+
+
 @frozen
 class ModelInfo:
     """Facts of one model. ``id`` is what people write (``anthropic/claude-…``), ``name`` what the vendor is sent.
 
     ``window`` and ``max_output`` in tokens; ``prices`` None when unknown, and then no cost is ever shown. ``thinking``:
-    takes an effort; ``temperature``: takes one.
+    takes an effort; ``temperature``: takes one. ``tools``: how it calls them.
     """
 
     id: str
@@ -75,6 +80,7 @@ class ModelInfo:
     vision: bool = False
     thinking: bool = False
     temperature: bool = True
+    tools: ToolCalling = "auto"
     known: bool = False
     """False when nothing told us about this model and ``window`` is an assumption."""
 

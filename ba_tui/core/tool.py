@@ -127,6 +127,8 @@ class ToolFacts:
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
     asks: str = ""
     """Why a person is asked in every mode: only an allow rule that names the tool lets it run unasked."""
+    examples: tuple[Mapping[str, Any], ...] = ()
+    """Arguments of typical calls, shown to models that need examples: those that write their calls."""
     dialect_of: Callable[[Mapping[str, Any]], str] | None = None
     """Says in which dialect that SQL is; DuckDB's without it. Takes anything and never raises."""
 

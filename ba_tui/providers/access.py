@@ -19,8 +19,11 @@ from ba_tui.providers.facts.known import FILE, KnownFacts
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.faults import is_loopback
 from ba_tui.providers.known_servers import KNOWN, LLAMA_CPP, LLAMA_CPP_OWNER, is_near, server_header
+from ba_tui.providers.local.model_files import LOCAL, PREFIX, lacking_library, local_model
+from ba_tui.providers.local.processes import LocalProcesses
 from ba_tui.providers.rate_limits import RateLimits
 from ba_tui.providers.slots import Slots
+from ba_tui.providers.text_calls.formats import Formats
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded, ModelProfile, read_key
 
@@ -42,9 +45,11 @@ class ProviderAccess:
         self._places = places
         self._sources = loaded.sources
         self._added: dict[str, ModelProfile] = {}
-        self._infos: dict[str, tuple[int, ModelInfo]] = {}
+        self._infos: dict[str, tuple[tuple[int, int], ModelInfo]] = {}
         self.facts = KnownFacts(places.cache / FILE)
         self.limits = RateLimits()
+        self.formats = Formats(places.state / "tool_calls.json")
+        self.local = LocalProcesses(places.cache)
         self.slots = Slots(loaded, catalog, self.model, self.profile)
         self._llama_cpp: set[str] = set()
         """Addresses where llama.cpp answered."""
@@ -81,15 +86,26 @@ class ProviderAccess:
         Raises:
             UsageError: it can't be a model, or no such provider is set up.
         """
-        version, info = self._infos.get(name, (-1, None))
-        if info is None or version != self.facts.version:
-            info = self._found(name.strip())
-            self._infos[name] = (self.facts.version, info)
+        now = (self.facts.version, self.formats.version)
+        version, info = self._infos.get(name, (None, None))
+        if info is None or version != now:
+            info = self._calling(self._found(name.strip()))
+            self._infos[name] = (now, info)
         return info
 
+    def _calling(self, info: ModelInfo) -> ModelInfo:
+        """With how it calls tools: as its provider's settings say, else the catalogue, else what was learnt of it."""
+        learnt = self.formats.of(info.id)
+        said = (self.profile(info).tools, info.tools, learnt.form if learnt else "auto")
+        return replace(info, tools=next((each for each in said if each != "auto"), "auto"))
+
     def _found(self, name: str) -> ModelInfo:
+        if name.startswith(PREFIX):
+            return local_model(name, self._settings.local)
         provider, slash, rest = name.partition("/")
         profile = self.profiles().get(provider) if slash and rest else None
+        if profile and profile.kind == LOCAL:
+            return local_model(rest, self._settings.local)
         if profile is None or (profile.kind == provider and provider in KINDS):
             info = self._catalog.find(name)
             if profile := self.profiles().get(info.provider):
@@ -114,11 +130,17 @@ class ProviderAccess:
         return Serving(server.hostname, server.own, info.provider != profile.kind, told)
 
     def server(self, info: ModelInfo) -> ModelServer | None:
-        """Whom to ask for facts of a model; None for scripts and on clouds, which tell none. Raises StorageError."""
+        """Whom to ask for facts of a model. None for scripts, files and clouds, which tell nothing.
+
+        Raises StorageError."""
         profile = self.profile(info)
-        return None if profile.kind in {SCRIPTED, *CLOUDS} else _server(profile, self.key(info.provider, profile))
+        return (
+            None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider, profile))
+        )
 
     def profile(self, info: ModelInfo) -> ModelProfile:
+        if info.provider == LOCAL:
+            return ModelProfile(kind="local")
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
     def key(self, provider: str, profile: ModelProfile) -> str | None:
@@ -154,6 +176,8 @@ class ProviderAccess:
         profile = self.profile(info)
         if profile.kind == "scripted":
             return ""
+        if profile.kind == LOCAL:
+            return lacking_library()
         if profile.kind in CLOUDS:
             lack = lacking(profile.kind, profile.base_url, self.key(info.provider, profile))
             return lack.with_hint if lack else ""

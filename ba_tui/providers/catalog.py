@@ -13,11 +13,11 @@ from datetime import date, datetime
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.provider import LOCAL_OUTPUT, LOCAL_WINDOW, ModelInfo, Prices
+from ba_tui.core.provider import LOCAL_OUTPUT, LOCAL_WINDOW, ModelInfo, Prices, ToolCalling
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.providers.facts.values import ModelFacts
@@ -26,7 +26,8 @@ from ba_tui.resources import Places, bundled, there
 if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import YamlNode
 
-KEYS = ("match", "provider", "host", "family", "window", "output", "prices", "vision", "thinking", "temperature")
+ABILITIES = ("vision", "thinking", "temperature", "tools")
+KEYS = ("match", "provider", "host", "family", "window", "output", "prices", *ABILITIES)
 KINDS = ("anthropic", "openai")
 SCRIPTED = "scripted:"
 _WILD = regex(r"[*?\[]")
@@ -47,6 +48,7 @@ class ModelEntry:
     vision: bool | None = None
     thinking: bool | None = None
     temperature: bool | None = None
+    tools: ToolCalling | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,6 +168,7 @@ class ModelCatalog:
         told = [_entry_of(serving.told)] if serving.told else []
         entries = [*_merged(theirs), *told, *ours]
         assumed = LOCAL if serving.local and not any(entry.window for entry in entries) else HOSTED
+        ways: list[ToolCalling] = [entry.tools for entry in entries if entry.tools is not None]
         priced = [*(layer[0] for layer in theirs if layer), *told, *(ours[:1] if own else ())]
         return ModelInfo(
             f"{provider}/{model}",
@@ -179,6 +182,7 @@ class ModelCatalog:
             vision=next((entry.vision for entry in entries if entry.vision is not None), bool(listed)),
             thinking=next((entry.thinking for entry in entries if entry.thinking is not None), not listed),
             temperature=next((entry.temperature for entry in entries if entry.temperature is not None), True),
+            tools=ways[0] if ways else "auto",
             known=any(entry.window for entry in entries),
         )
 
@@ -296,7 +300,15 @@ def _entry(node: YamlNode) -> ModelEntry:
         found["vision"].flag() if "vision" in found else None,
         found["thinking"].flag() if "thinking" in found else None,
         found["temperature"].flag() if "temperature" in found else None,
+        _calling(found["tools"]) if "tools" in found else None,
     )
+
+
+def _calling(node: YamlNode) -> ToolCalling:
+    ways: tuple[ToolCalling, ...] = get_args(ToolCalling)
+    if node.text() not in ways:
+        raise node.wrong(f"one of {', '.join(ways)}")
+    return cast("ToolCalling", node.text())
 
 
 def _tokens(node: YamlNode) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.tool import Tool
 from ba_tui.providers.access import SCRIPTED, ProviderAccess
 from ba_tui.providers.fallback import WithFallback
 from ba_tui.providers.informed import Informed
+from ba_tui.providers.local.model_files import LOCAL
+from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
 from ba_tui.providers.retrying import Limits, Persistent
 from ba_tui.providers.slots import PLAN, REASONING, check_options
 from ba_tui.providers.vendors import provider_for
@@ -50,6 +53,13 @@ class ModelInUse:
     def filled(self, tokens: int) -> float:
         """The share of the window, from 0 to 1, that ``tokens`` fill; 0 while no model is chosen."""
         return tokens / self.info().window if self._chosen else 0.0
+
+    def told(self, system: str, tools: Sequence[Tool]) -> tuple[str, Sequence[Tool]]:
+        """What of a system prompt and of the tools its requests carry: local models with small windows get less."""
+        info, names = self.info(), self._settings.local.tools
+        if info.provider != LOCAL or info.window > SMALL_WINDOW or not names:
+            return system, tools
+        return short_prompt(system), few_tools(tools, names)
 
     def wanted(self, skills: Callable[[], str], mode: Callable[[], str]) -> Callable[[], str]:
         """What says which model answers a request in place of the one chosen, empty for none: the one that ``skills``

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ba_tui.core.errors import StorageError
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.setup import SLOTS, FoundServer
 from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.local.model_files import PREFIX, lacking_library
 from ba_tui.providers.slots import SMALL
 from ba_tui.resources import Places
 from ba_tui.settings import ModelProfile, read_key, save_key, set_value, sound_key
@@ -55,6 +56,13 @@ class ProviderSetup:
             set_value(self._places, f"providers.{name}.kind", "openai")
             set_value(self._places, f"providers.{name}.base_url", server.base_url)
             self._access.add(name, ModelProfile(kind="openai", base_url=server.base_url))
+        set_value(self._places, "model", model)
+        return model
+
+    def use_file(self, path: str) -> str:
+        if lack := lacking_library():
+            raise UsageError(lack)
+        model = self._access.model(f"{PREFIX}{path.strip().removeprefix(PREFIX)}").id
         set_value(self._places, "model", model)
         return model
 

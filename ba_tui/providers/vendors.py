@@ -11,6 +11,8 @@ from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
 from ba_tui.providers.access import DEMO, ProviderAccess
 from ba_tui.providers.clouds.needs import CLOUDS, lacking
+from ba_tui.providers.local.model_files import lacking_library
+from ba_tui.providers.text_calls.detecting import Detecting
 from ba_tui.providers.transfers import Transfer
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
@@ -22,11 +24,27 @@ if TYPE_CHECKING:
 def provider_for(
     info: ModelInfo, settings: Settings, access: ProviderAccess, recorder: Recorder | None = None
 ) -> Provider:
-    """The provider of a model; ``recorder`` keeps what it sends and receives. Imports what its vendor needs.
+    """The provider of a model, however the model calls tools; ``recorder`` keeps what it sends and receives. Imports
+    what its vendor needs.
 
     Raises:
         AuthFailed: there is no key. UsageError: a script can't be read.
     """
+    provider, profile = vendor_for(info, settings, access, recorder), access.profile(info)
+    if profile.kind in {"scripted", "local"} or info.tools == "native":
+        return provider
+    if info.tools == "auto":
+        return Detecting(provider, access.formats)
+    from ba_tui.providers.text_calls.forms import as_form  # noqa: PLC0415 - most models never need it
+    from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415
+
+    return TextTools(provider, as_form(info.tools, info))
+
+
+def vendor_for(
+    info: ModelInfo, settings: Settings, access: ProviderAccess, recorder: Recorder | None = None
+) -> Provider:
+    """The provider of a model as its vendor has it: tools are called natively. Raises as ``provider_for``."""
     profile = access.profile(info)
     if profile.kind == "scripted":
         from ba_tui.providers.script_files import read_script  # noqa: PLC0415
@@ -45,6 +63,12 @@ def provider_for(
         options |= _effort(settings.effort, profile.format)
     if profile.kind in CLOUDS and (lack := lacking(profile.kind, url, key)):
         raise lack
+    if profile.kind == "local":
+        if lack := lacking_library():
+            raise UsageError(lack)
+        from ba_tui.providers.local.provider import LocalProvider  # noqa: PLC0415
+
+        return LocalProvider(info, access.local, settings.local, options, transfer)
     if profile.kind == "anthropic":
         from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415
 
@@ -77,7 +101,7 @@ def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, Pr
     async def ask(request: ModelRequest) -> int:
         settings, access = prepared()
         info = access.model(model)
-        provider = provider_for(info, settings, access)
+        provider = vendor_for(info, settings, access)
         try:
             if not isinstance(provider, AnthropicProvider):
                 raise UsageError(f"{info.id} has no endpoint that counts", "Take exact_counting_api out of its entry.")

@@ -7,6 +7,7 @@ from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_setti
 from ba_tui.settings.model import Settings
 from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.hooks import FUTURE_HOOK_EVENTS, HOOK_EVENTS, HookGroup, HookSetting
+from ba_tui.settings.sections.local import LocalSettings
 from ba_tui.settings.sections.permissions import RuleSettings
 from ba_tui.settings.sections.providers import ModelProfile
 
@@ -19,6 +20,7 @@ __all__ = [
     "HookSetting",
     "Key",
     "Loaded",
+    "LocalSettings",
     "ModelProfile",
     "Problem",
     "RuleSettings",

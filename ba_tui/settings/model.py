@@ -18,6 +18,7 @@ from ba_tui.settings.sections.analysis import AnalysisSettings
 from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.group import SettingsGroup
 from ba_tui.settings.sections.hooks import HookGroup, hook_event
+from ba_tui.settings.sections.local import LocalSettings
 from ba_tui.settings.sections.mcp import McpSettings
 from ba_tui.settings.sections.memory import MemorySettings, memory_switch
 from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
@@ -54,6 +55,9 @@ class Settings(SettingsGroup):
     )
     reasoning: ModelSlot = field(
         default=ModelSlot(), metadata=about("The model that answers in plan mode; by default the main one.")
+    )
+    local: LocalSettings = field(
+        default=LocalSettings(), metadata=about("How ba runs a model file on this machine (`local:PATH`).")
     )
     fallback_model: str = field(
         default="", metadata=about("The model that answers while the main one is overloaded, as PROVIDER/MODEL.")

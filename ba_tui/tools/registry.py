@@ -302,6 +302,7 @@ def _with(tool: Tool, choice: ToolChoice) -> Tool:
         category=choice.category or tool.facts.category,
         tags=tool.facts.tags if choice.tags is None else choice.tags,
         level=choice.output_level or tool.facts.level,
+        examples=tool.facts.examples if choice.examples is None else choice.examples,
         subagents=tool.facts.subagents if choice.available_to_subagent is None else choice.available_to_subagent,
     )
     timeout = tool.timeout if choice.timeout is None or tool.timeout is None else choice.timeout

@@ -48,7 +48,7 @@ from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
 from ba_tui.tools.data.session_room import DataRoom, DataScope
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
-from ba_tui.tools.definitions import load_definitions
+from ba_tui.tools.definitions import load_definitions, with_examples
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
@@ -197,7 +197,7 @@ class GuardedTools:
             McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
         )
         self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
-        tools = (*tools, *data.tools, *self.memory.tools)
+        tools = tuple(with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools))
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)

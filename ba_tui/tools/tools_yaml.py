@@ -31,6 +31,7 @@ class ToolChoice:
     description: str | None = None
     output_level: OutputLevel | None = None
     timeout: float | None = None
+    examples: tuple[Mapping[str, Any], ...] | None = None
 
 
 OPTIONS = tuple(each.name for each in fields(ToolChoice))
@@ -68,8 +69,7 @@ def read_tool_choices(bundled: Path | None, others: Sequence[Path] = (), read: R
             if (known := optional.get(name)) and known.enabled is False:
                 optional[name] = replace(known, enabled=None)
         for name, given in file.optional(_complaint).items():
-            if "tags" in given:
-                given["tags"] = tuple(given["tags"])
+            given |= {option: tuple(given[option]) for option in ("tags", "examples") if option in given}
             optional[name] = replace(optional.get(name, ToolChoice()), **given)
             if given.get("enabled") is False and name in core:
                 core.remove(name)
@@ -91,6 +91,12 @@ def _complaint(option: str, value: Any) -> str:
             return non_empty_text(value)
         case "tags":
             return "" if _texts(value) else f"expected a list of texts, got {shown(value)}"
+        case "examples":
+            return (
+                ""
+                if _mappings(value)
+                else f"expected a list of arguments, such as [{{path: a.txt}}], got {shown(value)}"
+            )
         case "output_level":
             levels = get_args(OutputLevel)
             return "" if value in levels else f"expected one of {', '.join(levels)}, got {shown(value)}"
@@ -100,6 +106,10 @@ def _complaint(option: str, value: Any) -> str:
             return "" if good else f"expected seconds, more than 0 and at most 86400, got {shown(value)}"
         case _:
             return unknown(option, OPTIONS)
+
+
+def _mappings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in cast("list[Any]", value))
 
 
 def _texts(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,10 @@ def tokens(ba_home: Path, tmp_path: Path) -> Tokens:
     return Tokens(lambda: MODEL, encoders_of(places(), tmp_path, lambda: False), Calibration(tmp_path / "ratios.json"))
 
 
-def parts(events: Sequence[Event], tokens: Tokens, loaded: Filling = LOADED) -> dict[str, ContextPart]:
-    found = context_parts(loaded, Transcript(events=events), tokens, MODEL, 8_000)
+def parts(
+    events: Sequence[Event], tokens: Tokens, loaded: Filling = LOADED, model: ModelInfo = MODEL
+) -> dict[str, ContextPart]:
+    found = context_parts(loaded, Transcript(events=events), tokens, model, 8_000)
     return {part.label: part for part in found}
 
 
@@ -86,6 +89,11 @@ def test_everything_counts_once(tokens: Tokens) -> None:
     assert 300 < found["Skills"].tokens < 1_000
     assert 50 < found["Memory files"].tokens < 300
     assert 0 < found["Conversation"].tokens < found["Skills"].tokens + 1_500
+
+
+def test_a_model_that_writes_its_calls_is_told(tokens: Tokens) -> None:
+    found = parts(story(), tokens, model=replace(MODEL, tools="react"))
+    assert found["Tools"].detail.endswith("; the model writes its calls as text (react)")
 
 
 def test_what_is_loaded_and_why(tokens: Tokens) -> None:

@@ -43,6 +43,8 @@ def _group(hint: Any) -> tuple[type[Any] | None, bool]:
 def _shown(value: object) -> str:
     if value in (None, "", ()) or isinstance(value, NoneType):
         return ""
+    if isinstance(value, tuple):
+        return f"`{', '.join(map(str, cast('tuple[object, ...]', value)))}`"
     return f"`{str(value).lower() if isinstance(value, bool) else f'{value:g}' if isinstance(value, float) else value}`"
 
 

@@ -126,7 +126,7 @@ def test_empty_variables_and_keys_without_value_are_not_set(ba_home: Path, proje
         (
             "providers:\n  x: {kind: grok}\n",
             2,
-            "expected anthropic, openai, scripted, bedrock, vertex, foundry or azure, got 'grok'",
+            "expected anthropic, openai, scripted, bedrock, vertex, foundry, azure or local, got 'grok'",
         ),
         ("thme: x\n", 1, "thme: unknown setting; did you mean theme?"),
         ("permissions: {alow: [x]}\n", 1, "permissions.alow: unknown setting; did you mean allow?"),

@@ -21,6 +21,8 @@ def test_every_schema_is_one(definitions: Mapping[str, Definition]) -> None:
         Draft202012Validator.check_schema(definition.input_schema)
         assert definition.input_schema["additionalProperties"] is False
         assert definition.description
+        for example in definition.examples:
+            Draft202012Validator(definition.input_schema).validate(example)
 
 
 @pytest.mark.parametrize("text", ["description: only", "input_schema: {}\n", "- a list", "a: [", "\x00"])

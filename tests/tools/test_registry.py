@@ -147,6 +147,7 @@ optional:
     description: Another one.
     output_level: brief
     timeout: 7.5
+    examples: [{text: hello}]
 """
     made = registry(tmp_path, text, plain("a"), plain("b", subagents=False), plain("waits"))
     tool = made.get_tool("a")
@@ -155,6 +156,7 @@ optional:
         "sky", ("up", "blue"), "brief", False,
     )  # fmt: skip
     assert (tool.description, tool.timeout) == ("Another one.", 7.5)
+    assert tool.facts.examples == ({"text": "hello"},)
     assert persistent(made, for_subagent=True) == []
 
 
@@ -175,6 +177,7 @@ def test_subagents_have_what_is_meant_for_them(tmp_path: Path):
         ("optional:\n  a:\n    enabld: true", "3: optional.a.enabld: is not known; did you mean 'enabled'?"),
         ("optional: {a: {enabled: 1}}", "1: optional.a.enabled: expected true or false, got 1"),
         ("optional: {a: {tags: up}}", "1: optional.a.tags: expected a list of texts, got 'up'"),
+        ("optional: {a: {examples: [x]}}", "1: optional.a.examples: expected a list of arguments"),
         ("optional: {a: {category: [x]}}", "1: optional.a.category: expected a text, got a list"),
         ("optional: {a: {description: ''}}", "1: optional.a.description: expected a text, got ''"),
         ("optional: {a: {output_level: loud}}", "expected one of brief, standard, full, got 'loud'"),

@@ -56,7 +56,7 @@ class AgentWindow:
     ) -> None:
         settings = shared.settings.compression
         self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
-        self.overhead = RequestOverhead(system, tools, self.tokens)
+        self.overhead = RequestOverhead(lambda: model.told(system, tools()), self.tokens)
         self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
         # Twice the cap: some models think before they write.
         self._summaries = SmallModel(shared.access, model.info, 2 * settings.summary_tokens)

@@ -9,17 +9,18 @@ from ba_tui.providers.tokens.in_use import Tokens
 
 
 class RequestOverhead:
-    """The system prompt and the tools that the model is told of."""
+    """The system prompt and the tools that the model is told of, as ``head`` has them now."""
 
-    def __init__(self, system: str, tools: Callable[[], Sequence[Tool]], tokens: Tokens) -> None:
-        self._system = system
-        self._tools = tools
+    def __init__(self, head: Callable[[], tuple[str, Sequence[Tool]]], tokens: Tokens) -> None:
+        self._head = head
         self._tokens = tokens
 
     def tokens(self) -> int:
-        return self._tokens.text(self._system) + self._tokens.count_tools(self._tools())
+        system, tools = self._head()
+        return self._tokens.text(system) + self._tokens.count_tools(tools)
 
     def size(self) -> int:
         """In bytes."""
-        shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in self._tools())
-        return sum(len(text.encode()) for text in (self._system, *shown))
+        system, tools = self._head()
+        shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in tools)
+        return sum(len(text.encode()) for text in (system, *shown))

@@ -70,6 +70,14 @@ class Setup(Protocol):
         """Make a server's model the default of later starts, and keep the server and its key; returns its id."""
         ...
 
+    def use_file(self, path: str) -> str:
+        """Make a model file (GGUF) on this machine the default of later starts; returns its id.
+
+        Raises:
+            UsageError: it is none, or what runs it is not installed.
+        """
+        ...
+
     def in_slot(self, slot: str, main: str) -> str:
         """The id of the model that does the work of ``slot`` in a conversation with ``main``. Raises UsageError."""
         ...

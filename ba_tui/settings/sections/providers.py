@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
+from ba_tui.core.provider import ToolCalling
 from ba_tui.core.values import frozen
 from ba_tui.settings.fields import NUMBER, Address, FieldCheck, Whole, about, finite
 from ba_tui.settings.sections.group import SettingsGroup
 
-Kind = Literal["anthropic", "openai", "scripted", "bedrock", "vertex", "foundry", "azure"]
+Kind = Literal["anthropic", "openai", "scripted", "bedrock", "vertex", "foundry", "azure", "local"]
 WireFormat = Literal["anthropic", "openai", "scripted"]
 _FORMATS: Mapping[Kind, WireFormat] = {
     "anthropic": "anthropic",
@@ -22,6 +23,7 @@ _FORMATS: Mapping[Kind, WireFormat] = {
     "vertex": "anthropic",
     "foundry": "anthropic",
     "azure": "openai",
+    "local": "openai",
 }
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 Temperature = Annotated[float, NUMBER, Ge(0), Le(2), FieldCheck(finite)]
@@ -36,7 +38,7 @@ class ModelProfile(SettingsGroup):
         default="openai",
         metadata=about(
             "The wire format: anthropic, openai (any OpenAI-compatible server) or scripted; or a cloud: bedrock, "
-            "vertex or foundry for Claude, azure for OpenAI's models."
+            "vertex or foundry for Claude, azure for OpenAI's models; or local, for model files."
         ),
     )
     base_url: Address | None = field(
@@ -51,6 +53,13 @@ class ModelProfile(SettingsGroup):
     )
     tokens_per_minute: PerMinute | None = field(
         default=None, metadata=about("Tokens per minute, in and out; above it, requests wait.")
+    )
+    tools: ToolCalling = field(
+        default="auto",
+        metadata=about(
+            "How its models call tools: native (by the API), text (they write calls; react, tags and command name a "
+            "form), or auto (native until a model writes a call or its server refuses tools)."
+        ),
     )
 
     @property

@@ -103,6 +103,7 @@ class DeclaredTool:
             "tags": _texts("tags", declared.tags),
             "level": _choice("level", declared.level, get_args(OutputLevel)),
             "needs": _texts("needs", declared.needs),
+            "examples": _examples(declared.examples),
             "version": _text("version", declared.version),
             "idempotent": declared.idempotent if declared.idempotent is None else bool(declared.idempotent),
             "repeatable": bool(declared.repeatable),
@@ -274,6 +275,12 @@ def _texts(option: str, value: Any) -> list[str]:
     if isinstance(value, str) or not all(isinstance(item, str) for item in value):
         raise ToolFault(f"{option}={value!r}: expected a list of texts")
     return list(value)
+
+
+def _examples(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, dict) for item in cast("list[Any]", value)):
+        raise ToolFault(f"examples={value!r}: expected a list of arguments, each a mapping")
+    return list(cast("list[dict[str, Any]]", value))
 
 
 def _timeout(value: Any) -> float | None:

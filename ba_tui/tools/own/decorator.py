@@ -41,6 +41,8 @@ class ToolOptions(TypedDict, total=False):
     """Modules and programs without which it can't run; the model is told when one is missing."""
     schema: Mapping[str, Any]
     """A JSON Schema of the parameters, instead of the one that the type hints give."""
+    examples: Sequence[Mapping[str, Any]]
+    """Arguments of typical calls, shown to models that write their calls as text."""
     version: str
     idempotent: bool
     """Whether a call that failed may be made again without harm; by default what only reads may."""
@@ -67,6 +69,7 @@ class Declaration:
     level: str = "standard"
     needs: Sequence[str] = ()
     schema: Mapping[str, Any] | None = None
+    examples: Sequence[Mapping[str, Any]] = ()
     version: str = "1"
     idempotent: bool | None = None
     repeatable: bool = False

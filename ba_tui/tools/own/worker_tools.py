@@ -60,6 +60,7 @@ def worker_tool(record: Mapping[str, Any], pool: WorkerPool) -> Tool:
         level=record["level"],
         subagents=record["subagents"],
         needs=tuple(needs),
+        examples=tuple(record["examples"]),
     )
     return Tool(
         name,

@@ -62,6 +62,13 @@ class Ways:
         self.reason = ""
         return model
 
+    def use_file(self, path: str) -> str:
+        if not path.endswith(".gguf"):
+            raise UsageError(f"{path} is not a model in the GGUF format.", "Name another file.")
+        self.used.append(f"local:{path}")
+        self.reason = ""
+        return f"local:{path}"
+
     def in_slot(self, slot: str, main: str) -> str:
         return self.remembered.get(f"{slot}.model") or main
 

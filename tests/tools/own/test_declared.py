@@ -176,6 +176,7 @@ class Runless:
         (good, {"target": "y"}, "there is no parameter 'y'"),
         (good, {"paths": "x"}, "paths='x': expected a list of texts"),
         (good, {"timeout": 0}, "timeout=0: expected seconds"),
+        (good, {"examples": ["a"]}, "examples=['a']: expected a list of arguments"),
         (good, {"timeout": True}, "timeout=True: expected seconds"),
         (good, {"level": "loud"}, "level='loud': expected one of brief, standard, full"),
         (good, {"schema": {"type": "array"}}, 'the schema must be a mapping with type: "object"'),

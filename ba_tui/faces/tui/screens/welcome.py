@@ -38,6 +38,7 @@ KEYS = "↑ ↓ Enter choose · Esc skip"
 READY = "↑ ↓ Enter choose · Esc close"
 KEPT = "Saved in a file that only you can read · Enter save · Esc back"
 TYPED = "Enter find models · type NAME before the address to name it · Esc back"
+FILE = "The path of a .gguf file · Enter use it · Esc back"
 FEW = 3
 """Models of a server that are offered one by one."""
 NOBODY = "No model server found on the usual ports (Ollama, LM Studio, llama.cpp, vLLM)."
@@ -78,12 +79,14 @@ class Welcome(ModalScreen[str | None]):
             yield OptionList(id="ways", compact=True, markup=False)
             yield KeyInput()
             yield Input(id="address", placeholder="127.0.0.1:8080 or https://HOST/v1", compact=True)
+            yield Input(id="file", placeholder="~/models/MODEL.gguf", compact=True)
             with VerticalScroll(id="variables"):
                 yield Static(VARIABLES, markup=False)
             yield Static(self._keys, classes="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one("#address", Input).cursor_blink = False
+        for id in ("#address", "#file"):
+            self.query_one(id, Input).cursor_blink = False
         self._show("ways")
         self._fill("Looking for model servers …")
         self.run_worker(self._look, group="servers", exit_on_error=False)
@@ -103,6 +106,7 @@ class Welcome(ModalScreen[str | None]):
         for place, server in enumerate(self._servers):
             options += _offers(place, server)
         options.append(Option("Type the address of a model server", "address"))
+        options.append(Option("Run a model file on this machine (GGUF, no server, no key)", "file"))
         options.append(Option("How to set environment variables", "variables"))
         notes = [note] if note else [line for server in self._servers for line in _troubles(server)]
         options += [Option(paintable(line, newlines=False), disabled=True) for line in notes]
@@ -141,7 +145,7 @@ class Welcome(ModalScreen[str | None]):
         self.dismiss(None)
 
     def _show(self, part: str) -> None:
-        for id in ("ways", "key", "address", "variables"):
+        for id in ("ways", "key", "address", "file", "variables"):
             self.query_one(f"#{id}").display = id == part
         self.query_one(f"#{part}").focus()
 
@@ -162,6 +166,9 @@ class Welcome(ModalScreen[str | None]):
         elif way == "address":
             self._show("address")
             self._say(TYPED)
+        elif way == "file":
+            self._show("file")
+            self._say(FILE)
         elif way == "key":
             self._ask_key(rest)
         elif way == "server":
@@ -212,6 +219,17 @@ class Welcome(ModalScreen[str | None]):
                 return
             model = chosen
         self.dismiss(await asyncio.to_thread(self._setup.use_server, server, model, key))
+
+    # A model file
+
+    @on(Input.Submitted, "#file")
+    def _file_typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        if path := event.value.strip():
+            self._work(self._use_file, path)
+
+    async def _use_file(self, path: str) -> None:
+        self.dismiss(await asyncio.to_thread(self._setup.use_file, path))
 
     # A key
 

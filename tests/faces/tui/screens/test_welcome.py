@@ -152,6 +152,17 @@ async def test_the_address_of_a_server_can_be_typed(world: World) -> None:
         await hand.until(lambda: world.ways.used == ["openai/qwen3-coder"])
 
 
+async def test_the_path_of_a_model_file_can_be_typed(world: World) -> None:
+    world.ways.reason = REASON
+    async with running(world) as hand:
+        screen = await welcomed(hand)
+        await hand.until(lambda: any("usual ports" in row for row in rows(screen)))
+        await hand.press("down", "down", "down", "down", "enter", *"m.ggu", "enter")
+        await hand.until(lambda: said(screen) == "m.ggu is not a model in the GGUF format. Name another file.")
+        await hand.press("f", "enter")
+        await hand.until(lambda: world.ways.used == ["local:m.gguf"])
+
+
 async def test_a_server_that_wants_a_key_gets_one(world: World) -> None:
     world.ways.reason = REASON
     world.ways.at = {
@@ -260,8 +271,8 @@ async def test_variables_are_shown(world: World) -> None:
     world.ways.reason = REASON
     async with running(world, size=(40, 10)) as hand:
         screen = await welcomed(hand)
-        await hand.until(lambda: screen.query_one("#ways", OptionList).option_count == 6)
-        await hand.press("down", "down", "down", "down", "enter")
+        await hand.until(lambda: screen.query_one("#ways", OptionList).option_count == 7)
+        await hand.press("down", "down", "down", "down", "down", "enter")
         assert screen.query_one("#variables").region.y < 5, "in sight on a small screen, too"
         assert "Esc back" in str(screen.query_one(".keys", Static).content)
         await hand.press("escape")

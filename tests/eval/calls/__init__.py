@@ -1,0 +1,1 @@
+"""How many calls are read right out of what models have really written."""

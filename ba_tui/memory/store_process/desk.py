@@ -86,7 +86,7 @@ class Desk:
         Raises BaError when texts cannot be embedded now or the index is broken: they are taken in later.
         """
         self.open()
-        if self._index is None:
+        if not self.shelf.exists:
             return False
         self.shelf.index.update()
         with self._turns.work():
@@ -95,6 +95,7 @@ class Desk:
             if not self.shelf.log.continues(self._record.mark):
                 # The log was rewritten. Its vectors are kept, its places are not.
                 self.renew()
+            index = self._index
             touched, gone, mark, lines = self._news()
             if not lines:
                 self.full = True
@@ -104,10 +105,13 @@ class Desk:
         # The model works outside of the turn: questions go on meanwhile.
         vectors = self._mind.vectors(list(texts.values()), self.shelf.vectors) if texts else None
         with self._turns.work():
+            if index is not self._index:
+                # It was made anew meanwhile, and knows nothing of these lines.
+                return True
             if gone:
-                self._index.remove(gone)
+                index.remove(gone)
             if vectors is not None:
-                self._index.add(list(texts), vectors)
+                index.add(list(texts), vectors)
             self.done += len(texts)
             self._save(mark)
         return True

@@ -36,7 +36,7 @@ _SAMPLE = 24
 _MISSES = 8
 """Own vectors of the sample that may not be found: the search is approximate, the more so among many duplicates."""
 _OWN = 0.98
-_SUSPECT = 2
+_SUSPECT = 4
 """Openings without a healthy end after which an index counts as broken."""
 DAMAGED = "damaged"
 
@@ -184,7 +184,12 @@ class Desk:
             if self._index is None:
                 return {}
             try:
-                return question(self._index)
+                found = question(self._index)
+                if self._record.openings:
+                    # It opened and answers. Whether it answers well is for ``check``.
+                    self._record = replace(self._record, openings=0)
+                    self._save(self._record.mark)
+                return found
             except BaError:
                 self.move_aside("it does not answer")
                 raise
@@ -199,7 +204,7 @@ class Desk:
             return
         self._record = replace(found, openings=found.openings + 1)
         if found.openings >= _SUSPECT:
-            self.move_aside("it could not be opened twice")
+            self.move_aside("it did not answer after it was opened, several times")
             return
         self._save(found.mark)
         try:

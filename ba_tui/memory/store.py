@@ -1,7 +1,7 @@
 """The store of memory as one process uses it: the project's shelf and the global one, written and searched.
 
 A shelf is an append-only log with the indexes made from it (``shelf``). Vectors live in a helper process
-(``helper``); without it, entries are found by words in this process, else the newest ones are.
+(``helper_process``); without it, entries are found by words in this process, else the newest ones are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ba_tui.core.ports.memory import Entry, MemoryState, Scope, Step
 from ba_tui.memory import recall
 from ba_tui.memory.catalog import Catalog
 from ba_tui.memory.exchange import Exchange, placed
-from ba_tui.memory.helper import STARTING, Helper, NoHelper
+from ba_tui.memory.helper_process import STARTING, Helper, NoHelper
 from ba_tui.memory.recall import Ask, Found, Recall
 from ba_tui.memory.setup import StoreSetup
 from ba_tui.memory.shelf import Shelf

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ba_tui.sqlite_cache import Cache, CacheLayout, writing
 
-_LAYOUT = CacheLayout(1, ("vectors",), ("CREATE TABLE vectors (hash BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID",))
+# With rowids: a table without them puts each row of this size on a page of its own, four times the space.
+_LAYOUT = CacheLayout(1, ("vectors",), ("CREATE TABLE vectors (hash BLOB PRIMARY KEY, vector BLOB)",))
 _AT_ONCE = 500
 
 

@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,9 +42,9 @@ def vocabulary() -> list[str]:
 def made(project: str, number: int = ENTRIES) -> list[Entry]:
     """Facts of six to twenty words, common and rare ones as in a language."""
     draw = random.Random(7)
-    shares = [1 / (rank + 10) for rank in range(VOCABULARY)]
+    shares = list(accumulate(1 / (rank + 10) for rank in range(VOCABULARY)))
     words = vocabulary()
-    texts = (" ".join(draw.choices(words, shares, k=draw.randint(6, 20))) for _ in range(number))
+    texts = (" ".join(draw.choices(words, cum_weights=shares, k=draw.randint(6, 20))) for _ in range(number))
     return [Entry(new_id(NOW + at), text, project=project, at=NOW + at) for at, text in enumerate(texts)]
 
 

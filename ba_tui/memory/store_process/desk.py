@@ -21,6 +21,7 @@ from ba_tui.memory.store_process.mind import Mind
 from ba_tui.memory.store_process.ownership import Ownership
 from ba_tui.memory.store_process.record import IndexRecord, load_record, new_folder
 from ba_tui.memory.store_process.turns import Turns
+from ba_tui.resources import open_regular
 
 if TYPE_CHECKING:
     from ba_tui.memory.embedding import Vectors
@@ -32,10 +33,10 @@ _LINES = 500
 _EXACT = 20_000
 """Entries up to which a process that does not own the index holds the vectors itself: 40 MB."""
 _SAMPLE = 24
-_MISSES = 1
-"""Own vectors of the sample that may not be found: the search is approximate."""
+_MISSES = 8
+"""Own vectors of the sample that may not be found: the search is approximate, the more so among many duplicates."""
 _OWN = 0.98
-_SUSPECT = 2
+_SUSPECT = 4
 """Openings without a healthy end after which an index counts as broken."""
 DAMAGED = "damaged"
 
@@ -86,7 +87,7 @@ class Desk:
         Raises BaError when texts cannot be embedded now or the index is broken: they are taken in later.
         """
         self.open()
-        if self._index is None:
+        if not self.shelf.exists:
             return False
         self.shelf.index.update()
         with self._turns.work():
@@ -95,6 +96,7 @@ class Desk:
             if not self.shelf.log.continues(self._record.mark):
                 # The log was rewritten. Its vectors are kept, its places are not.
                 self.renew()
+            index = self._index
             touched, gone, mark, lines = self._news()
             if not lines:
                 self.full = True
@@ -104,24 +106,30 @@ class Desk:
         # The model works outside of the turn: questions go on meanwhile.
         vectors = self._mind.vectors(list(texts.values()), self.shelf.vectors) if texts else None
         with self._turns.work():
+            if index is not self._index:
+                # It was made anew meanwhile, and knows nothing of these lines.
+                return True
             if gone:
-                self._index.remove(gone)
+                index.remove(gone)
             if vectors is not None:
-                self._index.add(list(texts), vectors)
+                index.add(list(texts), vectors)
             self.done += len(texts)
             self._save(mark)
         return True
 
     def check(self) -> None:
         """Query own entries for themselves; an index that does not find them is moved aside and made anew."""
+        index = self._index
+        if index is None or isinstance(index, Exact):
+            return
+        try:
+            healthy = self._finds_own(index)
+        except (BaError, OSError) as error:
+            log.warning("memory: %s", error)
+            healthy = False
         with self._turns.lock:
-            if self._index is None or isinstance(self._index, Exact):
+            if index is not self._index:
                 return
-            try:
-                healthy = self._finds_own()
-            except BaError as error:
-                log.warning("memory: %s", error)
-                healthy = False
             if healthy:
                 self._record = replace(self._record, openings=0)
                 self._save(self._record.mark)
@@ -176,7 +184,12 @@ class Desk:
             if self._index is None:
                 return {}
             try:
-                return question(self._index)
+                found = question(self._index)
+                if self._record.openings:
+                    # It opened and answers. Whether it answers well is for ``check``.
+                    self._record = replace(self._record, openings=0)
+                    self._save(self._record.mark)
+                return found
             except BaError:
                 self.move_aside("it does not answer")
                 raise
@@ -191,7 +204,7 @@ class Desk:
             return
         self._record = replace(found, openings=found.openings + 1)
         if found.openings >= _SUSPECT:
-            self.move_aside("it could not be opened twice")
+            self.move_aside("it did not answer after it was opened, several times")
             return
         self._save(found.mark)
         try:
@@ -231,13 +244,12 @@ class Desk:
 
     def take_over(self) -> None:
         """Own the index as soon as nobody else does."""
-        with self._turns.lock:
-            if not self._ownership.held and self.shelf.exists:
-                with contextlib.suppress(OSError):
-                    if self._ownership.take():
-                        self._index, self.full, self.done = None, False, 0
-                        self._open_chroma()
-                        self.check()
+        with self._turns.lock, contextlib.suppress(OSError):
+            if self._ownership.held or not self.shelf.exists or not self._ownership.take():
+                return
+            self._index, self.full, self.done = None, False, 0
+            self._open_chroma()
+        self.check()
 
     def _news(self) -> tuple[list[str], list[str], Mark, int]:
         """Ids that were added or changed, ids that were forgotten, the mark behind them, and the number of lines."""
@@ -271,21 +283,29 @@ class Desk:
         previous = {id: spoken[rows[number].id] for id, number in before.items() if number in rows}
         return {id: embedded_text(entry, previous.get(id)) for id, entry in entries.items()}
 
-    def _finds_own(self) -> bool:
-        lookup = self.shelf.lookup
-        last = lookup.index.ask(lambda db: db.execute("SELECT max(number) FROM entries").fetchone()[0]) or 0
-        drawn = random.sample(range(1, last + 1), min(last, 2 * _SAMPLE))
-        newer = set(self._news()[0])
-        ids = [row.id for row in lookup.rows(drawn).values() if row.id not in newer][:_SAMPLE]
-        texts = self._texts(ids)
+    def _finds_own(self, index: VectorIndex) -> bool:
+        texts = self._texts(self._drawn())
         vectors = self._mind.vectors(list(texts.values()), self.shelf.vectors) if texts else ()
         misses = 0
         for id, vector in zip(texts, vectors, strict=True):
-            index = self._index
-            if index is None or id not in index.cosines(vector, [id]):
-                return False
-            misses += max(index.nearest(vector, 1).values(), default=0.0) < _OWN
+            with self._turns.work():
+                if id not in index.cosines(vector, [id]):
+                    return False
+                misses += max(index.nearest(vector, 1).values(), default=0.0) < _OWN
         return misses <= _MISSES
+
+    def _drawn(self) -> list[str]:
+        """Ids of some entries that the index has taken in: drawn from the log before its mark."""
+        end = self._record.mark.offset
+        ids: dict[str, None] = {}
+        with open_regular(self.shelf.log.path) as file:
+            for _ in range(4 * _SAMPLE if end else 0):
+                file.seek(random.randrange(end))  # noqa: S311 - a sample
+                file.readline()
+                record = loads(file.readline()) or {}
+                if file.tell() <= end and record.get("op") == "add":
+                    ids.update(dict.fromkeys(ids_of(record)))
+        return list(ids)[:_SAMPLE]
 
     def _save(self, mark: Mark) -> None:
         self._record = replace(self._record, mark=mark)

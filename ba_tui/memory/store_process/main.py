@@ -1,4 +1,4 @@
-"""Answers the requests of ``memory.helper.Helper``; between them it follows the logs and fills the vector indexes."""
+"""Answers the requests of ``memory.helper_process``; between them it follows the logs and fills the vector indexes."""
 
 from __future__ import annotations
 

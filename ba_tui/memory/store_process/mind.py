@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ba_tui.memory.embedding import Vectors
 
 _BATCH = 16
-_NEW = 32
+_NEW = 8
 """Words of the store that one question embeds; the others are embedded while nobody waits."""
 _WORDS = 50
 """Texts and words that are embedded before a question gets its turn: 30 ms with FUSE."""

@@ -31,7 +31,7 @@ class ExpirySettings(SettingsGroup):
 
 @frozen
 class EmbeddingEndpoint(SettingsGroup):
-    """A server with an OpenAI-compatible embeddings endpoint, for `memory.embedder: endpoint`."""
+    """A server with an OpenAI-compatible embeddings endpoint, when `memory.embedder` is endpoint."""
 
     url: Address | None = field(
         default=None, metadata=about("The server's address, such as http://127.0.0.1:11434/v1.")

@@ -137,18 +137,11 @@ def project_root(cwd: Path) -> Path:
     for folder in (cwd, *cwd.parents):
         if home is not None and folder in home.parents:
             break
-        if any(_exists(folder / mark) for mark in MARKS):
+        if any(os.path.exists(folder / mark) for mark in MARKS):  # noqa: PTH110 - False also without rights
             return folder
         if folder == home:
             break
     return cwd
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
 
 
 def there(path: Path) -> bool:
@@ -392,7 +385,7 @@ def exclusive(folder: Path) -> Generator[None]:
 def writable(folder: Path) -> str:
     """Why nothing can be written into ``folder`` (or where it would be made); empty when it can."""
     existing = folder
-    while not _exists(existing) and existing != existing.parent:
+    while not os.path.exists(existing) and existing != existing.parent:  # noqa: PTH110 - as above
         existing = existing.parent
     if not existing.is_dir():
         return f"{existing} is not a folder"

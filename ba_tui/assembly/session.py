@@ -123,11 +123,10 @@ class Session:
         self.permissions: Permissions = policy
         self.listeners: Sequence[Listener] = (
             # Figures first: what the others do may look at them.
-            metrics.apply,
-            spending.apply,
+            *(metrics.apply, spending.apply),
             CallLog(info.id, soon).apply,
-            *guarded.listeners,
             # The end of a turn: its files are kept, then what its command was allowed is taken back.
+            *guarded.listeners,
             prompts.admission.apply,
             # The person's hooks last: they see what is settled.
             *((tools.hooks.apply,) if tools.hooks else ()),

@@ -19,7 +19,7 @@ ORDER = "bench:stream:200000"
 
 def bare(spot: Place) -> float:
     assert spot.server
-    command = [sys.executable, "-m", "tests.bench.bare", "stream", spot.server.url, ORDER]
+    command = [sys.executable, "-m", "tests.bench.floors.bare", "stream", spot.server.url, ORDER]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout)["cpu"]
 

@@ -100,7 +100,7 @@ def _peer(file: Path, rounds: int) -> list[float]:
         if subprocess.run([*install, *packages], capture_output=True, check=False).returncode:
             return []
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(target), str(CHECKOUT)))}
-    command = [sys.executable, "-m", "tests.bench.fast_table", str(file), str(rounds)]
+    command = [sys.executable, "-m", "tests.bench.floors.fast_table", str(file), str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=CHECKOUT)
     return [float(each) for each in json.loads(done.stdout.splitlines()[-1])]
 

@@ -13,7 +13,7 @@ from tests.bench.terminal import Terminal
 
 SETTLED = 7.0
 """Seconds until start-up work is over and the cursor has stopped blinking."""
-HELLO = [sys.executable, str(Path(__file__).with_name("hello.py"))]
+HELLO = [sys.executable, str(Path(__file__).parent / "floors" / "hello.py")]
 
 
 def idle(effort: Effort) -> Iterator[Figure]:

@@ -12,7 +12,7 @@ from tests.bench.figures import Effort, Figure, median
 from tests.bench.place import BA, Place, box, place
 from tests.bench.terminal import Terminal
 
-HELLO = [sys.executable, str(Path(__file__).with_name("hello.py"))]
+HELLO = [sys.executable, str(Path(__file__).parent / "floors" / "hello.py")]
 
 
 def timed(command: Sequence[str | Path], spot: Place) -> float:

@@ -33,7 +33,7 @@ def bare(spot: Place, count: int) -> list[float]:
     """Gaps of the SDK alone that sends the same bytes."""
     assert spot.server
     after = len(spot.server.lines)
-    command = [sys.executable, "-m", "tests.bench.bare", "steps", spot.server.url, spot.server.body, str(count)]
+    command = [sys.executable, "-m", "tests.bench.floors.bare", "steps", spot.server.url, spot.server.body, str(count)]
     subprocess.run(command, check=True)
     return spot.server.gaps(after)
 

@@ -18,7 +18,7 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.observe.calls import CallLog
-from ba_tui.observe.logs import LogFile, start_logging
+from ba_tui.observe.logs import WHERE, LogFile, start_logging
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.resources import places
 
@@ -42,6 +42,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 async def test_calls_that_run_at_once_are_told_apart(written: Path) -> None:
+    WHERE.set({})  # An earlier test of this process may have marked the context that all tests begin with.
     put_off: list[Callable[[], None]] = []
     branch = Branch(Turn(CallLog("the-session", put_off.append).apply), Transcript())
     prompt = user("go on")

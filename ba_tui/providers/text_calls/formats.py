@@ -64,7 +64,7 @@ class Formats:
         found: dict[str, Learnt] = {}
         try:
             read: object = json.loads(read_regular(self.path, LARGEST))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return found
         except (OSError, ValueError, RecursionError) as error:
             log.warning("%s can't be read: %s", self.path.name, error)

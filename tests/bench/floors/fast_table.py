@@ -1,4 +1,4 @@
-"""``python -m tests.bench.fast_table FILE ROUNDS``: the keys of ``grid`` in textual-fastdatatable, as JSON."""
+"""``python -m tests.bench.floors.fast_table FILE ROUNDS``: the keys of ``grid`` in textual-fastdatatable, as JSON."""
 
 from __future__ import annotations
 

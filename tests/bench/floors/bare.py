@@ -1,6 +1,7 @@
 """The floors for a turn: the SDK alone, without any of ours. ``steps`` sends what ba sent, ``stream`` only listens.
 
-Run as a program of its own, so that its CPU seconds are its own: ``python -m tests.bench.bare steps URL BODY COUNT``.
+Run as a program of its own, so that its CPU seconds are its own: ``python -m tests.bench.floors.bare steps URL BODY
+COUNT``.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ Risk: TypeAlias = Literal[
     "runs a command",
     "shares a secret",
     "writes to memory",
+    "calls an MCP server",
 ]
 
 

@@ -26,10 +26,14 @@ from ba_tui.permissions.subjects import judging
 
 _EDITORS = frozenset(rule.partition("(")[0] for rule in EDITS)
 _SEARCHES = frozenset({"web_search"})
+MCP = "mcp__"
+"""How the names of tools of MCP servers begin."""
 
 
 def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]:
     """What a person should know before allowing a call; ``cwd`` is where a command would run."""
+    if subject.tool.startswith(MCP):
+        return ("calls an MCP server", *(("outside the workspace",) if subject.outside else ()))
     if subject.command is not None:
         code = subject.tool in CODE_TOOLS
         if subject.commands and not subject.trouble:
@@ -75,7 +79,7 @@ def for_session(subject: Subject) -> str | None:
     if subject.tool in _EDITORS and subject.paths:
         plain = all(seen.relative is not None and not seen.guarded for seen in subject.paths)
         return joined_rules(EDITS) if plain else None
-    return subject.tool if subject.tool in _SEARCHES or subject.tool.startswith("mcp__") else None
+    return subject.tool if subject.tool in _SEARCHES or subject.tool.startswith(MCP) else None
 
 
 def suggested(subject: Subject) -> str | None:
@@ -84,6 +88,10 @@ def suggested(subject: Subject) -> str | None:
         return subject.offer
     if subject.asks:
         return None
+    if subject.tool.startswith(MCP) and not subject.paths:
+        # What the arguments of other people's tools mean is not known, but for addresses.
+        host = domain_of(subject.target) if "://" in subject.target else ""
+        return f"{subject.tool}({host})" if host else subject.tool
     if subject.command is not None:
         return f"{subject.tool}({subject.command})" if rememberable(subject.command) else None
     if subject.kinds:

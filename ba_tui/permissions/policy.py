@@ -17,7 +17,7 @@ from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.profiles import OUTSIDE, READING, WORKING, ProfileStep
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.asking import for_session, key_of, named, risks, secret_named, suggested
+from ba_tui.permissions.asking import MCP, for_session, key_of, named, risks, secret_named, suggested
 from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
 from ba_tui.permissions.mode_changes import ModeChanges
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
@@ -354,7 +354,8 @@ class Policy:
             return f"{subject.lack.rstrip('.')}{self._because()}"
         change = "changes to data need" if subject.kinds else "edits need" if subject.paths else "changes need"
         kinds = {Effect.WRITE: change, Effect.EXECUTE: "running code needs", Effect.NETWORK: "network access needs"}
-        return f"{kinds[subject.effect]} approval in {self._mode} mode{self._because()}"
+        needs = "tools of MCP servers need" if subject.tool.startswith(MCP) else kinds[subject.effect]
+        return f"{needs} approval in {self._mode} mode{self._because()}"
 
     def _because(self) -> str:
         if self._mode != "auto":

@@ -162,3 +162,14 @@ def test_the_sandbox_rule_is_for_code(root: Path, rule: str) -> None:
 )
 def test_commands_are_offered_by_what_may_follow_them(root: Path, command: str, rule: str | None) -> None:
     assert asked(policy(root), SHELL, command).rule == rule
+
+
+@pytest.mark.parametrize("effect", [Effect.EXECUTE, Effect.NETWORK])
+def test_a_rule_for_a_tool_of_an_mcp_server_names_the_tool_unless_a_host_is_named(root: Path, effect: Effect) -> None:
+    rules = policy(root)
+    total = tool("mcp__books__total", effect, "year", ())
+    offered = asked(rules, total, "2026")
+    assert (offered.rule, offered.session_rule) == ("mcp__books__total", "mcp__books__total")
+    assert offered.risks == ("calls an MCP server",)
+    assert offered.reason == "Tools of MCP servers need approval in default mode."
+    assert asked(rules, total, "https://books.example/2026").rule == "mcp__books__total(domain:books.example)"

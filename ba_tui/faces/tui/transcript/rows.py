@@ -154,7 +154,7 @@ def _tool_source(record: ToolRow) -> str:
 def _tool_words(record: ToolRow, look: Look) -> Segments:
     """Name and target in columns, then what came of it, the time at the right edge."""
     palette, room, more = look.palette, look.room, look.palette.glyphs.more
-    name = clipped(paintable(record.name, newlines=False), max(NAME, room // 4), more)
+    name = clipped(paintable(_short(record.name), newlines=False), max(NAME, room // 4), more)
     name += " " * (NAME - cell_len(name))
     spent = look.now - record.started if record.state == "running" and record.started else record.duration
     timed = duration(max(0.0, spent)) if spent > 0 and record.state not in ("queued", "waiting") else ""
@@ -175,6 +175,11 @@ def _tool_words(record: ToolRow, look: Look) -> Segments:
         Segment(said, tone),
         Segment(timed.rjust(8), palette.dim),
     )
+
+
+def _short(name: str) -> str:
+    """The tool ``mcp__server__tool`` as ``server:tool``; any other as it is."""
+    return name.removeprefix("mcp__").replace("__", ":", 1) if name.startswith("mcp__") else name
 
 
 def _outcome(record: ToolRow) -> str:

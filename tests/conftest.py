@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -32,7 +33,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 SPARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("search", max_examples=2_000, deadline=None, database=None, suppress_health_check=SPARED)
 settings.register_profile("steady", settings.get_profile("search"), max_examples=50, derandomize=True)
-settings.load_profile(os.environ.get("HYPOTHESIS", "steady"))
+PROFILE = os.environ.get("HYPOTHESIS", "steady")
+settings.load_profile(PROFILE)
+if PROFILE == "steady":
+    # Constants of the modules that a worker happens to have loaded are no examples: they were others in each worker,
+    # and it took seconds to read them.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

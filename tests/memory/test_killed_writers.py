@@ -54,7 +54,7 @@ def _killed(
 
 @pytest.mark.timeout(180)
 @settings(max_examples=4)
-@given(st.integers(1, 150), st.integers(1, 150), st.sampled_from([_nothing, _delete, _break]))
+@given(st.integers(1, 60), st.integers(1, 60), st.sampled_from([_nothing, _delete, _break]))
 def test_nothing_acknowledged_is_lost(
     new_folder: Callable[[str], Path], first: int, second: int, damage: Callable[[Path], None]
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import BaError
@@ -229,6 +229,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(places(SESSION)[1:]), SHAPES), min_size=1, max_size=3))
+@example([((1, "message", "content", 0, "type"), [])])
 def test_values_of_any_shape_anywhere_do_not_trip_us(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[tuple[Any, ...], Any]]
 ) -> None:

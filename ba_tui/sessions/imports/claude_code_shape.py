@@ -47,7 +47,7 @@ def skeleton(record: Record) -> Record:
         calls = [
             {key: block[key] for key in ("type", "id", "tool_use_id") if key in block}
             for block in content_blocks(record)
-            if block.get("type") in {"tool_use", "tool_result"}
+            if block.get("type") in ("tool_use", "tool_result")
         ]
         thin["message"] = {**{key: said[key] for key in ("id", "model") if key in said}, "content": calls}
     return thin

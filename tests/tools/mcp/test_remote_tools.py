@@ -83,6 +83,8 @@ async def test_a_call_is_asked_about_whatever_the_server_says_of_its_tool(harnes
     equipped(harness, found, RuleLine("mcp.raw.send", "deny", "test"))
     assert (await harness.run("mcp__raw__send", text="no")).is_error
     assert len(harness.asked) == 1
+    equipped(harness, found, mode="plan")
+    assert "its server's word alone" in (await harness.run("mcp__raw__send", text="plan")).text
     await found.enable("raw", "send", on=False)
     equipped(harness, found)
     assert not harness.tools

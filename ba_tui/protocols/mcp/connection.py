@@ -222,7 +222,7 @@ class Connection:
             timeout=httpx2.Timeout(30.0, read=300.0),
             trust_env=False,
         )
-        async with over_http(config.url, client, self._log, sse=config.transport == "sse") as streams:
+        async with over_http(config, client, self._log, self._ended) as streams:
             yield streams
 
     def _ended(self, why: str) -> None:

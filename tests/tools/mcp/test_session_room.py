@@ -72,14 +72,18 @@ async def test_a_server_is_confined_and_its_words_come_as_data(tmp_path: Path) -
     assert set(tried)
     assert "written" not in tried.values()
 
-    # Nothing is said of a server before its tools matter; what it says can't end the note.
-    assert not branch.transcript.messages
+    # Its tools came after the model was told which there are. What it says of them waits until they matter, and can't
+    # end the note.
+    (note,) = branch.transcript.messages
+    assert "mcp__raw__* (1)" in note.text
+    assert "tool_search" in note.text
     branch.emit(MessageDone(Message("assistant", (ToolUse("1", "mcp__raw__echo", {}),))))
     for _ in range(2):
         await found.before(branch)
     words = "\n".join(message.text for message in branch.transcript.messages)
     assert words.count("It is data") == 1
-    assert words.count("</system-reminder>") == 1
+    assert words.count("mcp__raw__* (1)") == 1
+    assert words.count("</system-reminder>") == 2
     await found.close()
 
 

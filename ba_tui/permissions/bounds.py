@@ -21,6 +21,15 @@ from ba_tui.resources import Places
 BoundLevel: TypeAlias = Literal["restricted", "default", "admin"]
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto")
 BYPASS: Mode = "bypass"
+PLAN = (
+    "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
+    "the person decides whether it is carried out."
+)
+PLANNED = {
+    "mcp": "Plan mode calls no tool of an MCP server: that one only reads is its server's word alone. "
+    "Read what you need by other means, then present the plan; the person decides whether it is carried out."
+}
+"""What plan mode says of tools, by their category; PLAN of all others."""
 RESTRICTED = "Only reading is allowed here: nothing is changed or run, and nothing is fetched."
 _CONTAINED = regex(r"docker|kubepods|containerd|libpod|lxc|garden|actions_job")
 

@@ -18,7 +18,7 @@ from ba_tui.core.profiles import OUTSIDE, READING, WORKING, ProfileStep
 from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.asking import MCP, for_session, key_of, named, risks, secret_named, suggested
-from ba_tui.permissions.bounds import BYPASS, MODES, RESTRICTED, BoundLevel, Bounds
+from ba_tui.permissions.bounds import BYPASS, MODES, PLAN, PLANNED, RESTRICTED, BoundLevel, Bounds
 from ba_tui.permissions.mode_changes import ModeChanges
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.answers import PersonRules
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from ba_tui.permissions.shell.judging import FileCover, ProfileChoice
 
 REMEMBERED_ASKS = 32
-PLAN = (
-    "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
-    "the person decides whether it is carried out."
-)
 LEAVING = "it would run outside the sandbox, with all your permissions"
 UNBOUND = Bounds()
 
@@ -292,7 +288,9 @@ class Policy:
         command = subject.tool in SHELL_TOOLS and subject.command is not None and not request.tried
         if Effect.READ in ceiling.effects and (subject.reads or (command and self._only_reads(subject))):
             return ""
-        return PLAN if planned else f"The agent {request.agent} is limited to: {', '.join(sorted(ceiling.effects))}."
+        if planned:
+            return PLANNED.get(request.tool.facts.category, PLAN)
+        return f"The agent {request.agent} is limited to: {', '.join(sorted(ceiling.effects))}."
 
     def _apart(self, request: JudgedCall, subject: Subject, held: ProfileChoice) -> Allow | None:
         """The list of commands as steps, where each may run unasked but not all of them together."""

@@ -16,6 +16,8 @@ from ba_tui.processes.terminal_text import Capture
 
 MAX_LINE_BYTES = 64_000_000
 CLOSE_SECONDS = 2.0
+LEAVE_SECONDS = 0.5
+"""After its input was closed, until it is ended."""
 ENDS_BYTES = 2_000
 BREATH = 16
 """Pieces that are read before others have their turn."""
@@ -62,6 +64,7 @@ class DuplexChild:
         self._received = bytearray()
         self._said = Capture()
         self._more = True
+        self._leaving = False
         self._ended = asyncio.Event()
         self._changed = asyncio.Event()
         self._free = asyncio.Event()
@@ -134,7 +137,7 @@ class DuplexChild:
         async with self._writing:
             rest = memoryview(data)
             while rest:
-                if not self._let_go.alive or self._ended.is_set():
+                if self._leaving or not self._let_go.alive or self._ended.is_set():
                     raise BrokenPipeError("the program has ended")
                 try:
                     rest = rest[os.write(self._input, rest[:CHUNK_BYTES]) :]
@@ -144,7 +147,7 @@ class DuplexChild:
                     try:
                         await self._free.wait()
                     finally:
-                        if self._let_go.alive:
+                        if self._let_go.alive and not self._leaving:
                             loop.remove_writer(self._input)
 
     async def wait(self, seconds: float) -> None:
@@ -154,12 +157,20 @@ class DuplexChild:
                 await self._ended.wait()
 
     async def close(self) -> None:
-        """End it with all it started; returns when it has ended, after some seconds at most."""
+        """Close its input, so that it can leave by itself, then end it with all it started; returns when it has ended,
+        after some seconds at most."""
+        if not self._let_go.alive:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._leaving:
+            self._leaving = True
+            loop.remove_writer(self._input)
+            _replace(self._input)
+        await self.wait(LEAVE_SECONDS)
         if not self._let_go.alive:
             return
         self._supervised.end()
         await self.wait(2 * CLOSE_SECONDS)
-        loop = asyncio.get_running_loop()
         for end in (self._errors, self._output, self._supervised.states):
             loop.remove_reader(end)
         loop.remove_writer(self._input)
@@ -202,6 +213,15 @@ class DuplexChild:
             self._egress.close()
         for event in (self._ended, self._changed, self._free):
             event.set()
+
+
+def _replace(end: int) -> None:
+    """Close the pipe at ``end``, whose number stays taken until the program is let go."""
+    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.dup2(null, end, inheritable=False)
+    finally:
+        os.close(null)
 
 
 def _let_go(supervised: Supervised, ends: tuple[int, ...]) -> None:

@@ -20,9 +20,11 @@ from ba_tui.settings.document import printable
 from ba_tui.settings.editing import set_value, unset_value
 from ba_tui.settings.layers import Loaded, as_data, leaves
 from ba_tui.settings.mcp.expansion import is_reference
+from ba_tui.settings.mcp.servers import plain_address
 from ba_tui.settings.model import Settings
 
 _SECRET = regex(r"(?s)mcp\.servers\.[\w-]+\.(?:env\..+|headers\..+|oauth\.client_secret)")
+_SERVER = regex(r"mcp\.servers\.[\w-]+\.url")
 _PASSWORD = regex(r"(://[^\s/@:]*:)[^\s/@]*@")
 HIDDEN = "…@"
 """What stands in an address in place of a password."""
@@ -83,6 +85,8 @@ def discreet(value: Any, key: str = "") -> Any:
     """An address without the password in it; nothing of the setting ``key`` when its value may be a key."""
     if _SECRET.fullmatch(key) and value and not is_reference(str(value)):
         return "(hidden)"
+    if _SERVER.fullmatch(key) and value:
+        return plain_address(str(value))
     return _PASSWORD.sub(rf"\1{HIDDEN}", value) if isinstance(value, str) else value
 
 

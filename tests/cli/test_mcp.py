@@ -10,7 +10,11 @@ import pytest
 
 from ba_tui.cli.main import run
 from ba_tui.permissions.trust.grants import Trust, trust_folder
+from ba_tui.providers.scripted import Step
 from ba_tui.resources import places
+from tests.loopback import ModelServer
+from tests.program import Program
+from tests.protocols.mcp.programs import raw
 
 SERVER = """
 from mcp.server.mcpserver import MCPServer
@@ -120,3 +124,23 @@ def test_a_server_is_tried(project: Path, capsys: pytest.CaptureFixture[str]):
     assert "no-such-program-anywhere" in gone["error"]
     assert sums["ok"] is True
     assert [tool["name"] for tool in sums["tools"]] == ["mcp__sums__add"]
+
+
+MANY = """
+schema = {"type": "object", "properties": {"query": {"type": "string", "description": "What to look for. " * 5}}}
+serve([tool(f"find_{number}", "Find records of one kind. " * 8, schema) for number in range(40)])
+"""
+
+
+def test_the_first_request_with_200_tools_of_5_new_servers(tmp_path: Path, project: Path):
+    program, *script = raw(tmp_path, MANY).command
+    servers = {f"server{number}": {"command": program, "args": script} for number in range(5)}
+    with ModelServer([Step(say="Hi.")]) as model:
+        env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "k-test-1234"}
+        ba = Program(project, tmp_path, env)
+        done = ba.run("-p", "-m", "anthropic/test", "--mcp-config", json.dumps({"mcpServers": servers}), "hello")
+    assert done.returncode == 0, done.stderr
+    (request,) = model.requests
+    assert len(request.body) <= 12 * 1024
+    # They came after the tools were listed: the model is told of them all the same.
+    assert all(f"mcp__server{number}__* (40)" in request.body.decode() for number in range(5))

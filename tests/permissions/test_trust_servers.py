@@ -36,7 +36,7 @@ def test_servers_are_listed_with_what_would_run_and_without_secrets(trust: Trust
     write(root, "serve.js", "1")
     servers = {
         "files": {"command": "npx", "args": ["-y", "a b"]},
-        "own": {"command": "node", "args": ["./serve.js"]},
+        "own": {"command": "node", "args": ["./serve.js"], "env": {"A": "${SHOP_TOKEN}", "B": "x${TWO:-2}", "C": "c"}},
         "web": {"url": f"https://me:pw@x.org/mcp?key={key}"},
         "broken": {},
     }
@@ -44,7 +44,7 @@ def test_servers_are_listed_with_what_would_run_and_without_secrets(trust: Trust
     seen = trust.look(root)
     names = (
         "files: npx -y 'a b'",
-        "own: node ./serve.js",
+        "own: node ./serve.js (is given $SHOP_TOKEN, $TWO)",
         "web: https://x.org/mcp?…",
         "broken: not usable",
         "serve.js",

@@ -66,6 +66,16 @@ async def test_closed_it_ends_with_what_it_started(tmp_path: Path) -> None:
     assert await gone(pid)
 
 
+async def test_closed_it_may_leave_by_itself_first(tmp_path: Path) -> None:
+    code = "import sys; print('up', flush=True); sys.stdin.read(); print('left', file=sys.stderr); sys.exit(7)"
+    async with child(code, tmp_path) as made:
+        assert await made.read_line() == b"up"
+        await made.close()
+        assert (made.exit_code, made.errors) == (7, "left\n")
+        with pytest.raises(BrokenPipeError):
+            await made.write(b"more\n")
+
+
 async def test_a_reader_that_waits_is_freed_by_close(tmp_path: Path) -> None:
     async with child("import sys; sys.stdin.read()", tmp_path) as made:
         reading = asyncio.create_task(made.read_line())

@@ -207,5 +207,23 @@ def test_names_fit_the_names_of_tools():
 def test_settings_show_no_values_of_variables():
     key = "mcp.servers.a.env.TOKEN"
     assert discreet("secret", key) == "(hidden)"
+    assert discreet("https://a:b@x.org/mcp?key=secret", "mcp.servers.a.url") == "https://x.org/mcp?…"
     assert discreet("${TOKEN}", key) == "${TOKEN}"
     assert discreet("Bearer x", "mcp.servers.a.headers.Authorization") == "(hidden)"
+
+
+def test_what_is_shown_of_a_server_holds_no_value_of_a_variable(
+    where: Places, root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SHOP_TOKEN", "s3cret")
+    shop = {"command": "shop", "args": ["--token", "${SHOP_TOKEN}"]}
+    web = {"url": "https://ann:s3cret@shop.example/${SHOP_TOKEN}?key=s3cret"}
+    servers(root / ".mcp.json", shop=shop, web=web, mine={"command": "x", "env": {"A": "${keyring:shop}"}})
+    result = found(where, root)
+    used = {each.name: each.config for each in result.servers}
+    assert used["shop"].command == ("shop", "--token", "s3cret")
+    assert [used[name].address for name in ("shop", "web")] == [
+        "shop --token '${SHOP_TOKEN}'",
+        "https://shop.example/${SHOP_TOKEN}?…",
+    ]
+    assert "can't read your keyring" in used["mine"].trouble

@@ -162,7 +162,10 @@ def try_(
     json_: Json = False,
     cwd: Cwd = None,
 ) -> int:
-    """Connect to a server and list what it offers, with the time it took; exit 2 when one fails."""
+    """Connect to a server and list what it offers, with the time it took; exit 2 when one fails.
+
+    Servers of --mcp-config count for one start of ba alone, so they are not known here.
+    """
     from ba_tui.cli.mcp.connecting import try_servers  # noqa: PLC0415 - see add
 
     known = KnownServers(cwd)

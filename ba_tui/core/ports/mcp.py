@@ -30,6 +30,16 @@ class LoginNeeded(McpError):
     kind = "permission_denied"
 
 
+class ToolChanged(McpError):
+    """A tool is not what the person approved or was asked about, so it was not called."""
+
+    kind = "permission_denied"
+
+    def __init__(self, server: str, tool: str) -> None:
+        text = f"The MCP server {server} changed its tool {tool} after you approved it, so it was not called."
+        super().__init__(text, "Call it again: the person is asked first, and sees what changed.")
+
+
 @frozen
 class ServerConfig:
     """One configured server. Values are expanded: no ``${NAME}`` is left. Times in seconds."""
@@ -68,10 +78,13 @@ class ServerConfig:
     connect_timeout: float = 30.0
     call_timeout: float = 120.0
 
+    written: str = ""
+    """The command line, or the address without its password and query, with every ``${NAME}`` as it stands."""
+
     @property
     def address(self) -> str:
-        """What it is, in one line without a secret: the command, or the address without its query."""
-        return " ".join(self.command) if self.transport == "stdio" else self.url.partition("?")[0]
+        """What it is, in one line without the value of a variable."""
+        return self.written or (" ".join(self.command) if self.transport == "stdio" else self.url.partition("?")[0])
 
 
 @frozen

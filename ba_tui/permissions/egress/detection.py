@@ -87,7 +87,10 @@ class Egress:
         if tool.name == "web_search":
             return _carried_words(tool.target(args))
         # A tool of somebody's own may send any of its arguments.
-        anything = tool.effect is Effect.NETWORK or tool.facts.category == "mcp"
+        remote = tool.facts.category == "mcp"
+        if remote and (secrets := find(" ".join(map(str, args.values())))):
+            return f"the call gives {kinds_of(secrets)} to the MCP server {' '.join(tool.facts.tags)}"
+        anything = tool.effect is Effect.NETWORK or remote
         values = map(str, args.values()) if anything else [str(args.get(tool.facts.target, ""))]
         for address in addresses(" ".join(values)):
             if why := self._about(address):

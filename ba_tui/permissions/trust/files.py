@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -28,6 +28,9 @@ from ba_tui.settings.document import parse_document
 from ba_tui.settings.layers import leaves
 from ba_tui.settings.project import OPEN_KEYS, STRICTER
 from ba_tui.settings.variable_names import holds_key, starts
+
+if TYPE_CHECKING:
+    from ba_tui.settings.sections.mcp import ServerSettings
 
 PARTS: Mapping[str, Sequence[str]] = {
     "hooks": (
@@ -200,14 +203,21 @@ def _servers(name: str, content: bytes) -> list[str]:
     """Each server with its command line or address: that is what would run."""
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - only for a project with servers
     from ba_tui.settings.mcp.files import parse_servers  # noqa: PLC0415
-    from ba_tui.settings.mcp.servers import target  # noqa: PLC0415
 
     file = parse_servers(name, content.decode("utf-8-sig", "replace"))
     if file.problem:
         return [f"{name}, which can't be understood"]
     said = ((each.name, each.entry.settings) for each in file.entries)
     # The whole line: what a command does may stand at its end.
-    return [f"{server}: {redact(target(settings)) if settings else 'not usable'}" for server, settings in said]
+    return [f"{server}: {redact(_server(settings)) if settings else 'not usable'}" for server, settings in said]
+
+
+def _server(settings: ServerSettings) -> str:
+    """The command line or address, and whose values it is given."""
+    from ba_tui.settings.mcp.servers import given_variables, target  # noqa: PLC0415 - see above
+
+    names = given_variables(settings)
+    return f"{target(settings)} (is given {', '.join(names)})" if names else target(settings)
 
 
 def _told(content: bytes) -> list[str]:

@@ -222,7 +222,7 @@ class Connection:
             timeout=httpx2.Timeout(30.0, read=300.0),
             trust_env=False,
         )
-        async with over_http(config.url, client, self._log, sse=config.transport == "sse") as streams:
+        async with over_http(config, client, self._log, self._ended) as streams:
             yield streams
 
     def _ended(self, why: str) -> None:
@@ -279,9 +279,14 @@ class Connection:
     async def _pages(self, page: Callable[[str | None], Awaitable[Any]], key: str) -> list[Any]:
         found: list[Any] = []
         cursor: str | None = None
+        what = key.replace("_", " ")
         for _ in range(PAGES):
-            async with asyncio.timeout(self._config.call_timeout):
-                answer = await self._answer(page(cursor), f"listing its {key.replace('_', ' ')}")
+            try:
+                async with asyncio.timeout(self._config.connect_timeout):
+                    answer = await self._answer(page(cursor), f"listing its {what}")
+            except TimeoutError:
+                seconds = self._config.connect_timeout
+                raise McpError(f"It did not list its {what} within {seconds:g} s.", hint(self._config.name)) from None
             found += getattr(answer, key)
             before, cursor = cursor, answer.next_cursor
             if cursor is None or cursor == before or len(found) > 2 * MOST_OFFERED:
@@ -319,7 +324,7 @@ class _Noting:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, McpError | TimeoutError):
+        if not isinstance(error, McpError):
             return False
-        self._notes.append(f"its {self._what} can't be listed: {one_line(str(error) or 'no answer in time', 160)}")
+        self._notes.append(f"its {self._what} can't be listed: {one_line(str(error), 160)}")
         return True

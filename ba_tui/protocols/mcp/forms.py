@@ -9,7 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
+from ba_tui.core.events import Notice
 from ba_tui.core.questions import Option, Question, Reply
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
@@ -21,6 +23,15 @@ FIELDS, CHOICES, TRIES = 20, 50, 3
 MESSAGE_CHARS, NAME_CHARS = 1_000, 200
 SKIP = "(leave empty)"
 WARNING = "What you answer is sent to this server. Do not give it passwords or keys."
+
+
+REFUSED = "The MCP server {server} asked for a secret ({field}) in a form, which ba declined: it has to use a login."
+_WORDS = regex(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_SECRET = regex(
+    r"\b(?:password|passwd|passphrase|passcode)\b"
+    r"|\b(?:api ?|access |private |secret |signing |encryption )key$|\b(?:secret|token|credentials?|cvv|cvc)$"
+)
+"""Words of a field's name or title that say that it is a secret."""
 
 
 @frozen
@@ -48,6 +59,9 @@ async def filled(server: str, message: str, schema: Mapping[str, Any], call: Cal
         reply = await _asked(call, server, f"{head}\n{WARNING}", (Option("Accept"), Option("Decline")))
         return _refused(reply) or (DECLINED if reply.text == "Decline" else FormReply("accept", {}))
     required = {str(name) for name in cast("Sequence[Any]", schema.get("required") or ())}
+    if secret := next((name for name, raw in fields.items() if _wants_secret(name, _group(raw))), ""):
+        call.branch.emit(Notice(REFUSED.format(server=server, field=_said(secret, NAME_CHARS)), "warning"))
+        return DECLINED
     values: dict[str, Any] = {}
     for number, (name, raw) in enumerate(fields.items(), start=1):
         field = _Field(name, _group(raw), name in required)
@@ -173,6 +187,15 @@ class _Field:
         if not fits or (kind in {"date", "date-time"} and not _is_date(text)):
             raise WrongAnswer(f"it needs the form {kind}.")
         return text
+
+
+def _wants_secret(name: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a field takes a password or a key, which the protocol forbids in forms."""
+    if schema.get("type", "string") != "string" or _choices(schema):
+        return False
+    texts = (name, str(schema.get("title") or ""))
+    words = (" ".join(_WORDS.findall(text)).lower() for text in texts)
+    return schema.get("format") == "password" or any(map(_SECRET.search, words))
 
 
 def _choices(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from ba_tui.core.ports.mcp import LoginNeeded, McpError, ServerConfig
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.protocols.mcp.redirect import Redirect
 
@@ -113,6 +114,7 @@ class OAuth:
 
 
 def _failed(config: ServerConfig, why: str) -> McpError:
+    why = paintable(why, newlines=False)
     return McpError(f"The login to {config.name} failed: {why}.", f"Try again: ba mcp login {config.name}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs, urlsplit
 
 from ba_tui.core.ports.mcp import McpError
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
 
 HOST = "127.0.0.1"
@@ -46,7 +47,7 @@ class Redirect:
         """
         found = await self._answer
         if error := found.get("error"):
-            why = one_line(found.get("error_description") or error, 200)
+            why = one_line(paintable(found.get("error_description") or error, newlines=False), 200)
             raise McpError(f"{self._name} refused the login: {why}.", f"Try again: ba mcp login {self._name}")
         return found
 

@@ -15,7 +15,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ba_tui.core.errors import BaError, StorageError
-from ba_tui.core.ports.mcp import LoginNeeded, McpError, RemoteTool, ServerConfig, ServerPhase, ServerState
+from ba_tui.core.ports.mcp import (
+    LoginNeeded,
+    McpError,
+    RemoteTool,
+    ServerConfig,
+    ServerPhase,
+    ServerState,
+    ToolChanged,
+)
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.protocols.mcp.approved import KnownServers
@@ -113,10 +121,14 @@ class Server:
         """Return the definition of a tool that the person approved."""
         return self._known.approved.get(name)
 
+    def _changed(self, name: str) -> RemoteTool | None:
+        """Return the present definition of a tool where it differs from the approved one."""
+        return next((each for each in self._known.judged() if each.name == name and each.standing == "changed"), None)
+
     def difference(self, name: str) -> tuple[str, str]:
         """Return the approved definition and the present one, as text; empty ones where they are the same."""
-        tool = next((each for each in self._known.judged() if each.name == name), None)
-        if tool is None or tool.standing != "changed":
+        tool = self._changed(name)
+        if tool is None:
             return "", ""
         old = self._known.approved.get(name)
         return definition_text(old) if old else "", definition_text(tool)
@@ -129,7 +141,8 @@ class Server:
 
     async def connect(self) -> Connection:
         """Return the live connection; makes one where there is none. Raises McpError, LoginNeeded."""
-        if self._connection:
+        # While its tools are listed, nobody knows yet whether they are the approved ones.
+        if self._connection and self._opening is None:
             return self._connection
         state = self.state()
         if not self.usable or self._closed:
@@ -160,10 +173,15 @@ class Server:
             await connection.close()
         self._stand("idle")
 
-    async def call(self, tool: str, args: Mapping[str, Any], call: Call) -> RemoteResult:
-        """Call a tool; one whose definition changed is approved by that. Raises McpError."""
+    async def call(
+        self, tool: str, args: Mapping[str, Any], call: Call, shown: RemoteTool | None = None
+    ) -> RemoteResult:
+        """Call a tool. One that changed runs when the person was ``shown`` this very definition, and is approved by
+        that. Raises McpError, ToolChanged."""
         connection = await self.connect()
-        if any(each.name == tool and each.standing == "changed" for each in self._known.judged()):
+        if present := self._changed(tool):
+            if present != shown:
+                raise ToolChanged(self.config.name, tool)
             await self.approve(tool)
         return await self._asked(connection, lambda live: live.call(tool, args, call))
 
@@ -203,7 +221,9 @@ class Server:
             self._connection = connection
             await self._list(connection)
         except BaError as error:
-            self._connection = None
+            if left := self._connection:
+                self._connection = None
+                await left.close()
             self._error, self._failed_at = error, time.monotonic()
             self._log.add(f"ba: {error}")
             self._stand("login" if isinstance(error, LoginNeeded) else "failed")

@@ -15,6 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.text.wording import byte_size, one_line
 from ba_tui.processes.duplex import DuplexChild, LineTooLong
 from ba_tui.processes.supervised import Program
@@ -27,6 +28,9 @@ SHOWN = 120
 END_SECONDS = 0.5
 """After its output ended, until its exit code is known."""
 TOO_LARGE = f"The answer is larger than {byte_size(MESSAGE_BYTES)}, which is the most that ba reads of an MCP server."
+
+STREAM_ENDED = "It closed its stream of events, or sent an event of more than 1 MB"
+"""The SDK ends such a stream alike."""
 
 
 class AnswerTooLarge(httpx2.StreamError):
@@ -174,9 +178,10 @@ def _unreadable(raw: Any) -> str:
 
 @asynccontextmanager
 async def over_http(
-    url: str, client: httpx2.AsyncClient, log: ServerLog, *, sse: bool
+    config: ServerConfig, client: httpx2.AsyncClient, log: ServerLog, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
-    """Talk to the endpoint ``url`` by ``client``, which is closed at the end."""
+    """Talk to the address of ``config`` by ``client``, which is closed at the end. ``ended`` is told why the server
+    closed its stream, in words."""
 
     def given(
         headers: dict[str, str] | None = None,
@@ -188,17 +193,19 @@ async def over_http(
 
     transport: Transport
     async with AsyncExitStack() as stack:
-        if sse:
-            transport = sse_client(url, httpx_client_factory=given)
+        if config.transport == "sse":
+            transport = sse_client(config.url, httpx_client_factory=given)
         else:
             await stack.enter_async_context(client)
-            transport = streamable_http_client(url, http_client=client, max_sse_event_size=MESSAGE_BYTES)
+            transport = streamable_http_client(config.url, http_client=client, max_sse_event_size=MESSAGE_BYTES)
         read, write = await stack.enter_async_context(transport)
-        yield await stack.enter_async_context(_paced(read, write, log))
+        yield await stack.enter_async_context(_paced(read, write, log, ended))
 
 
 @asynccontextmanager
-async def _paced(read: Arriving, write: Leaving, log: ServerLog) -> AsyncGenerator[tuple[Arriving, Leaving]]:
+async def _paced(
+    read: Arriving, write: Leaving, log: ServerLog, ended: Callable[[str], None]
+) -> AsyncGenerator[tuple[Arriving, Leaving]]:
     """The same streams, where a flood has to wait."""
     arriving, paced = anyio.create_memory_object_stream[Item](0)
     pace = Pace()
@@ -213,6 +220,8 @@ async def _paced(read: Arriving, write: Leaving, log: ServerLog) -> AsyncGenerat
                     await arriving.send(item)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
+            # Before the stream is closed, as above.
+            ended(STREAM_ENDED)
 
     async with paced, anyio.create_task_group() as group:
         group.start_soon(relay)

@@ -28,6 +28,11 @@ class Unresolved(ValueError):
     """A reference has no value; the text is a sentence about it."""
 
 
+def no_keyring(entry: str) -> str:
+    """For servers that the person did not write down themselves. Raises Unresolved."""
+    raise Unresolved(f"a project's server can't read your keyring, as it would with ${{keyring:{entry}}}")
+
+
 def expanded(settings: ServerSettings, values: Values) -> ServerSettings:
     """Return ``settings`` with the values of all references.
 

@@ -19,7 +19,7 @@ from ba_tui.settings.keys import read_key
 from ba_tui.settings.layers import Loaded
 from ba_tui.settings.mcp.choices import McpChoices
 from ba_tui.settings.mcp.entries import tool_safe
-from ba_tui.settings.mcp.expansion import Values
+from ba_tui.settings.mcp.expansion import Values, no_keyring
 from ba_tui.settings.mcp.files import (
     PROJECT_FILE,
     ClaudeState,
@@ -154,7 +154,7 @@ class _Search:
         given = self._given() | {"CLAUDE_PROJECT_DIR": str(self._at.root), "BA_PROJECT_DIR": str(self._at.root)}
         withheld = self._at.withheld if project else frozenset[str]()
         # What the person keeps in their keyring is for servers that they wrote down themselves.
-        values = Values(given, withheld=withheld) if project else Values(given, self._entry)
+        values = Values(given, no_keyring, withheld) if project else Values(given, self._entry)
         return configured(name, settings, origin, values)
 
     def _given(self) -> dict[str, str]:

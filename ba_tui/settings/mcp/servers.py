@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ba_tui.core.ports.mcp import ServerConfig, ServerScope
 from ba_tui.core.values import frozen
-from ba_tui.settings.mcp.expansion import Unresolved, Values, expanded
+from ba_tui.settings.mcp.expansion import REFERENCE, Unresolved, Values, expanded
 from ba_tui.settings.sections.mcp import OAuthSettings, ServerSettings
 
 SCOPES: dict[ServerScope, str] = {
@@ -76,6 +76,7 @@ def configured(name: str, written: ServerSettings, origin: Origin, values: Value
         sampling=used.sampling,
         connect_timeout=used.startup_timeout,
         call_timeout=used.timeout,
+        written=target(written),
     )
     return ConfiguredServer(config, written, off="" if used.enabled else f"enabled is false in {origin.source}")
 
@@ -95,6 +96,14 @@ def target(settings: ServerSettings) -> str:
     if settings.command:
         return " ".join([settings.command, *(shlex.quote(each) for each in settings.args)])
     return plain_address(settings.url or "")
+
+
+def given_variables(settings: ServerSettings) -> tuple[str, ...]:
+    """The variables whose values its environment or headers take, as they are named in the file."""
+    texts = [*settings.env.values(), *settings.headers.values(), settings.oauth.client_secret, settings.url or ""]
+    return tuple(
+        dict.fromkeys(f"${match['name']}" for text in texts for match in REFERENCE.finditer(text) if match["name"])
+    )
 
 
 def plain_address(url: str) -> str:

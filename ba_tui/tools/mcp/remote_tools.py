@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
+from ba_tui.core.errors import BaError
 from ba_tui.core.ports.mcp import RemoteTool
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
 from ba_tui.core.results import Diff, Display, ToolResult, failure
@@ -34,6 +36,11 @@ def _paths(args: Mapping[str, Any]) -> tuple[str, ...]:
         each = cast("list[object]", value) if isinstance(value, list) else [value]
         found += [text for text in each if isinstance(text, str)]
     return tuple(found)
+
+
+def _changed(server: Server, name: str) -> RemoteTool | None:
+    """The present definition of a tool where it differs from the approved one."""
+    return next((each for each in server.tools() if each.name == name and each.standing == "changed"), None)
 
 
 class RemoteTools:
@@ -78,20 +85,26 @@ class RemoteTools:
                 yield from ((server, tool) for tool in server.tools())
 
     def _tool(self, server: Server, tool: RemoteTool, name: str) -> Tool:
+        shown: RemoteTool | None = None
+
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             if any(each.name == tool.name and each.standing == "off" for each in server.tools()):
                 return failure("permission_denied", f"The person has switched {name} off.", hint="Use another tool.")
-            answer = await server.call(tool.name, args, call)
+            answer = await server.call(tool.name, args, call, shown)
             return await asyncio.to_thread(tool_result, answer, self._modalities)
 
         async def concern(args: Mapping[str, Any]) -> str:
             del args
-            changed = (each.trouble for each in server.tools() if each.name == tool.name and each.standing == "changed")
-            why = next(changed, "")
-            return f"The MCP server {server.config.name} changed this tool: {why}" if why else ""
+            # What is remembered of a server may be out of date: what it offers now is judged. A failure is told by run.
+            with suppress(BaError):
+                await server.connect()
+            changed = _changed(server, tool.name)
+            return f"The MCP server {server.config.name} changed this tool: {changed.trouble}" if changed else ""
 
         async def preview(args: Mapping[str, Any]) -> Display | None:
+            nonlocal shown
             del args
+            shown = _changed(server, tool.name)
             before, after = server.difference(tool.name)
             return Diff(f"{name} (definition)", before or None, after) if after else None
 

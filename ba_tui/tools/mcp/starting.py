@@ -94,7 +94,7 @@ class ServerStart:
             return held
         from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - few servers need it
 
-        command = CommandText(" ".join(config.command), str(program.folder))
+        command = CommandText(config.address, str(program.folder))
         egress = EgressProxy(ServerHosts(self._runner.network(), self._judged, current, command))
         environment = {**held.environment, **egress.environment, "NODE_USE_ENV_PROXY": "1"}
         return replace(held, environment=environment, egress=egress)

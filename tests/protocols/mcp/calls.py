@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ba_tui.core.events import Asked, Event, ToolProgress
+from ba_tui.core.events import Asked, Event, Notice, ToolProgress
 from ba_tui.core.ports.mcp import ServerConfig, ServerState
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call
@@ -30,11 +30,12 @@ def empty(question: Question) -> Reply:
 
 
 class Answered:
-    """A call; ``asked`` and ``reports`` are what it was asked and told."""
+    """A call; ``asked``, ``reports`` and ``notices`` are what it was asked and told."""
 
     def __init__(self, answer: Answer = empty) -> None:
         self.asked: list[Question] = []
         self.reports: list[str] = []
+        self.notices: list[str] = []
         self.reported = asyncio.Event()
         self._answer = answer
         self._turn = Turn(self._hear)
@@ -48,6 +49,8 @@ class Answered:
             case ToolProgress(text=text):
                 self.reports.append(text)
                 self.reported.set()
+            case Notice(text=text):
+                self.notices.append(text)
             case _:
                 pass
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.ports.mcp import McpError, ServerState
+from ba_tui.core.ports.mcp import McpError, ServerState, ToolChanged
 from ba_tui.protocols.mcp.servers import Servers
 from tests.protocols.mcp.calls import Answered, servers, until
 from tests.protocols.mcp.programs import raw
@@ -71,6 +71,11 @@ def reply(message):
     say(method="notifications/tools/list_changed")
     say(id=message["id"], result={"content": []})
 serve(tools, reply)
+"""
+MUTE = """
+for line in sys.stdin:
+    if json.loads(line).get("method") == "initialize":
+        answer(json.loads(line), [])
 """
 ANSWERS = """
 def reply(message):
@@ -138,13 +143,15 @@ async def test_one_that_never_answers_or_ends_at_once_fails_in_one_line(tmp_path
     hangs = raw(tmp_path, "time.sleep(600)", "hangs", connect_timeout=0.5)
     ends = raw(tmp_path, "print('no licence', file=sys.stderr); sys.exit(2)", "ends")
     missing = replace(ends, name="missing", command=("no-such-program",))
-    found = servers(tmp_path, hangs, ends, missing)
-    for name, words in (("hangs", r"within 0.5 s"), ("ends", "exit code 2: no licence"), ("missing", "was not found")):
+    mute = raw(tmp_path, MUTE, "mute", connect_timeout=2.0)
+    found = servers(tmp_path, hangs, ends, missing, mute)
+    waits = (("hangs", "within 0.5 s"), ("mute", "did not list its tools within 2 s"))
+    for name, words in (*waits, ("ends", "exit code 2: no licence"), ("missing", "was not found")):
         with pytest.raises(McpError, match=words) as raised:
             await found.connect(name)
         assert "\n" not in str(raised.value)
         assert raised.value.hint
-    assert [state.phase for state in found.listed()] == ["failed"] * 3
+    assert [state.phase for state in found.listed()] == ["failed"] * 4
     await found.close()
 
 
@@ -197,7 +204,10 @@ async def test_a_tool_that_changes_after_it_was_approved_waits_for_a_yes(tmp_pat
     later = servers(tmp_path, config, store=tmp_path / "state")
     assert [tool.standing for tool in (await later.connect("raw")).tools] == ["changed", "changed"]
     await later.approve("raw", "extra")
-    await later.each["raw"].call("send", {}, call)
+    server = later.each["raw"]
+    with pytest.raises(ToolChanged):
+        await server.call("send", {}, call)
+    await server.call("send", {}, call, server.tools()[0])
     assert [tool.standing for tool in later.listed()[0].tools] == ["on", "on"]
     assert later.difference("raw", "send") == ("", "")
     await later.close()

@@ -145,6 +145,25 @@ async def test_a_form_can_be_declined_and_no_call_asks_nobody(tmp_path: Path) ->
     assert len(call.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("dbPassword", {}),
+        ("github_token", {}),
+        ("APIKey", {}),
+        ("x", {"title": "Your private key"}),
+        ("y", {"format": "password"}),
+    ],
+)
+async def test_a_form_that_asks_for_a_secret_is_declined(tmp_path: Path, name: str, field: dict[str, str]) -> None:
+    properties = {"city": {"type": "string"}, name: {"type": "string", **field}}
+    form = {**FORM, "requestedSchema": {"type": "object", "properties": properties}}
+    call = Answered()
+    assert json.loads(await asked(tmp_path, "elicitation/create", form, call.call)) == {"action": "decline"}
+    assert not call.asked
+    assert [name in text for text in call.notices] == [True]
+
+
 async def test_a_model_is_asked_only_with_consent_and_where_it_is_switched_on(tmp_path: Path) -> None:
     params = {"messages": [{"role": "user", "content": {"type": "text", "text": "2+2?"}}], "maxTokens": 10}
 

@@ -12,12 +12,14 @@ import pytest
 
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.mcp import RemoteTool, ServerConfig
+from ba_tui.core.events import Mode
+from ba_tui.core.ports.mcp import RemoteTool, ServerConfig, ToolChanged
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Diff, ToolResult
 from ba_tui.core.tool import Tool, ToolFacts
+from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.egress.detection import Egress
 from ba_tui.permissions.policy import Policy
 from ba_tui.protocols.mcp.approved import KnownServers, KnownTools
@@ -33,7 +35,7 @@ from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.toolbox import SessionPlace, pipeline
 from ba_tui.tools.visible import BUDGET_BYTES, Visible
-from tests.protocols.mcp.calls import servers
+from tests.protocols.mcp.calls import Answered, servers
 from tests.protocols.mcp.programs import raw
 from tests.tools.conftest import Harness
 from tests.tools.mcp.no_data import NoData
@@ -50,9 +52,9 @@ serve([tool("send", "Send.", schema, annotations={"readOnlyHint": True})], reply
 SENT = RemoteTool("send", "mcp__raw__send", description="Send to a friend.", schema={"type": "object"})
 
 
-def equipped(harness: Harness, found: Servers, *rules: RuleLine) -> Policy:
+def equipped(harness: Harness, found: Servers, *rules: RuleLine, mode: Mode = "default") -> Policy:
     """Let ``harness`` call the tools of servers, judged by ``rules``."""
-    policy = Policy(harness.workspace, rules)
+    policy = Policy(harness.workspace, rules, mode, bounds=Bounds(bypass=mode == "bypass"))
     place = SessionPlace(harness.workspace, Shell(harness.bash, harness.environment), harness.rg)
     guard = pipeline(place, policy.judge, policy.remember)
     tools = RemoteTools(found, Modalities())
@@ -81,6 +83,8 @@ async def test_a_call_is_asked_about_whatever_the_server_says_of_its_tool(harnes
     equipped(harness, found, RuleLine("mcp.raw.send", "deny", "test"))
     assert (await harness.run("mcp__raw__send", text="no")).is_error
     assert len(harness.asked) == 1
+    equipped(harness, found, mode="plan")
+    assert "its server's word alone" in (await harness.run("mcp__raw__send", text="plan")).text
     await found.enable("raw", "send", on=False)
     equipped(harness, found)
     assert not harness.tools
@@ -106,6 +110,26 @@ async def test_a_changed_tool_asks_in_spite_of_a_rule_and_shows_how(harness: Har
     assert harness.tools["mcp__raw__send"].description == "Send."
     await harness.run("mcp__raw__send", text="hello")
     assert [each.reason for each in harness.asked[1:]] == []
+    await found.close()
+
+
+async def test_a_tool_that_changed_between_sessions_asks_in_bypass_mode_too(harness: Harness, tmp_path: Path) -> None:
+    config, store = raw(harness.root, SERVER), tmp_path / "state"
+    KnownServers(store).save(config, KnownTools({"send": SENT}, (SENT,)))
+    found = servers(harness.root, config, store=store)
+    equipped(harness, found, mode="bypass")
+    harness.answer = lambda question: Reply("deny")
+    assert (await harness.run("mcp__raw__send", text="hello")).is_error
+    assert [each.reason for each in harness.asked] == [
+        "The MCP server raw changed this tool: its description, parameters, hints changed since you approved it"
+    ]
+    # Whatever way a call came, a definition that nobody was shown is not called.
+    with pytest.raises(ToolChanged):
+        await found.each["raw"].call("send", {"text": "hello"}, Answered().call)
+    harness.answer = lambda question: Reply("once")
+    assert "hello" in (await harness.run("mcp__raw__send", text="hello")).text
+    assert "again" in (await harness.run("mcp__raw__send", text="again")).text
+    assert len(harness.asked) == 2
     await found.close()
 
 
@@ -148,10 +172,16 @@ def test_200_tools_of_5_servers_are_searched_for(tmp_path: Path, definitions: Ma
 
 
 def test_an_address_in_the_arguments_is_looked_at() -> None:
-    tool = Tool("mcp__x__get", "", {}, built_in, facts=ToolFacts(category="mcp", target="name"))  # pyright: ignore
+    tool = Tool("mcp__x__get", "", {}, built_in, facts=ToolFacts(category="mcp", target="name", tags=("shop",)))  # pyright: ignore
     secret = "sk-ant-api03-" + "a1B2c3D4" * 10
     assert Egress().reason(replace(tool), {"name": "x", "link": f"https://evil.example/?k={secret}"}) == ""
-    assert "key" in Egress().reason(replace(tool, effect=Effect.EXECUTE), {"n": f"https://evil.example/?k={secret}"})
+    code = replace(tool, effect=Effect.EXECUTE)
+    assert "key" in Egress().reason(code, {"n": f"https://evil.example/?k={secret}"})
+    # A server whose result asked for a key gets none unasked, however the call wraps it.
+    why = Egress().reason(code, {"name": "x", "more": {"notes": [f"as you wished: {secret}"]}})
+    assert "gives" in why
+    assert "to the MCP server shop" in why
+    assert secret not in why
 
 
 def test_what_results_become() -> None:

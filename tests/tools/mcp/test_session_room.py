@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ba_tui.core.events import MessageDone
+from ba_tui.core.events import MessageDone, Notice
 from ba_tui.core.messages import Message, ToolUse
 from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.transcript import Transcript
@@ -72,14 +72,36 @@ async def test_a_server_is_confined_and_its_words_come_as_data(tmp_path: Path) -
     assert set(tried)
     assert "written" not in tried.values()
 
-    # Nothing is said of a server before its tools matter; what it says can't end the note.
-    assert not branch.transcript.messages
+    # Its tools came after the model was told which there are. What it says of them waits until they matter, and can't
+    # end the note.
+    (note,) = branch.transcript.messages
+    assert "mcp__raw__* (1)" in note.text
+    assert "tool_search" in note.text
     branch.emit(MessageDone(Message("assistant", (ToolUse("1", "mcp__raw__echo", {}),))))
     for _ in range(2):
         await found.before(branch)
     words = "\n".join(message.text for message in branch.transcript.messages)
     assert words.count("It is data") == 1
-    assert words.count("</system-reminder>") == 1
+    assert words.count("mcp__raw__* (1)") == 1
+    assert words.count("</system-reminder>") == 2
+    await found.close()
+
+
+async def test_a_run_that_nobody_attends_says_what_it_waits_for_and_what_fails(tmp_path: Path) -> None:
+    hangs = raw(tmp_path, "time.sleep(600)", "hangs", sandboxed=False, connect_timeout=1.5)
+    gone = ServerConfig("gone", command=("no-such-program",))
+    found = room(tmp_path, hangs, gone)
+    said: list[Notice] = []
+    branch = Branch(Turn(lambda event: said.append(event) if isinstance(event, Notice) else None), Transcript())
+    await found.before(branch)
+    assert [notice.text.partition(": ")[::2] for notice in said] == [
+        ("Waiting up to 30 s for MCP servers", "hangs."),
+        ("MCP server hangs", "It did not answer within 1.5 s."),
+        ("MCP server gone", "The program 'no-such-program' of the MCP server gone was not found."),
+    ]
+    assert all(notice.hint for notice in said[1:])
+    await found.before(branch)
+    assert len(said) == 3
     await found.close()
 
 

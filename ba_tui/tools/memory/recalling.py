@@ -22,7 +22,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.memory.moments import day_of
 from ba_tui.memory.terms import terms
-from ba_tui.tools.memory.storing import Storing, line_of
+from ba_tui.tools.memory.storing import SOON, Storing, line_of
 
 if TYPE_CHECKING:
     from ba_tui.memory.recall import Hit
@@ -116,7 +116,13 @@ class Recalling:
 
     async def _found(self, query: str, given: Collection[str]) -> Sequence[Recalled]:
         store, bounds = self._storing.store, self._bounds
-        pinned = [each for each in await store.catalog.pinned() if each.kind == "preference" and each.id not in given]
+        pinned: list[Entry] = []
+        try:
+            async with asyncio.timeout(SOON):
+                pinned += await store.catalog.pinned()
+        except TimeoutError:
+            log.warning("pinned memories go with a later prompt: the index is not up to date yet")
+        pinned = [each for each in pinned if each.kind == "preference" and each.id not in given]
         found = [Recalled(each, 1.0, "pinned") for each in pinned]
         if bounds.entries:
             left_out = frozenset((*given, *(each.id for each in pinned)))

@@ -21,7 +21,6 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.memory.moments import day_of
-from ba_tui.memory.terms import terms
 from ba_tui.tools.memory.storing import SOON, Storing, line_of
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class Recalling:
             answer = await self._storing.search(query, bounds.entries, tokens=bounds.tokens, leave_out=left_out)
             if answer.why:
                 log.info("memory was searched by %s: %s", answer.step, answer.why)
-            found += [recalled(hit, query) for hit in answer.hits if not self._says_itself(hit.entry)]
+            found += [recalled(hit) for hit in answer.hits if not self._says_itself(hit.entry)]
         return found
 
     def _says_itself(self, entry: Entry) -> bool:
@@ -148,18 +147,9 @@ class Recalling:
         task.add_done_callback(self._marking.discard)
 
 
-def recalled(hit: Hit, query: str) -> Recalled:
-    """Return ``hit`` with what spoke for it: words that it shares with ``query``, its meaning, a name, a date."""
-    stems = {term.stem for term in terms(hit.entry.text)}
-    shared = list(dict.fromkeys(term.word for term in terms(query) if term.stem in stems))[:4]
-    signals = hit.signals
-    parts = [
-        f"words: {', '.join(shared)}" if shared else "",
-        "meaning" if signals.cosine and not shared else "",
-        "a name" if signals.speaker or signals.named else "",
-        "a date" if signals.dated else "",
-    ]
-    return Recalled(hit.entry, hit.score, " · ".join(part for part in parts if part))
+def recalled(hit: Hit) -> Recalled:
+    """Return ``hit`` as faces see it."""
+    return Recalled(hit.entry, hit.score, hit.why)
 
 
 def _query(said: str, transcript: Transcript) -> str:

@@ -76,7 +76,7 @@ class SessionMemory:
         most = limit * _FILTERED if scope else limit
         found = await self._storing.search(text, most, explicit=True)
         hits = [hit for hit in found.hits if scope is None or bool(hit.entry.project) == (scope == "project")]
-        return Recollection(tuple(recalled(hit, text) for hit in hits[:limit]), found.step, found.why)
+        return Recollection(tuple(recalled(hit) for hit in hits[:limit]), found.step, found.why)
 
     async def listed(self, *, scope: Scope | None = None, offset: int = 0, limit: int = 200) -> Sequence[Entry]:
         return await self._storing.store.listed(scope, offset, limit)

@@ -111,6 +111,24 @@ async def test_forgetting_asks_and_can_be_taken_back(folder: Path, model: Model)
     await talk.close()
 
 
+async def test_undo_goes_back_change_by_change(folder: Path, model: Model) -> None:
+    talk = opened(folder)
+    memory = memory_of(talk)
+    await memory.remember(Draft(FISCAL))
+    stored = await memory.remember(Draft("Our fiscal year starts in October."))
+    assert stored.older
+    await memory.forget([stored.entry.id])
+    await memory.undo([stored.entry.id])
+    assert (await memory.history(stored.entry.id))[0].text == "Our fiscal year starts in October."
+    await memory.undo([stored.entry.id])
+    assert [(entry.text, entry.superseded_by) for entry in await memory.listed()] == [(FISCAL, "")]
+    await memory.forget([stored.older.id])
+    await memory.restore([stored.older])
+    await memory.undo([stored.older.id])
+    assert await memory.listed() == []
+    await talk.close()
+
+
 async def test_the_small_model_finds_what_rules_do_not_and_its_cost_counts(
     folder: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

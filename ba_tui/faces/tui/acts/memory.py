@@ -111,7 +111,12 @@ async def _undo(chat: Actions) -> None:
     memory, changes = _memory(chat), chat.session.remembered
     if not changes:
         raise UsageError(*NOTHING)
-    await memory.undo(changes[-1])
+    try:
+        await memory.undo(changes[-1])
+    except UsageError:
+        # It was taken back in the browser: the next undo goes to the change before.
+        changes.pop()
+        raise
     changes.pop()
     chat.tell(Notice("The newest change of memory is taken back."))
 

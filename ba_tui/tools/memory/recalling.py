@@ -15,7 +15,9 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Compressed, Event, MemoriesUsed, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import NOTE, Message, Text, reminder
 from ba_tui.core.ports.memory import Entry, Origin, Recalled
+from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import legible
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -169,12 +171,12 @@ def _line(recalled: Recalled) -> str:
     entry = recalled.entry
     day = day_of(entry.at)
     said = f"{day:%Y-%m-%d}, {_source(entry)}" if day else _source(entry)
-    return f"- [{entry.id}] {said}: {one_line(entry.text, LONGEST)}"
+    return f"- [{entry.id}] {said}: {neutralized(one_line(legible(entry.text), LONGEST))}"
 
 
 def _source(entry: Entry) -> str:
     if entry.kind == "summary":
-        return "summary of an earlier session"
+        return "summary of an earlier session, which may repeat what files or pages said"
     where = "" if entry.project else ", for all projects"
     return f"{entry.kind} {_ORIGINS[entry.origin]}{where}"
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
+from ba_tui.assembly import connect
 from ba_tui.core.events import (
     Asked,
     MemoriesUsed,
@@ -12,6 +16,7 @@ from ba_tui.core.events import (
 from ba_tui.core.ports.memory import Draft
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
+from tests.program import Program
 from tests.remembering.world import FISCAL, YES, Model, heard, memory_of, of, opened, remember, said, store
 
 
@@ -118,11 +123,21 @@ async def test_projects_do_not_see_each_other_and_global_memories_are_everywhere
     assert [line.text for line in used.memories] == ["I prefer dates of fiscal quarters as 2026-Q1."]
 
 
-async def test_what_was_stored_is_there_although_ba_never_closed(folder: Path, model: Model) -> None:
-    model += [remember(FISCAL), Step(say="Noted.")]
-    killed = opened(folder)
-    await heard(killed, "please remember our fiscal year", YES)
-    # Another process would see the same: nothing of it waits for the first to end.
+async def test_what_was_stored_is_there_although_ba_was_killed(folder: Path, model: Model) -> None:
+    model += [remember(FISCAL), Step(say="Noted.", delay=60)]
+    program = Program(folder, folder.parent, {"OPENAI_BASE_URL": model.server.openai_url, **os.environ})
+    killed = program.start(
+        *("-p", "please remember our fiscal year", "--model", "openai/any", "--allow", "remember", "--trust")
+    )
+    assert await asyncio.to_thread(model.server.arrived, 2)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    library = connect({"model": "openai/any", "memory.embedder": "off"}, folder).library
+    (session,) = library.sessions()
+    again = library.open(session.id)
+    assert [entry.text for entry in await memory_of(again).listed()] == [FISCAL]
+    (changed,) = of(MemoryChanged, list(await again.history()))
+    assert changed.stored[0].text == FISCAL
+    await again.close()
     (used,) = of(MemoriesUsed, await said(folder, "When does our fiscal year start?"))
     assert [line.text for line in used.memories] == [FISCAL]
-    await killed.close()

@@ -67,14 +67,14 @@ def _memory(chat: Actions) -> Memory:
 
 
 async def remember(chat: Actions, words: str) -> None:
-    """Store ``words`` for this project; behind ``global``, or as ``##``, for all projects."""
+    """Store ``words`` for this project; behind ``global`` for all projects."""
     text, scope = drafted(words)
     if not text:
         raise UsageError("There is nothing to remember.", "Write a text behind it: /remember We use tabs.")
     try:
         stored = await _memory(chat).remember(Draft(text, scope=scope))
     except BaError:
-        chat.composer.put_back(words if words.startswith("#") else f"# {text}")
+        chat.composer.put_back(words if words.startswith("#") else f"/remember {words}")
         raise
     _done(chat, stored)
 

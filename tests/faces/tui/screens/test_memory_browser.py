@@ -142,9 +142,9 @@ async def test_a_text_is_remembered_replaced_and_taken_back(world: World, memory
         await hand.send("/remember global We use tabs of four")
         told = "Remembered for all projects: “We use tabs of four” replaces “We use tabs”."
         await hand.until(lambda: told in hand.said())
-        await hand.send("/remember my password is x")
+        await hand.send("/remember global my password is x")
         await hand.until(lambda: "The text holds a password, so it is not stored." in hand.said())
-        assert hand.text == "# my password is x", "the words are not lost"
+        assert hand.text == "/remember global my password is x", "the words are not lost"
         await hand.press("ctrl+u")
         await hand.send("/memory undo")
         await hand.until(lambda: len(memory.entries) == 1 and not memory.entries["m0"].superseded_by)

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 from ba_tui.assembly import connect
+from ba_tui.core import compacting
 from ba_tui.core.events import (
     Asked,
     MemoriesUsed,
@@ -70,6 +71,27 @@ async def test_a_resumed_session_shows_what_was_used_and_is_not_told_again(folde
     assert used.memories[0].text == FISCAL
     assert of(MemoriesUsed, await heard(again, "When does our fiscal year start?")) == []
     await again.close()
+
+
+async def test_a_memory_goes_again_after_a_rewind_and_never_twice(folder: Path, model: Model) -> None:
+    await store(folder, FISCAL)
+    talk = opened(folder)
+    asked = "When does our fiscal year start?"
+    await heard(talk, "Write a haiku about the rain.")
+    await heard(talk, asked)
+    await talk.past.rewind(1, "conversation")
+    assert len(of(MemoriesUsed, await heard(talk, asked))) == 1
+    assert model.sent().count(FISCAL) == 1
+    await talk.close()
+    library = connect({"model": "openai/any", "memory.embedder": "off"}, folder).library
+    fork = library.open(library.fork(talk.id).id)
+    assert of(MemoriesUsed, await heard(fork, asked)) == []
+    assert model.sent().count(FISCAL) == 1
+    turn = compacting.compact(fork)
+    assert [event async for event in turn][-1].type == "turn_ended"
+    await heard(fork, asked)
+    assert model.sent().count(FISCAL) == 1
+    await fork.close()
 
 
 async def test_a_pinned_preference_goes_with_every_first_prompt(folder: Path, model: Model) -> None:

@@ -163,7 +163,7 @@ def _query(said: str, transcript: Transcript) -> str:
     people = [each.said for each in earlier if each.role == "user" and each.said.strip()]
     answers = [each.text for each in earlier if each.role == "assistant"]
     texts = dict.fromkeys([*people[:1], *people[-1:], *answers[-1:]])
-    # What counts of a long text is its end.
+    # The search reads the end of a long text, so what is said now comes last.
     return "\n".join([*(clipped(text, EARLIER) for text in texts), said])
 
 

@@ -177,7 +177,7 @@ def forget(
     gone = with_memory(cwd, forgotten)
     for entry in gone:
         print_line(entry.id)
-    say(f"Forgot {count(len(gone), 'memory')}." if gone else "Kept.")
+    say(f"Forgot {count(len(gone), 'memory')}." if gone else "Nothing was forgotten.")
     return 0 if gone else 1
 
 
@@ -191,7 +191,7 @@ def _agreed(entries: Sequence[Entry]) -> bool:
 
 @app.command("export")
 def export_entries(
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of stdout.")] = None,
     cwd: Cwd = None,
 ) -> int:
     """Write all entries of this project and the global ones as JSON lines. `ba memory import` reads them."""

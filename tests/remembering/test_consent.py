@@ -168,7 +168,15 @@ async def test_a_private_session_and_memory_that_is_off_store_and_recall_nothing
     if "memory.private" in flags:
         again = opened(folder, talk.id)
         assert of(MemoriesUsed, await heard(again, "When does our fiscal year start?")) == []
+        fork = connect({"model": "openai/any"}, folder).library.fork(talk.id).id
+        await again.past.rewind(1, "conversation")
         await again.close()
+        library = connect({"model": "openai/any", "memory.embedder": "off"}, folder).library
+        for id in (fork, talk.id):
+            again = library.open(id)
+            assert of(MemoriesUsed, await heard(again, "When does our fiscal year start?")) == []
+            assert again.transcript.private
+            await again.close()
 
 
 @pytest.mark.parametrize("flags", [{"memory.private": True}, {"memory.enabled": False}])

@@ -191,7 +191,9 @@ def _agreed(entries: Sequence[Entry]) -> bool:
 
 @app.command("export")
 def export_entries(
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of stdout.")
+    ] = None,
     cwd: Cwd = None,
 ) -> int:
     """Write all entries of this project and the global ones as JSON lines. `ba memory import` reads them."""

@@ -73,6 +73,13 @@ def _reserved(path: KeyPath, value: object) -> bool:
         case ("memory", "url" | "endpoint" | "redis"):
             # What was remembered goes there.
             return True
+        case ("memory", "max_entries" | "expire_days"):
+            # It would remove what the person wants to keep, global entries among it.
+            return True
+        case ("memory", "enabled") | ("memory",):
+            return not isinstance(value, Mapping) and value is not False
+        case ("memory", "private"):
+            return value is not True
         case (*_, "api_key_env"):
             return True
         case ("permissions", *_, "on_timeout"):

@@ -132,6 +132,17 @@ def test_an_export_is_read_again_in_another_home(ba: Ba, tmp_path: Path, monkeyp
     assert "cannot be read" in ba("import", "nowhere.jsonl")[2]
 
 
+def test_a_file_with_a_secret_is_not_imported(ba: Ba, tmp_path: Path) -> None:
+    file, key = tmp_path / "all.jsonl", "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    ba("export", "-o", str(file))
+    file.write_text(file.read_text().replace("April", key).replace('"m00', '"n00'))
+    code, _, err = ba("import", str(file))
+    assert code == 2
+    assert "Nothing is imported: line " in err
+    assert key not in err
+    assert len(json.loads(ba("list", "--json")[1])) == 3
+
+
 def test_the_index_is_rebuilt_and_damage_is_counted(ba: Ba) -> None:
     log = next(path for path in places().memory.rglob("log.jsonl") if "projects" in path.parts)
     with log.open("a") as file:

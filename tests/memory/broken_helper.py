@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 
 from ba_tui.memory.store_process.main import main
 from ba_tui.processes.serving import WorkerChannel
@@ -17,6 +18,11 @@ def illegal(channel: WorkerChannel) -> None:
 
 def ends(channel: WorkerChannel) -> None:
     channel.serve({"open": lambda request: os._exit(3)})
+
+
+def silent(channel: WorkerChannel) -> None:
+    """Starts, and answers no search."""
+    channel.serve({"open": lambda request: {"why": ""}, "search": lambda request: threading.Event().wait()})
 
 
 def no_model(channel: WorkerChannel) -> None:

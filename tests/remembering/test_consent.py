@@ -24,6 +24,7 @@ from ba_tui.core.ports.memory import Draft
 from ba_tui.core.start import Start
 from ba_tui.faces.headless import Printer, speak
 from ba_tui.providers.scripted import Planned, Step
+from ba_tui.resources import places
 from tests.loopback import ModelServer
 from tests.remembering.world import FISCAL, NO, YES, Model, heard, memory_of, of, opened, remember, store
 
@@ -111,6 +112,24 @@ async def test_forgetting_asks_and_can_be_taken_back(folder: Path, model: Model)
     await talk.close()
 
 
+async def test_undo_goes_back_change_by_change(folder: Path, model: Model) -> None:
+    talk = opened(folder)
+    memory = memory_of(talk)
+    await memory.remember(Draft(FISCAL))
+    stored = await memory.remember(Draft("Our fiscal year starts in October."))
+    assert stored.older
+    await memory.forget([stored.entry.id])
+    await memory.undo([stored.entry.id])
+    assert (await memory.history(stored.entry.id))[0].text == "Our fiscal year starts in October."
+    await memory.undo([stored.entry.id])
+    assert [(entry.text, entry.superseded_by) for entry in await memory.listed()] == [(FISCAL, "")]
+    await memory.forget([stored.older.id])
+    await memory.restore([stored.older])
+    await memory.undo([stored.older.id])
+    assert await memory.listed() == []
+    await talk.close()
+
+
 async def test_the_small_model_finds_what_rules_do_not_and_its_cost_counts(
     folder: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +168,40 @@ async def test_a_private_session_and_memory_that_is_off_store_and_recall_nothing
     if "memory.private" in flags:
         again = opened(folder, talk.id)
         assert of(MemoriesUsed, await heard(again, "When does our fiscal year start?")) == []
+        fork = connect({"model": "openai/any"}, folder).library.fork(talk.id).id
+        await again.past.rewind(1, "conversation")
         await again.close()
+        library = connect({"model": "openai/any", "memory.embedder": "off"}, folder).library
+        for id in (fork, talk.id):
+            again = library.open(id)
+            assert of(MemoriesUsed, await heard(again, "When does our fiscal year start?")) == []
+            assert again.transcript.private
+            await again.close()
+
+
+@pytest.mark.parametrize("flags", [{"memory.private": True}, {"memory.enabled": False}])
+async def test_what_lies_on_the_disk_stays_as_it_was_without_memory(
+    folder: Path, model: Model, flags: dict[str, Any]
+) -> None:
+    def lying() -> dict[Path, bytes]:
+        # SQLite folds its own files when the session before is collected.
+        found = {path: path.read_bytes() for path in places().memory.rglob("*") if path.is_file()}
+        return {path: content for path, content in found.items() if "sqlite" not in path.name}
+
+    talk = opened(folder, **flags)
+    for prompt in ("I prefer tabs. Our year starts in May.", "please remember it", "c", "d"):
+        model += [remember("Our year starts in May.")] if "please" in prompt else []
+        await heard(talk, prompt)
+    await talk.close()
+    assert not places().memory.exists()
+    await store(folder, FISCAL)
+    before = lying()
+    talk = opened(folder, talk.id if "memory.private" in flags else "", **({} if "memory.private" in flags else flags))
+    for prompt in ("When does our fiscal year start?", "b", "c", "d"):
+        await heard(talk, prompt)
+    await talk.close()
+    assert before
+    assert lying() == before
 
 
 async def test_print_mode_denies_without_a_rule_and_tells_what_was_used(folder: Path, model: Model) -> None:

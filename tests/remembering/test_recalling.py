@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
+from ba_tui.assembly import connect
+from ba_tui.core import compacting
 from ba_tui.core.events import (
     Asked,
     MemoriesUsed,
@@ -12,6 +17,7 @@ from ba_tui.core.events import (
 from ba_tui.core.ports.memory import Draft
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
+from tests.program import Program
 from tests.remembering.world import FISCAL, YES, Model, heard, memory_of, of, opened, remember, said, store
 
 
@@ -67,6 +73,27 @@ async def test_a_resumed_session_shows_what_was_used_and_is_not_told_again(folde
     await again.close()
 
 
+async def test_a_memory_goes_again_after_a_rewind_and_never_twice(folder: Path, model: Model) -> None:
+    await store(folder, FISCAL)
+    talk = opened(folder)
+    asked = "When does our fiscal year start?"
+    await heard(talk, "Write a haiku about the rain.")
+    await heard(talk, asked)
+    await talk.past.rewind(1, "conversation")
+    assert len(of(MemoriesUsed, await heard(talk, asked))) == 1
+    assert model.sent().count(FISCAL) == 1
+    await talk.close()
+    library = connect({"model": "openai/any", "memory.embedder": "off"}, folder).library
+    fork = library.open(library.fork(talk.id).id)
+    assert of(MemoriesUsed, await heard(fork, asked)) == []
+    assert model.sent().count(FISCAL) == 1
+    turn = compacting.compact(fork)
+    assert [event async for event in turn][-1].type == "turn_ended"
+    await heard(fork, asked)
+    assert model.sent().count(FISCAL) == 1
+    await fork.close()
+
+
 async def test_a_pinned_preference_goes_with_every_first_prompt(folder: Path, model: Model) -> None:
     await store(folder, "I prefer answers in metric units.", pinned=True)
     (used,) = of(MemoriesUsed, await said(folder, "Write a haiku about a lonely bicycle in the autumn rain."))
@@ -118,11 +145,21 @@ async def test_projects_do_not_see_each_other_and_global_memories_are_everywhere
     assert [line.text for line in used.memories] == ["I prefer dates of fiscal quarters as 2026-Q1."]
 
 
-async def test_what_was_stored_is_there_although_ba_never_closed(folder: Path, model: Model) -> None:
-    model += [remember(FISCAL), Step(say="Noted.")]
-    killed = opened(folder)
-    await heard(killed, "please remember our fiscal year", YES)
-    # Another process would see the same: nothing of it waits for the first to end.
+async def test_what_was_stored_is_there_although_ba_was_killed(folder: Path, model: Model) -> None:
+    model += [remember(FISCAL), Step(say="Noted.", delay=60)]
+    program = Program(folder, folder.parent, {"OPENAI_BASE_URL": model.server.openai_url, **os.environ})
+    killed = program.start(
+        *("-p", "please remember our fiscal year", "--model", "openai/any", "--allow", "remember", "--trust")
+    )
+    assert await asyncio.to_thread(model.server.arrived, 2)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    library = connect({"model": "openai/any", "memory.embedder": "off"}, folder).library
+    (session,) = library.sessions()
+    again = library.open(session.id)
+    assert [entry.text for entry in await memory_of(again).listed()] == [FISCAL]
+    (changed,) = of(MemoryChanged, list(await again.history()))
+    assert changed.stored[0].text == FISCAL
+    await again.close()
     (used,) = of(MemoriesUsed, await said(folder, "When does our fiscal year start?"))
     assert [line.text for line in used.memories] == [FISCAL]
-    await killed.close()

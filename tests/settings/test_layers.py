@@ -329,3 +329,27 @@ def test_a_folder_names_no_server_for_what_was_remembered(ba_home: Path, project
     assert found.settings.memory.endpoint.url is None
     assert found.settings.memory.project == "shop"
     assert len([each for each in found.warnings if "allowed only in your own settings" in str(each)]) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "left_out"),
+    [
+        ("memory: on\n", ("memory",)),
+        ("memory: {enabled: on, private: off}\n", ("memory.enabled", "memory.private")),
+        ("memory: {max_entries: 100, expire_days: {facts: 1}}\n", ("memory.max_entries", "memory.expire_days")),
+    ],
+)
+def test_a_project_can_switch_memory_off_but_neither_on_nor_shorter(
+    ba_home: Path, project: Path, given: str, left_out: tuple[str, ...]
+) -> None:
+    mine(ba_home, "memory: {enabled: off, private: on}\n")
+    file = project / ".ba" / "config.yaml"
+    file.write_text(given)
+    found = load_settings({}, places(), project, {}, trusted=True)
+    assert not found.settings.memory.enabled
+    assert found.settings.memory.private
+    assert found.settings.memory.max_entries == 100_000
+    assert [each for each in left_out if any(each in str(told) for told in found.warnings)] == [*left_out]
+    mine(ba_home, "")
+    file.write_text("memory: off\n")
+    assert not load_settings({}, places(), project, {}, trusted=True).settings.memory.enabled

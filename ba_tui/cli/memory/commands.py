@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ba_tui.cli.config import Cwd, editor_for, open_in, print_facts, print_line, say
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import SecretRefused, UsageError
 from ba_tui.core.text.wording import byte_size, count, one_line
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def forget(
     gone = with_memory(cwd, forgotten)
     for entry in gone:
         print_line(entry.id)
-    say(f"Forgot {count(len(gone), 'memory')}." if gone else "Kept.")
+    say(f"Forgot {count(len(gone), 'memory')}." if gone else "Nothing was forgotten.")
     return 0 if gone else 1
 
 
@@ -190,7 +191,9 @@ def _agreed(entries: Sequence[Entry]) -> bool:
 
 @app.command("export")
 def export_entries(
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of stdout.")
+    ] = None,
     cwd: Cwd = None,
 ) -> int:
     """Write all entries of this project and the global ones as JSON lines. `ba memory import` reads them."""
@@ -218,6 +221,7 @@ def import_entries(
     """Add the entries of an exported file. Those of any project become this project's; known ones stay as they are."""
     from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415 - see search
 
+    _check_secrets(file)
     imported = with_memory(cwd, lambda opened: opened.store.exchange.import_(file))
     if json_:
         print_line(json.dumps(asdict(imported)))
@@ -226,6 +230,22 @@ def import_entries(
     if imported.bad:
         say(f"{count(imported.bad, 'line')} of {file} could not be read and was left out.")
     return 0
+
+
+def _check_secrets(file: Path) -> None:
+    """Raises SecretRefused when an entry of an exported ``file`` holds a secret."""
+    from ba_tui.memory.entries import loads  # noqa: PLC0415 - see search
+    from ba_tui.permissions.secrets.scanner import find  # noqa: PLC0415
+
+    # A file that cannot be read is the import's to tell.
+    with suppress(OSError), file.open("rb") as lines:
+        for number, data in enumerate(lines, 1):
+            texts = [text for text in (loads(data) or {}).values() if isinstance(text, str)]
+            if secrets := find("\n".join(texts)):
+                raise SecretRefused(
+                    f"Nothing is imported: line {number:,} of {file} holds a secret ({secrets[0].kind}).",
+                    "Remove the line. Memory never keeps keys or passwords.",
+                )
 
 
 @app.command()

@@ -47,7 +47,7 @@ def _judged(state: MemoryState, setup: StoreSetup) -> CheckResult:
     if not state.entries:
         return CheckResult(NAME, "ok", held)
     if state.why:
-        return CheckResult(NAME, "warn", f"{held}; searched by {state.step}. {state.why}", GUIDE)
+        return CheckResult(NAME, "warn", f"{held}; not searched by meaning. {state.why}", GUIDE)
     return CheckResult(NAME, "ok", f"{held}; searched by meaning ({setup.embedder})")
 
 

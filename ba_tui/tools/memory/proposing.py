@@ -82,7 +82,7 @@ class Proposing:
         await self._heard(branch)
 
     async def close(self) -> None:
-        """Nobody waits for the small model any more."""
+        """Cancel the request to the small model."""
         if self._asking:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)

@@ -15,14 +15,15 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Compressed, Event, MemoriesUsed, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import NOTE, Message, Text, reminder
 from ba_tui.core.ports.memory import Entry, Origin, Recalled
+from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import legible
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.memory.moments import day_of
-from ba_tui.memory.terms import terms
-from ba_tui.tools.memory.storing import Storing, line_of
+from ba_tui.tools.memory.storing import SOON, Storing, line_of
 
 if TYPE_CHECKING:
     from ba_tui.memory.recall import Hit
@@ -116,14 +117,20 @@ class Recalling:
 
     async def _found(self, query: str, given: Collection[str]) -> Sequence[Recalled]:
         store, bounds = self._storing.store, self._bounds
-        pinned = [each for each in await store.catalog.pinned() if each.kind == "preference" and each.id not in given]
+        pinned: list[Entry] = []
+        try:
+            async with asyncio.timeout(SOON):
+                pinned += await store.catalog.pinned()
+        except TimeoutError:
+            log.warning("pinned memories go with a later prompt: the index is not up to date yet")
+        pinned = [each for each in pinned if each.kind == "preference" and each.id not in given]
         found = [Recalled(each, 1.0, "pinned") for each in pinned]
         if bounds.entries:
             left_out = frozenset((*given, *(each.id for each in pinned)))
             answer = await self._storing.search(query, bounds.entries, tokens=bounds.tokens, leave_out=left_out)
             if answer.why:
                 log.info("memory was searched by %s: %s", answer.step, answer.why)
-            found += [recalled(hit, query) for hit in answer.hits if not self._says_itself(hit.entry)]
+            found += [recalled(hit) for hit in answer.hits if not self._says_itself(hit.entry)]
         return found
 
     def _says_itself(self, entry: Entry) -> bool:
@@ -142,18 +149,9 @@ class Recalling:
         task.add_done_callback(self._marking.discard)
 
 
-def recalled(hit: Hit, query: str) -> Recalled:
-    """Return ``hit`` with what spoke for it: words that it shares with ``query``, its meaning, a name, a date."""
-    stems = {term.stem for term in terms(hit.entry.text)}
-    shared = list(dict.fromkeys(term.word for term in terms(query) if term.stem in stems))[:4]
-    signals = hit.signals
-    parts = [
-        f"words: {', '.join(shared)}" if shared else "",
-        "meaning" if signals.cosine and not shared else "",
-        "a name" if signals.speaker or signals.named else "",
-        "a date" if signals.dated else "",
-    ]
-    return Recalled(hit.entry, hit.score, " · ".join(part for part in parts if part))
+def recalled(hit: Hit) -> Recalled:
+    """Return ``hit`` as faces see it."""
+    return Recalled(hit.entry, hit.score, hit.why)
 
 
 def _query(said: str, transcript: Transcript) -> str:
@@ -165,7 +163,7 @@ def _query(said: str, transcript: Transcript) -> str:
     people = [each.said for each in earlier if each.role == "user" and each.said.strip()]
     answers = [each.text for each in earlier if each.role == "assistant"]
     texts = dict.fromkeys([*people[:1], *people[-1:], *answers[-1:]])
-    # What counts of a long text is its end.
+    # The search reads the end of a long text, so what is said now comes last.
     return "\n".join([*(clipped(text, EARLIER) for text in texts), said])
 
 
@@ -173,12 +171,12 @@ def _line(recalled: Recalled) -> str:
     entry = recalled.entry
     day = day_of(entry.at)
     said = f"{day:%Y-%m-%d}, {_source(entry)}" if day else _source(entry)
-    return f"- [{entry.id}] {said}: {one_line(entry.text, LONGEST)}"
+    return f"- [{entry.id}] {said}: {neutralized(one_line(legible(entry.text), LONGEST))}"
 
 
 def _source(entry: Entry) -> str:
     if entry.kind == "summary":
-        return "summary of an earlier session"
+        return "summary of an earlier session, which may repeat what files or pages said"
     where = "" if entry.project else ", for all projects"
     return f"{entry.kind} {_ORIGINS[entry.origin]}{where}"
 

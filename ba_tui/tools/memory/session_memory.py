@@ -37,7 +37,12 @@ class SessionMemory:
         self.proposals, self.dismiss = waiting.all, waiting.dismiss
 
     async def state(self) -> MemoryState:
-        return replace(await self._storing.store.state(), off=self._storing.owner.off())
+        from ba_tui.memory.helper_process import STARTING  # noqa: PLC0415 - see Storing.store
+
+        state = await self._storing.store.state()
+        # The newest search went by words, but the next one does not.
+        started = state.why == STARTING and self._storing.store.helper.ready
+        return replace(state, why="" if started else state.why, off=self._storing.owner.off())
 
     async def remember(self, draft: Draft) -> Stored:
         return await self._storing.remember(draft)
@@ -52,10 +57,14 @@ class SessionMemory:
         return await self._storing.store.change(id, project="")
 
     async def forget(self, ids: Collection[str]) -> int:
-        self._forgotten.update(await self._storing.store.get(ids))
-        return await self._storing.store.forget(ids)
+        entries = await self._storing.store.get(ids)
+        gone = await self._storing.store.forget(ids)
+        self._forgotten.update(entries)
+        return gone
 
     async def restore(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._forgotten.pop(entry.id, None)
         there = await self._storing.store.get([entry.id for entry in entries])
         await self._storing.store.add([entry for entry in entries if entry.id not in there])
         for entry in there.values():
@@ -66,17 +75,20 @@ class SessionMemory:
         unknown = [id for id in ids if id not in self._storing.stored and id not in self._forgotten]
         if unknown:
             raise UsageError("This change of memory can't be undone any more.", "/memory shows what is stored.")
-        if stored := [self._storing.stored.pop(id) for id in ids if id in self._storing.stored]:
+        # What was stored and then forgotten comes back: its forgetting is the newer change.
+        forgotten = [self._forgotten.pop(id) for id in ids if id in self._forgotten]
+        back = {entry.id for entry in forgotten}
+        if stored := [self._storing.stored.pop(id) for id in ids if id in self._storing.stored and id not in back]:
             await self._storing.store.forget([each.entry.id for each in stored])
             await self.restore([each.older for each in stored if each.older])
-        if forgotten := [self._forgotten.pop(id) for id in ids if id in self._forgotten]:
+        if forgotten:
             await self.restore(forgotten)
 
     async def find(self, text: str, *, limit: int = 20, scope: Scope | None = None) -> Recollection:
         most = limit * _FILTERED if scope else limit
         found = await self._storing.search(text, most, explicit=True)
         hits = [hit for hit in found.hits if scope is None or bool(hit.entry.project) == (scope == "project")]
-        return Recollection(tuple(recalled(hit, text) for hit in hits[:limit]), found.step, found.why)
+        return Recollection(tuple(recalled(hit) for hit in hits[:limit]), found.step, found.why)
 
     async def listed(self, *, scope: Scope | None = None, offset: int = 0, limit: int = 200) -> Sequence[Entry]:
         return await self._storing.store.listed(scope, offset, limit)

@@ -5,6 +5,7 @@ How entries lie on the disk and how they are found is the store's business.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 LONGEST = 8_000
 """Characters of one memory."""
+SOON = 0.25
+"""Seconds that a search by meaning has where somebody waits; then words answer."""
+LATE = f"The search by meaning did not answer within {SOON:g} s."
 _ALIKE = 12
 """Entries that a new one is compared with."""
 _REPORTS = frozenset({"summary", "outcome", "turn"})
@@ -62,16 +66,32 @@ class Storing:
         self._made = True
         return self._make()
 
+    @cached_property
+    def _words(self) -> MemoryStore:
+        """The same entries, searched by words in this process."""
+        from ba_tui.memory.setup import BY_WORDS, StoreSetup  # noqa: PLC0415 - see store
+        from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - see store
+
+        return MemoryStore(self.store.folder, self.owner.project, StoreSetup(BY_WORDS))
+
     @property
     def begun(self) -> bool:
         """Whether anything was ever stored. Looks at the disk, without the store."""
         return self._made or self._begun()
 
     async def search(self, text: str, limit: int, **more: Any) -> Found:
-        """What the store finds; ``more`` are fields of memory.recall.Ask."""
+        """What the store finds; ``more`` are fields of memory.recall.Ask.
+
+        Only an explicit search waits for a slow helper; others go by words after ``SOON``.
+        """
         from ba_tui.memory.recall import Ask  # noqa: PLC0415 - see store
 
-        return await self.store.search(Ask(text, limit, today=datetime.now().astimezone().date(), **more))
+        ask = Ask(text, limit, today=datetime.now().astimezone().date(), **more)
+        try:
+            async with asyncio.timeout(None if ask.explicit else SOON):
+                return await self.store.search(ask)
+        except TimeoutError:
+            return replace(await self._words.search(ask), why=LATE)
 
     async def settle(self) -> None:
         """Wait until what this session stored is on the disk."""

@@ -114,7 +114,8 @@ class Course:
         match event:
             case TurnStarted(agent="main", prompt=message):
                 self.turns += 1
-                self._requests.append((self.turns, one_line(message.said, REQUEST)))
+                if not message.hidden:
+                    self._requests.append((self.turns, one_line(message.said, REQUEST)))
                 # The first ones and the last ones are named.
                 del self._requests[FIRST : -LAST or None]
             case MessageDone(agent="main", message=message) if message.text.strip() and not message.calls:

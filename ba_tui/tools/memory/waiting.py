@@ -42,9 +42,9 @@ class Waiting:
         return new
 
     def get(self, id: str) -> Proposal:
-        """The proposal ``id``. Raises UsageError when it waits no more."""
+        """The proposal ``id``. Raises UsageError when it was stored or dismissed."""
         if (proposal := self._proposals.get(id)) is None:
-            raise UsageError("This proposal is not there any more.", "/remember TEXT stores a memory.")
+            raise UsageError("This proposal was stored or dropped already.", "/remember TEXT stores a memory.")
         return proposal
 
     def drop(self, id: str) -> Proposal | None:

@@ -52,6 +52,8 @@ class KeptMemory:
 
     async def undo(self, ids: Collection[str]) -> None:
         for id in ids:
+            if id not in self.entries:
+                raise UsageError("This change of memory can't be undone any more.")
             older = self.entries.pop(id).supersedes
             if older:
                 self._change(older, superseded_by="")

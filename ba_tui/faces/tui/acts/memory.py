@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,14 +66,14 @@ def _memory(chat: Actions) -> Memory:
 
 
 async def remember(chat: Actions, words: str) -> None:
-    """Store ``words`` for this project; behind ``global``, or as ``##``, for all projects."""
+    """Store ``words`` for this project; behind ``global`` for all projects."""
     text, scope = drafted(words)
     if not text:
         raise UsageError("There is nothing to remember.", "Write a text behind it: /remember We use tabs.")
     try:
         stored = await _memory(chat).remember(Draft(text, scope=scope))
     except BaError:
-        chat.composer.put_back(words if words.startswith("#") else f"# {text}")
+        chat.composer.put_back(words if words.startswith("#") else f"/remember {words}")
         raise
     _done(chat, stored)
 
@@ -96,8 +95,12 @@ def forget(chat: Actions, words: str) -> None:
 async def save(chat: Actions, _: str) -> None:
     """Accept the proposal above the input."""
     if proposal := _shown(chat):
-        _done(chat, await _memory(chat).accept(proposal.id))
-        _propose(chat)
+        # A second press accepts nothing.
+        _line(chat).show(None)
+        try:
+            _done(chat, await _memory(chat).accept(proposal.id))
+        finally:
+            _propose(chat)
 
 
 def drop(chat: Actions, _: str) -> None:
@@ -111,7 +114,12 @@ async def _undo(chat: Actions) -> None:
     memory, changes = _memory(chat), chat.session.remembered
     if not changes:
         raise UsageError(*NOTHING)
-    await memory.undo(changes[-1])
+    try:
+        await memory.undo(changes[-1])
+    except UsageError:
+        # It was taken back in the browser: the next undo goes to the change before.
+        changes.pop()
+        raise
     changes.pop()
     chat.tell(Notice("The newest change of memory is taken back."))
 
@@ -140,13 +148,15 @@ def _shown(chat: PaneActions) -> Proposal | None:
     return _line(chat).proposal if lines else None
 
 
-def _propose(chat: Actions, passed: Collection[str] = ()) -> None:
+def _propose(chat: Actions) -> None:
     """Show the first proposal that was not passed over."""
     conversation = chat.session.conversation
     memory = conversation.inventory.memory if conversation else None
-    waiting = [each for each in memory.proposals() if each.id not in passed] if memory else []
+    waiting = memory.proposals() if memory else ()
     if waiting or chat.composer.query("#proposal"):
-        _line(chat).show(waiting[0] if waiting else None, len(waiting) - 1)
+        line = _line(chat)
+        left = [each for each in waiting if each.id not in line.passed]
+        line.show(left[0] if left else None, len(left) - 1)
 
 
 class MemoryPane:
@@ -155,11 +165,9 @@ class MemoryPane:
 
     def __init__(self, chat: Actions) -> None:
         self._chat = chat
-        self._passed: set[str] = set()
 
     def reset(self) -> None:
         """Another session is shown."""
-        self._passed.clear()
         self._chat.session.remembered.clear()
         _propose(self._chat)
 
@@ -167,12 +175,13 @@ class MemoryPane:
         match event:
             case TurnStarted(agent="main"):
                 if proposal := _shown(self._chat):
-                    self._passed.add(proposal.id)
-                    _line(self._chat).show(None)
+                    line = _line(self._chat)
+                    line.passed.add(proposal.id)
+                    line.show(None)
             case TurnEnded(agent="main"):
-                _propose(self._chat, self._passed)
+                _propose(self._chat)
             case MemoryProposed() if not self._chat.turns.busy:
-                _propose(self._chat, self._passed)
+                _propose(self._chat)
             case MemoryChanged(stored=stored, forgotten=forgotten) if stored or forgotten:
                 self._chat.session.remembered.append((*(line.id for line in stored), *forgotten))
             case _:

@@ -25,6 +25,8 @@ class ProposalLine(Static):
     def __init__(self) -> None:
         super().__init__(id="proposal", markup=False)
         self.proposal: Proposal | None = None
+        self.passed: set[str] = set()
+        """Ids of proposals that a later prompt passed over: they are not shown again."""
         self._more = 0
         self.display = False
 

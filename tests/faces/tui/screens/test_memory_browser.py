@@ -75,6 +75,8 @@ async def test_the_browser_lists_searches_and_filters(world: World, memory: Kept
         assert "replaced by: The fiscal year begins in April" in lines(hand)
         assert text(hand, ".title") == "Memory · 3 entries · 2.4 KB"
         assert "no AVX2 here · 1 of 3 indexed · 2 unreadable lines kept aside" in text(hand, ".lead")
+        memory.standing = MemoryState(size=2_400)
+        await hand.until(lambda: not hand.app.screen.query_one(".lead").display)
         await hand.press(*"april")
         await hand.until(lambda: "shares “april”" in lines(hand))
         assert "British" not in lines(hand)
@@ -140,9 +142,9 @@ async def test_a_text_is_remembered_replaced_and_taken_back(world: World, memory
         await hand.send("/remember global We use tabs of four")
         told = "Remembered for all projects: “We use tabs of four” replaces “We use tabs”."
         await hand.until(lambda: told in hand.said())
-        await hand.send("/remember my password is x")
+        await hand.send("/remember global my password is x")
         await hand.until(lambda: "The text holds a password, so it is not stored." in hand.said())
-        assert hand.text == "# my password is x", "the words are not lost"
+        assert hand.text == "/remember global my password is x", "the words are not lost"
         await hand.press("ctrl+u")
         await hand.send("/memory undo")
         await hand.until(lambda: len(memory.entries) == 1 and not memory.entries["m0"].superseded_by)
@@ -152,6 +154,12 @@ async def test_a_text_is_remembered_replaced_and_taken_back(world: World, memory
         await hand.press("ctrl+d")
         await hand.until(lambda: not memory.entries)
         await hand.press("escape")
+        await hand.send("/memory undo")
+        await hand.until(lambda: "This change of memory can't be undone any more." in hand.said())
+        await hand.press("ctrl+u")
+        await hand.send("/memory undo")
+        await hand.until(lambda: "There is nothing to undo." in hand.said())
+        await hand.press("ctrl+u")
         await hand.send("/remember")
         await hand.until(lambda: hand.text == "/remember ")
 
@@ -183,7 +191,8 @@ async def test_what_was_used_and_changed_stands_in_the_conversation(world: World
         assert "British" not in lines(hand)
         assert "Forgotten since" not in lines(hand)
         await hand.press("ctrl+d")
-        await hand.until(lambda: "m2" not in memory.entries)
+        await hand.until(lambda: text(hand, ".title") == "Memory · 0 entries used with this prompt")
+        assert "m2" not in memory.entries
         await hand.press("ctrl+o")
         await hand.until(lambda: "British" in lines(hand))
 
@@ -238,6 +247,14 @@ async def test_a_proposal_takes_one_key_and_no_typed_letter(world: World, memory
         await hand.send("next")
         await hand.idle()
         assert not line.display, "the next prompt passes it over"
+        colour = Proposal("p3", Draft("I prefer blue bars"))
+        memory.waiting.append(colour)
+        await hand.send("I prefer blue bars")
+        await hand.idle()
+        await hand.until(lambda: "blue bars" in str(line.content))
+        await hand.press("ctrl+s", "ctrl+s")
+        await hand.until(lambda: memory.waiting == [tabs])
+        await hand.until(lambda: not line.display)
         await opened(hand)
         assert "proposed" in lines(hand)
         await hand.press("ctrl+s")

@@ -38,6 +38,8 @@ NO_MATCH = "Nothing matches. Ctrl+O changes the scope."
 USED_GONE = "None of these memories exists any more."
 PAUSE = 0.15
 """Seconds after a key before the store is searched."""
+AGAIN = 1.0
+"""Seconds after which a memory that does not work in full is looked at again."""
 LISTED = 200
 FOUND = 50
 SCOPES: dict[Scope | None, str] = {None: "", "project": "this project", "global": "global"}
@@ -86,6 +88,7 @@ class MemoryBrowser(Picker):
         if not self._used:
             self._used = {each.entry.id: each for each in self._memory.used()}
         self.query_one(Input).value = self._looked = self._began_with
+        self._watch = self.set_interval(AGAIN, partial(self._do, self._state_again), pause=True)
         self._do(self._load)
 
     # What is shown
@@ -120,10 +123,14 @@ class MemoryBrowser(Picker):
 
     async def _load(self) -> None:
         words, now = self.words.strip(), time.time()
-        state = await self._memory.state()
         found = await self._found(words)
         entries = [entry for entry, _ in found]
         newer = await self._newer(entries)
+        # Last: it says how this search went.
+        state = await self._memory.state()
+        if words != self.words.strip():
+            self._look_again()
+            return
         proposals = () if words or self._only_used else self._memory.proposals()
         self._entries = {entry.id: entry for entry in entries}
         self._proposals = {each.id: each for each in proposals}
@@ -161,11 +168,16 @@ class MemoryBrowser(Picker):
         if len(self._entries) == LISTED:
             title += f" · {LISTED} shown, type to find others"
         if self._only_used:
-            title = f"Memory · {count(len(self._used), 'entry')} used with this prompt"
+            title = f"Memory · {count(len(self._entries), 'entry')} used with this prompt"
         self.query_one(".title", Static).update(title)
         lead, told = self.query_one(".lead", Static), condition(state)
         lead.display = bool(told)
         lead.update(paintable(told, newlines=False))
+        (self._watch.resume if told else self._watch.pause)()
+
+    async def _state_again(self) -> None:
+        """What holds memory up may be over: the search by meaning starts, entries are indexed."""
+        self._entitle(await self._memory.state())
 
     # What is done
 

@@ -34,6 +34,8 @@ _AGAIN_SECONDS = 30.0
 _MOST_CRASHES = 3
 """Crashes after which this process does without the helper."""
 _PASSED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
+_THREADS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Products as small as ours take longer on several threads, which keep the other cores busy while they wait."""
 STARTING = "The search by meaning is still starting."
 
 Progress = Callable[[int, int], None]
@@ -119,7 +121,7 @@ class Helper:
 
             await asyncio.to_thread(self._root.mkdir, mode=0o700, parents=True, exist_ok=True)
             passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
-            environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "ANONYMIZED_TELEMETRY": "False", **passed}
+            environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "ANONYMIZED_TELEMETRY": "False", **_THREADS, **passed}
             self._worker = worker = Worker(WorkerEntry(ENTRY), WorkerSettings(self._root, environment))
             reply = await self._asked(worker, OPEN, self._opening, OPEN_SECONDS)
         except NoHelper:

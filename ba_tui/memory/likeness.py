@@ -25,13 +25,13 @@ Words = Callable[[Collection[str]], Mapping[str, str]]
 
 
 class Likeness:
-    """Vectors of words, 1 KB each, in memory. ``file`` keeps them for the next process."""
+    """Vectors of words, 2 KB each, in memory, ready to be compared. ``file`` keeps them for the next process."""
 
     def __init__(self, embedder: Embedder, file: VectorFile) -> None:
         self._embedder = embedder
         self._file = file
         self._places: dict[str, int] = {}
-        self._vectors: Any = numpy.empty((1_024, embedder.traits.dimensions), dtype=numpy.float16)
+        self._vectors: Any = numpy.empty((1_024, embedder.traits.dimensions), dtype=numpy.float32)
 
     def grades(self, asked: Sequence[Term], stems: Iterable[str], words: Words) -> Grades:
         """How alike the ``asked`` terms and the ``stems`` of entries are. Numbers are alike only when equal.
@@ -63,7 +63,7 @@ class Likeness:
         return [stem for stem in stems if stem in self._places]
 
     def _of(self, stems: Sequence[str]) -> Vectors:
-        return self._vectors[[self._places[stem] for stem in stems]].astype(numpy.float32)
+        return self._vectors[[self._places[stem] for stem in stems]]
 
     def _learn(self, words: Mapping[str, str], most: int) -> None:
         """Take vectors for new stems from the file, and for the first ``most`` of the others from the embedder."""

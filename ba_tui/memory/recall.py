@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 CANDIDATES = 200
 """Entries by words, and as many by vectors, that are weighed."""
+_COMPARED = 100
+"""The best entries by words whose vectors are compared too, when they are not among the nearest."""
 _LED = 50
 """The best entries by words whose neighbours may answer too."""
 _MOST_TERMS = 24
@@ -208,7 +210,8 @@ class Recall:
             numbers = list(dict.fromkeys([*numbers, *lookup.numbers(cosines)]))
         rows = lookup.rows(numbers)
         if vector is not None and shelf.nearest is not None:
-            unknown = [rows[number].id for number in rows if rows[number].id not in cosines]
+            ids = [rows[number].id for number in numbers[:_COMPARED] if number in rows]
+            unknown = [id for id in ids if id not in cosines]
             cosines.update(shelf.nearest.cosines(vector, unknown))
         nearby: dict[int, Nearby] = {}
         if self._parts.neighbours:

@@ -73,7 +73,7 @@ class Scorer:
         self._question = question
         self._rarities = rarities
         self._all = sum(rarities.values()) or 1.0
-        self._grades = grades
+        self._alike = [(stem, grades.get(stem, {})) for stem in rarities]
         self._rows = rows
         self._held: dict[int, tuple[float, ...]] = {}
         self._names = frozenset(stem for name in question.named for part in name_parts(name) for stem in stems(part))
@@ -104,13 +104,14 @@ class Scorer:
         """How much of each term of the question the entry ``number`` has."""
         if number not in self._held:
             terms = self._rows[number].terms
-            self._held[number] = tuple(self._grade(self._grades.get(stem, {}), stem, terms) for stem in self._rarities)
+            self._held[number] = tuple(_grade(alike, stem, terms) for stem, alike in self._alike)
         return self._held[number]
 
-    def _grade(self, alike: Mapping[str, float], stem: str, terms: frozenset[str]) -> float:
-        if stem in terms:
-            return 1.0
-        return max((alike[term] for term in alike.keys() & terms), default=0.0)
+
+def _grade(alike: Mapping[str, float], stem: str, terms: frozenset[str]) -> float:
+    if stem in terms:
+        return 1.0
+    return max((alike[term] for term in alike.keys() & terms), default=0.0) if alike else 0.0
 
 
 def _dated(asked: Sequence[Span], row: Row) -> float:

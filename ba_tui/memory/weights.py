@@ -7,7 +7,6 @@ passes the threshold.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ba_tui.core.ports.memory import Kind
 from ba_tui.core.values import frozen
@@ -31,8 +30,9 @@ class Calibration:
 
     def relevance(self, kind: Kind, signals: Signals) -> float:
         """From 1 on, an entry of this kind is relevant. The form of the entry alone makes nothing relevant."""
-        least = self.turns_from if kind == "turn" else self.facts_from
-        return self.rank(kind, replace(signals, statement=0.0, length=0.0)) / least
+        weights, least = (self.turns, self.turns_from) if kind == "turn" else (self.facts, self.facts_from)
+        form = signals.statement * weights.statement + signals.length * weights.length
+        return (signals * weights - form) / least
 
 
 _TURNS = Signals(coverage=4.0, cosine=8.0, speaker=2.0, named=0.5, statement=1.2, length=3.0, when=2.0, dated=2.5)

@@ -74,7 +74,7 @@ async def _texts(store: MemoryStore) -> dict[str, str]:
     return {each.text: each.origin for each in await store.listed("project")}
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(55)
 async def test_a_team_shares_the_project_and_nothing_else(
     server: Server, tmp_path: Path, letters: StoreSetup, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LONGEST = 200
-_SPACE: Any = {"hnsw": {"space": "cosine", "ef_construction": 100, "ef_search": 200, "max_neighbors": 16}}
+_SPACE: Any = {"hnsw": {"space": "cosine", "ef_construction": 64, "ef_search": 200, "max_neighbors": 16}}
 
 
 class IndexBroken(BaError):

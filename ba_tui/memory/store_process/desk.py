@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy
+
 from ba_tui.core.errors import BaError
 from ba_tui.memory.entries import ids_of, loads
 from ba_tui.memory.log import Mark
@@ -20,7 +22,7 @@ from ba_tui.memory.shelf import Shelf
 from ba_tui.memory.store_process.mind import Mind
 from ba_tui.memory.store_process.ownership import Ownership
 from ba_tui.memory.store_process.record import IndexRecord, load_record, new_folder
-from ba_tui.memory.store_process.turns import Turns
+from ba_tui.memory.store_process.turns import Turns, give_way
 from ba_tui.resources import open_regular
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 
 _LINES = 500
 """Lines of the log that are taken in at a time."""
+_AT_ONCE = 50
+"""Vectors that the index takes in while questions wait: 50 to 100 ms with 100,000 entries."""
 _EXACT = 20_000
 """Entries up to which a process that does not own the index holds the vectors itself: 40 MB."""
 _SAMPLE = 24
@@ -81,6 +85,11 @@ class Desk:
             else:
                 self._do_without(f"Another ba (process {self._ownership.owner() or 'unknown'}) keeps the vector index.")
 
+    def load(self) -> None:
+        """Let the index read its files, so that the first question does not: a second with 100,000 entries."""
+        with contextlib.suppress(BaError):
+            self.nearest(numpy.eye(1, self._mind.traits.dimensions, dtype=numpy.float32)[0], 1)
+
     def follow(self) -> bool:
         """Take in some of what was appended to the log; False when there was nothing.
 
@@ -89,7 +98,7 @@ class Desk:
         self.open()
         if not self.shelf.exists:
             return False
-        self.shelf.index.update()
+        self.shelf.index.update(lambda done, total: give_way())
         with self._turns.work():
             if self._index is None:
                 return False
@@ -105,17 +114,25 @@ class Desk:
         texts = self._texts(touched)
         # The model works outside of the turn: questions go on meanwhile.
         vectors = self._mind.vectors(list(texts.values()), self.shelf.vectors) if texts else None
-        with self._turns.work():
-            if index is not self._index:
-                # It was made anew meanwhile, and knows nothing of these lines.
-                return True
-            if gone:
-                index.remove(gone)
-            if vectors is not None:
-                index.add(list(texts), vectors)
-            self.done += len(texts)
-            self._save(mark)
+        self._take_in(index, gone, list(texts), vectors, mark)
         return True
+
+    def _take_in(
+        self, index: VectorIndex, gone: Sequence[str], ids: Sequence[str], vectors: Vectors | None, mark: Mark
+    ) -> None:
+        """Change ``index`` in short turns, unless it was made anew meanwhile and knows nothing of the lines before."""
+        for at in range(0, max(1, len(ids)), _AT_ONCE):
+            part = ids[at : at + _AT_ONCE]
+            with self._turns.work():
+                if index is not self._index:
+                    return
+                if gone and not at:
+                    index.remove(gone)
+                if vectors is not None:
+                    index.add(part, vectors[at : at + _AT_ONCE])
+                self.done += len(part)
+                if at + _AT_ONCE >= len(ids):
+                    self._save(mark)
 
     def check(self) -> None:
         """Query own entries for themselves; an index that does not find them is moved aside and made anew."""

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.memory import recall
 from ba_tui.memory.embedding import EMBEDDERS, Embedder, NoEmbedder
-from ba_tui.memory.recall import Recall
+from ba_tui.memory.recall import Ask, Found, Recall
 from ba_tui.memory.setup import StoreSetup
+from ba_tui.memory.store_process.turns import asking
 from ba_tui.memory.vectors import VectorFile
 from ba_tui.memory.wire import (
     CATCH_UP,
@@ -43,8 +45,10 @@ _LOOK_SECONDS = 1.0
 """Seconds between looks at the logs, which other processes write too."""
 _AGAIN_SECONDS = 30.0
 """Seconds until texts are embedded again after that failed."""
-_FRESH = 500
+_FRESH = 100
 """New lines that a search takes into the words index first."""
+_FIRST_SECONDS = 2.0
+"""Seconds for which the work between searches leaves the processor to the first one."""
 
 
 class Handlers:
@@ -58,6 +62,7 @@ class Handlers:
         self._failed = ""
         self._asked = time.monotonic()
         self._news = threading.Event()
+        self._answered = threading.Event()
         self._following = threading.Lock()
 
     def open(self, request: WorkerRequest) -> object:
@@ -71,18 +76,18 @@ class Handlers:
             from ba_tui.memory.store_process.mind import Mind  # noqa: PLC0415
         except ImportError as error:
             raise HandlerFailed(NoEmbedder.kind, f"The package numpy cannot be used: {error}.") from error
-        chroma = threading.Thread(target=_load_chroma, daemon=True)
-        chroma.start()
         embedder = _embedder(setup)
-        # Loads the model, and tells how long its vectors are.
-        embedder.question("-")
+        if not embedder.traits.dimensions:
+            # A server tells with its first vector how long its vectors are.
+            embedder.question("-")
         mind = Mind(embedder, VectorFile(folders[0].parent.parent / "words.vectors.sqlite"))
-        chroma.join()
-        self._mind = mind
         desks = {str(folder): Desk(folder, mind) for folder in folders}
-        for desk in desks.values():
-            desk.open()
-        self._desks = desks
+        with ThreadPoolExecutor(1) as beside:
+            opening = beside.submit(_open, list(desks.values()))
+            # Loads the model.
+            embedder.question("-")
+            opening.result()
+        self._mind, self._desks = mind, desks
         if setup.server:
             from ba_tui.memory.store_process.team import Team  # noqa: PLC0415
 
@@ -93,13 +98,18 @@ class Handlers:
 
     def search(self, request: WorkerRequest) -> object:
         ask = ask_of(cast("Mapping[str, Any]", request.payload))
-        desks = [desk for desk in self._desks.values() if desk.shelf.fresh(_FRESH)]
+        with asking():
+            found = self._found(ask)
+        self._answered.set()
         self._news.set()
         if self._team and ask.explicit:
             self._team.wake()
-        shelves = [recall.Shelf(desk.shelf.lookup, desk) for desk in desks]
-        found = Recall(shelves, self._mind).search(ask)
         return told(replace(found, why=found.why or self._why()))
+
+    def _found(self, ask: Ask) -> Found:
+        desks = [desk for desk in self._desks.values() if desk.shelf.fresh(_FRESH)]
+        shelves = [recall.Shelf(desk.shelf.lookup, desk) for desk in desks]
+        return Recall(shelves, self._mind).search(ask)
 
     def forget(self, request: WorkerRequest) -> object:
         """Take vectors out of an index; the ids that a query still finds."""
@@ -152,6 +162,7 @@ class Handlers:
     def _follow(self) -> None:
         """Keep the indexes up to date until the process ends."""
         desks = list(self._desks.values())
+        self._answered.wait(_FIRST_SECONDS)
         for desk in desks:
             desk.check()
         while True:
@@ -213,12 +224,15 @@ def _embedder(setup: StoreSetup) -> Embedder:
     return make()
 
 
-def _load_chroma() -> None:
-    """Import chromadb while the model loads; what goes wrong shows when an index is opened."""
+def _open(desks: Sequence[Desk]) -> None:
+    """Import chromadb, for a first entry too, and load the indexes, while the model loads in another thread."""
     try:
         importlib.import_module("ba_tui.memory.store_process.chroma_index")
-    except Exception as error:  # noqa: BLE001 - see above
+    except Exception as error:  # noqa: BLE001 - a desk says what goes wrong when it opens an index
         sys.stderr.write(f"memory: chromadb cannot be imported: {error}\n")
+    for desk in desks:
+        desk.open()
+        desk.load()
 
 
 def _heard(request: WorkerRequest) -> Callable[[int, int], None]:

@@ -1,4 +1,7 @@
-"""Whose turn it is: questions, for which somebody waits, go before work that nobody waits for."""
+"""Whose turn it is: questions, for which somebody waits, go before work that nobody waits for.
+
+All work of the process gives way to a question: Chroma holds the interpreter while it takes in vectors.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,27 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _PAUSE = 0.002
+_counting = threading.Lock()
+_questions = 0
+
+
+@contextmanager
+def asking() -> Generator[None]:
+    """While this lasts, no work begins. Never around work."""
+    global _questions
+    with _counting:
+        _questions += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _questions -= 1
+
+
+def give_way() -> None:
+    """Wait until nobody asks anything."""
+    while _questions:
+        time.sleep(_PAUSE)
 
 
 class Turns:
@@ -15,25 +39,16 @@ class Turns:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._counting = threading.Lock()
-        self._questions = 0
 
     @contextmanager
     def question(self) -> Generator[None]:
         """The next turn."""
-        with self._counting:
-            self._questions += 1
-        try:
-            with self.lock:
-                yield
-        finally:
-            with self._counting:
-                self._questions -= 1
+        with asking(), self.lock:
+            yield
 
     @contextmanager
     def work(self) -> Generator[None]:
         """A turn when no question waits. Never within another turn."""
-        while self._questions:
-            time.sleep(_PAUSE)
+        give_way()
         with self.lock:
             yield

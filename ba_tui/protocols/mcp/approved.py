@@ -36,7 +36,9 @@ class KnownTools:
         """The same with a new listing: the first one counts as approved, as the person has just added the server."""
         if not self.approved:
             return replace(self, approved={tool.name: tool for tool in listed}, listed=listed)
-        return replace(self, listed=listed)
+        # The same object where nothing changed: calls compare all of them, which takes no time then.
+        same = (old if (old := self.approved.get(tool.name)) == tool else tool for tool in listed)
+        return replace(self, listed=tuple(same))
 
     def with_approved(self, name: str) -> KnownTools:
         """The same with the present definition of a tool approved."""
@@ -53,7 +55,7 @@ class KnownTools:
         old = self.approved.get(tool.name)
         if old is None:
             return replace(tool, standing="changed", trouble=NEW)
-        parts = "" if old == tool else changed_parts(old, tool)
+        parts = "" if old is tool or old == tool else changed_parts(old, tool)
         if not parts:
             return tool
         return replace(tool, standing="changed", trouble=f"its {parts} changed since you approved it")

@@ -22,8 +22,8 @@ from pydantic import ValidationError
 from ba_tui import __version__
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.mcp import McpError, RemotePrompt, RemoteResource, ServerConfig
-from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import one_line
+from ba_tui.core.text.untrusted import hidden_in, paintable
+from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call
 from ba_tui.protocols.mcp.contents import contents, part, prompt, resource, spoken, template
 from ba_tui.protocols.mcp.failures import Seen, failure, hint
@@ -127,9 +127,13 @@ class Connection:
                 resources += [template(each) for each in more]
         if can.prompts is not None:
             with _Noting(notes, "prompts"):
-                named = await self._pages(lambda cursor: self._live.list_prompts(cursor=cursor), "prompts")
-                prompts += [prompt(each) for each in named]
-        return Offered(tools, tuple(resources[:MOST_OFFERED]), tuple(prompts[:MOST_OFFERED]), tuple(notes))
+                listed = await self._pages(lambda cursor: self._live.list_prompts(cursor=cursor), "prompts")
+                prompts += [prompt(each) for each in listed]
+        addresses = [each for each in resources if not hidden_in(each.uri)]
+        named = [each for each in prompts if not hidden_in("".join([each.name, *(arg.name for arg in each.arguments)]))]
+        if left := len(resources) + len(prompts) - len(addresses) - len(named):
+            notes.append(f"{count(left, 'entry')} of its resources and prompts left out: names with hidden characters")
+        return Offered(tools, tuple(addresses[:MOST_OFFERED]), tuple(named[:MOST_OFFERED]), tuple(notes))
 
     async def call(self, tool: str, args: Mapping[str, Any], call: Call) -> RemoteResult:
         """Call a tool. Raises McpError."""

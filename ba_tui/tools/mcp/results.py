@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from ba_tui.core.messages import Image
 from ba_tui.core.results import Prose, ToolResult, failure
+from ba_tui.core.text.untrusted import legible
 from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.protocols.mcp.values import RemotePart, RemoteResult
 from ba_tui.tools.builtin.images import LONGEST_SIDE, attached, measured
@@ -43,7 +44,8 @@ def read_parts(answer: RemoteResult, modalities: Modalities) -> tuple[str, list[
     if answer.structured is not None and not _stands_for(text, answer):
         whole = json.dumps(answer.structured, ensure_ascii=False)
         text = f"{text}\n\nThe same as data:\n{whole}" if text else whole
-    return text, pictures
+    # What a person can't see, a model must not be told.
+    return legible(text), pictures
 
 
 def _stands_for(text: str, answer: RemoteResult) -> bool:

@@ -17,7 +17,7 @@ from ba_tui.core.ports.mcp import RemoteTool, ServerConfig, ToolChanged
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Diff, ToolResult
+from ba_tui.core.results import Diff, Prose, ToolResult
 from ba_tui.core.tool import Tool, ToolFacts
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.egress.detection import Egress
@@ -253,4 +253,46 @@ async def test_resources_and_prompts_are_named_by_their_server(tmp_path: Path) -
     assert json.loads(await prompts.text("my_desk:greet", "how=well 'Ann Lee'")) == {"who": "Ann Lee", "how": "well"}
     with pytest.raises(UsageError, match="It needs who"):
         await prompts.text("my_desk:greet", "")
+    await found.close()
+
+
+HIDDEN = """
+BAD = "a\\x1b]0;pwned\\x07\\x1b[31mred\\u200b\\u202eend"
+def reply(message):
+    link = {"type": "resource_link", "uri": "x://" + BAD, "name": BAD}
+    say(id=message["id"], result={"content": [{"type": "text", "text": BAD}, link]})
+def more(message):
+    method, id = message.get("method"), message.get("id")
+    if method == "resources/list":
+        say(id=id, result={"resources": [{"uri": "note://1", "name": "One"}, {"uri": BAD, "name": "x"}]})
+    elif method == "resources/read":
+        say(id=id, result={"contents": [{"uri": "note://1", "text": BAD}]})
+    elif method == "prompts/list":
+        say(id=id, result={"prompts": [{"name": "greet"}, {"name": BAD}, {"name": "x", "arguments": [{"name": BAD}]}]})
+    elif method == "prompts/get":
+        say(id=id, result={"messages": [{"role": "user", "content": {"type": "text", "text": BAD}}]})
+    else:
+        answer(message, [tool("send")], reply, {"tools": {}, "resources": {}, "prompts": {}})
+for line in sys.stdin:
+    more(json.loads(line))
+"""
+
+
+async def test_what_a_person_can_not_see_reaches_no_model(harness: Harness) -> None:
+    found = servers(harness.root, raw(harness.root, HIDDEN))
+    state = await found.connect("raw")
+    assert [each.uri for each in state.resources] == ["note://1"]
+    assert [each.name for each in state.prompts] == ["greet"]
+    assert [note for note in state.notes if "left out" in note] == [
+        "3 entries of its resources and prompts left out: names with hidden characters"
+    ]
+    equipped(harness, found)
+    harness.answer = lambda question: Reply("once")
+    result = await harness.run("mcp__raw__send")
+    assert result.text == "aredend\n\n[resource x://aredend: aredend]"
+    assert isinstance(result.display, Prose)
+    assert "\x1b" not in result.display.text
+    data = MentionedResources(NoData(), found, Modalities())
+    assert (await data.read("raw:note://1")).text == "[note://1]\naredend"
+    assert await RemotePrompts(found, Modalities()).text("raw:greet", "") == "aredend"
     await found.close()

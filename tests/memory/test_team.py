@@ -8,16 +8,22 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ba_tui.memory.recall import Ask
 from ba_tui.memory.setup import StoreSetup, TeamServer
+from ba_tui.memory.shelf import Shelf
 from ba_tui.memory.store import MemoryStore
+from ba_tui.memory.store_process.mind import Mind
+from ba_tui.memory.store_process.team import Team
+from ba_tui.memory.vectors import VectorFile
 from tests.memory.conftest import until
 from tests.memory.entries import entry
+from tests.memory.retrieval.shelves import Letters
 
 CHROMA = Path(sys.executable).with_name("chroma")
 TOKEN = "chroma-token-77"
@@ -133,3 +139,49 @@ async def test_a_team_shares_the_project_and_nothing_else(
     finally:
         await ines.close()
         await omar.close()
+
+
+class _Interrupted(Team):
+    """Something happens on this machine while it takes entries from the server."""
+
+    between: Callable[[], object] = staticmethod(lambda: None)
+
+    def _pulled(self, collection: Any) -> Iterator[tuple[Mapping[str, Any], str]]:
+        found = list(super()._pulled(collection))
+        self.between()
+        yield from found
+
+
+def test_what_is_changed_or_forgotten_during_an_exchange_is_newer_than_the_server(
+    server: Server, tmp_path: Path
+) -> None:
+    def machine(name: str) -> tuple[Shelf, _Interrupted]:
+        shelf = Shelf(tmp_path / name / "projects" / "shop")
+        mind = Mind(Letters(), VectorFile(tmp_path / f"{name}.words"))
+        return shelf, _Interrupted(TeamServer(server.url, "exchange", TOKEN), shelf, mind)
+
+    def text(shelf: Shelf) -> str:
+        found = shelf.found([fact.id]).get(fact.id)
+        return found.text if found else ""
+
+    (ines, hers), (omar, his) = machine("ines"), machine("omar")
+    fact = entry("The fiscal year starts in April")
+    ines.add([fact])
+    hers.exchange()
+    omar.folder.mkdir(parents=True)
+    his.exchange()
+    assert text(omar) == fact.text
+
+    his.between = lambda: omar.change(fact.id, {"text": "The fiscal year starts in July"})
+    his.exchange()
+    his.between = lambda: None
+    his.exchange()
+    hers.exchange()
+    assert text(omar) == text(ines) == "The fiscal year starts in July"
+
+    his.between = lambda: omar.forget([fact.id], ["letters"])
+    his.exchange()
+    his.between = lambda: None
+    his.exchange()
+    hers.exchange()
+    assert text(omar) == text(ines) == ""

@@ -24,7 +24,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.wording import one_line
 from ba_tui.memory.entries import as_record, entry_of, ids_of, loads
-from ba_tui.memory.log import Mark
+from ba_tui.memory.log import Log, Mark
 from ba_tui.memory.setup import TeamServer
 from ba_tui.memory.shelf import Shelf
 from ba_tui.memory.store_process.chroma_index import collection_name
@@ -80,10 +80,11 @@ class Team:
         collection = self._connected()
         while self._push(collection):
             pass
-        newest = self._cursor
+        newest, unsent = self._cursor, _Unsent(self._shelf.log, self._mark)
         for metadata, id in self._pulled(collection):
             newest = max(newest, float(metadata["changed"]))
-            self._take(id, metadata)
+            if id not in unsent:
+                self._take(id, metadata)
         # A clock that runs ahead must not hide what comes later.
         self._cursor = min(newest, time.time())
         self._save()
@@ -210,6 +211,23 @@ class Team:
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps({"mark": mark, "cursor": self._cursor}), "utf-8")
         temporary.replace(self._path)
+
+
+class _Unsent:
+    """Ids that the log names after ``mark``. What was changed or forgotten here since the last sending is newer than
+    what the server has of it, and goes there next.
+    """
+
+    def __init__(self, log: Log, mark: Mark) -> None:
+        self._log = log
+        self._mark = mark
+        self._ids: set[str] = set()
+
+    def __contains__(self, id: str) -> bool:
+        for line, after in self._log.read(self._mark):
+            self._ids.update(ids_of(loads(line) or {}))
+            self._mark = after
+        return id in self._ids
 
 
 def _shared(entry: Entry) -> str:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,10 @@ async def ask(made: Worker, method: str, payload: object = None, **more: Any) ->
 
 async def gone(*pids: int) -> bool:
     def wait() -> bool:
-        processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+        processes: list[psutil.Process] = []
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):
+                processes.append(psutil.Process(pid))
         return not psutil.wait_procs(processes, 8)[1]
 
     return await asyncio.to_thread(wait)

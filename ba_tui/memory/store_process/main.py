@@ -135,6 +135,8 @@ class Handlers:
             while self._step(desk):
                 request.progress([sum(each.done for each in desks), total])
             desk.check()
+        # The follower may have taken in the last lines, or all of them.
+        request.progress([total, total])
         return None
 
     def look(self, request: WorkerRequest) -> object:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ba_tui.memory.question import Question
 from ba_tui.memory.scoring import Signals
-from ba_tui.memory.terms import is_unspaced, terms
+from ba_tui.memory.terms import is_unspaced
 
 _MOST_WORDS = 3
 _NEAR = 0.5
 """Share of the question's terms from which an entry that shares no word itself was found by the turns beside it."""
 
 
-def reasons(question: Question, text: str, signals: Signals) -> str:
-    """What spoke for an entry with this ``text``: "words: fiscal, year · date"; "meaning" when nothing else did."""
-    shared = shared_words(question, text)
+def reasons(question: Question, stems: Collection[str], signals: Signals) -> str:
+    """What spoke for an entry with these ``stems``: "words: fiscal, year · date"; "meaning" when nothing else did."""
+    shared = _shared_words(question, stems)
     found = [f"words: {', '.join(shared)}"] if shared else []
     if signals.speaker or signals.named:
         found.append("name")
@@ -26,9 +26,8 @@ def reasons(question: Question, text: str, signals: Signals) -> str:
     return " · ".join(found or (["meaning"] if signals.cosine else ["recent"]))
 
 
-def shared_words(question: Question, text: str) -> Sequence[str]:
-    """Up to three words of the question that ``text`` has too, longer ones first, as the question wrote them."""
-    stems = {term.stem for term in terms(text)}
+def _shared_words(question: Question, stems: Collection[str]) -> Sequence[str]:
+    """Up to three words of the question that the entry has too, longer ones first, as the question wrote them."""
     words = [term.word for term in question.terms if term.stem in stems]
     # A character that is part of a shared pair adds nothing.
     whole = [word for word in words if not any(word != each and word in each and is_unspaced(word) for each in words)]

@@ -163,13 +163,13 @@ class Recall:
             question = read(ask.text, self._speakers(), ask.today)
             if self._meaning and self._parts.vectors:
                 try:
-                    return _explained(
-                        question, self._chosen(ask, self._weighed(question, self._meaning), "vectors", "")
-                    )
+                    weighed = self._weighed(question, self._meaning)
+                    return _explained(question, weighed, self._chosen(ask, weighed, "vectors", ""))
                 except _BROKEN as error:
                     log.warning("memory is searched by words: %s", error)
                     why = str(error)
-            found = _explained(question, self._chosen(ask, self._weighed(question, None), "words", why))
+            weighed = self._weighed(question, None)
+            found = _explained(question, weighed, self._chosen(ask, weighed, "words", why))
             if found.hits or not ask.explicit:
                 return found
         except _BROKEN as error:
@@ -318,8 +318,9 @@ class Recall:
         return Found(tuple(newest), "recent", why or "No entry has a word of the request.")
 
 
-def _explained(question: Question, found: Found) -> Found:
-    hits = tuple(replace(hit, why=reasons(question, hit.entry.text, hit.signals)) for hit in found.hits)
+def _explained(question: Question, weighed: Iterable[tuple[Row, Shelf, Hit]], found: Found) -> Found:
+    stems = {row.id: row.terms for row, _, _ in weighed}
+    hits = tuple(replace(hit, why=reasons(question, stems[hit.entry.id], hit.signals)) for hit in found.hits)
     return replace(found, hits=hits)
 
 

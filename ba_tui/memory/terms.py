@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -18,6 +17,8 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u
 """Thai, Lao, Burmese, Khmer, kana, Chinese, Korean (whose endings hang on the words)."""
 _TOKEN = regex(rf"[{_UNSPACED}]+|\d{{1,3}}(?:,\d{{3}})+(?!\d)|[^\W_{_UNSPACED}]+(?:['’][^\W\d_]+)?")
 """A run of unspaced characters, a number with thousands separators, or a word with what follows its apostrophe."""
+_FIRST_UNSPACED = regex(rf"[{_UNSPACED}]")
+_APOSTROPHE = regex("['’]")
 _HUMPS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _MARK = regex(r"[\u0300-\u036f]")
 
@@ -43,7 +44,7 @@ def stems(text: str) -> list[str]:
 
 def is_unspaced(term: str) -> bool:
     """True for a term of a script without spaces."""
-    return bool(re.match(f"[{_UNSPACED}]", term))
+    return _FIRST_UNSPACED.match(term) is not None
 
 
 def _read(tokens: Iterable[str], language: Language) -> Iterator[Term]:
@@ -51,7 +52,7 @@ def _read(tokens: Iterable[str], language: Language) -> Iterator[Term]:
         if is_unspaced(token):
             yield from _characters(token)
             continue
-        for part in _parts(re.split("['’]", token.replace(",", ""))[0]):
+        for part in _parts(_APOSTROPHE.split(token.replace(",", ""), 1)[0]):
             word = part.lower()[:_LONGEST]
             if word and word not in language.stop:
                 stem = _stemmer(language.stemmer).stemWord(word) if not word.isdigit() else word

@@ -9,6 +9,7 @@ import pytest
 from ba_tui.memory.question import MOST_TERMS, read
 from ba_tui.memory.reasons import reasons
 from ba_tui.memory.scoring import Signals
+from ba_tui.memory.terms import stems
 
 
 def test_names_and_dates_are_no_terms():
@@ -50,9 +51,9 @@ def test_a_long_request_keeps_few_terms():
     ],
 )
 def test_people_read_why_an_entry_was_found(text: str, signals: Signals, expected: str):
-    assert reasons(read("Which month starts the fiscal year?"), text, signals) == expected
+    assert reasons(read("Which month starts the fiscal year?"), stems(text), signals) == expected
 
 
 def test_pairs_of_characters_are_named_instead_of_single_ones():
-    assert reasons(read("财年从几月开始"), "我们的财年从四月开始。", Signals(coverage=0.9)).startswith("words: ")
-    assert "财年" in reasons(read("财年是几月"), "我们的财年从四月开始。", Signals(coverage=0.9))
+    assert reasons(read("财年从几月开始"), stems("我们的财年从四月开始。"), Signals(coverage=0.9)).startswith("words: ")
+    assert "财年" in reasons(read("财年是几月"), stems("我们的财年从四月开始。"), Signals(coverage=0.9))

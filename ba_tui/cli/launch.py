@@ -81,7 +81,7 @@ def _settings(given: ChatFlags) -> Flags:
 
 
 def _server_files(texts: Sequence[str] | None) -> list[str] | None:
-    """Whole paths, or JSON as it stands. Raises UsageError for a file that can't be used as a whole."""
+    """Absolute paths, or the JSON that was given. Raises UsageError for a file of which nothing can be used."""
     if not texts:
         return None
     from ba_tui.settings.mcp.found import check_files  # noqa: PLC0415 - hardly any start

@@ -43,7 +43,7 @@ class ResultChange:
 
 @frozen
 class FigureChange:
-    """A figure of an answer, and the cell that it stands in ``now``. ``gone`` says why there is none."""
+    """A figure of an answer, and its cell ``now``. ``gone`` says why no cell has it any more."""
 
     figure: ReportFigure
     now: Cell

@@ -57,14 +57,14 @@ def _pairs(option: str, texts: Sequence[str], sign: str, name: re.Pattern[str]) 
     for text in texts:
         key, found, value = text.partition(sign)
         if not found or not name.fullmatch(key.strip()):
-            # What stands there may be a secret, so it is not shown.
+            # The value may be a secret, so it is not shown.
             raise UsageError(f"{option} takes NAME{sign}VALUE.", f"Such as {option} TOKEN{sign}'${{TOKEN}}'")
         pairs[key.strip()] = value.strip() if sign == ":" else value
     return pairs
 
 
 def literal_secrets(entry: Mapping[str, Any]) -> list[str]:
-    """The names of variables and headers in ``entry`` whose value is a key that stands there itself."""
+    """The names of variables and headers in ``entry`` whose value is a key in plain text."""
     groups = (entry.get("env"), entry.get("headers"))
     pairs = [pair for group in groups if isinstance(group, dict) for pair in cast("dict[str, Any]", group).items()]
     secret = (name for name, value in pairs if "${" not in str(value) and (holds_key(name) or _is_header(name)))

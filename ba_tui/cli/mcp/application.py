@@ -1,4 +1,4 @@
-"""The commands of ``ba mcp``. What is connected to stands in ``connecting``."""
+"""The commands of ``ba mcp``. Those that connect to a server are in ``connecting``."""
 
 from __future__ import annotations
 
@@ -129,7 +129,9 @@ def remove(name: Name, scope: ScopeOption = None, cwd: Cwd = None) -> int:
     holding: list[Scope] = [each for each in wanted if name in named(known.where, known.root, each)]
     if not holding:
         server = known.get(name)
-        raise UsageError(f"{name} stands in {server.config.source}.", "Remove it there, or switch it off in /mcp.")
+        raise UsageError(
+            f"{name} is configured in {server.config.source}.", "Remove it there, or switch it off in /mcp."
+        )
     if len(holding) > 1:
         raise UsageError(f"{name} is there more than once: {', '.join(holding)}.", "Say which with --scope.")
     server = known.found.find(name)

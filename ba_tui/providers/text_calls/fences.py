@@ -1,4 +1,4 @@
-"""Code in a reply: fenced blocks and spans between backticks. What stands there may be an example."""
+"""Code in a reply: fenced blocks and spans between backticks. Their content may be an example."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _headings(rows: Rows) -> Iterator[Finding]:
 
 
 def _is_note(rows: Rows, shown: str, usual: int) -> bool:
-    """Whether a text that stands alone in its row is a note. ``usual``: how many values a row has."""
+    """Whether the only text of a row is a note. ``usual``: how many values a row has."""
     if NOTE.match(shown):
         return usual >= 2
     longest = max((len(str(row[0]).split()) for row in rows.rows if row[0] not in {None, shown}), default=0)

@@ -38,6 +38,7 @@ from ba_tui.core.open_turn import OpenTurn, WaitingCalls
 from ba_tui.core.own_shell import OwnShell, OwnTools
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
+from ba_tui.core.ports.delegation import Work
 from ba_tui.core.ports.sessions import Journal, SessionInfo, title_of
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Past
@@ -147,15 +148,16 @@ class Conversation:
         if not self.busy:
             await self._agent()
 
-    def say(self, prompt: str | Message) -> Turn:
-        """Start a turn. Raises UsageError when one is running or the prompt is empty, SessionLocked."""
+    def say(self, prompt: str | Message, work: Work | None = None) -> Turn:
+        """Start a turn, which ``work`` answers in place of the main agent. Raises UsageError when one is running or the
+        prompt is empty, SessionLocked."""
         self._check_writable()
         if self.busy:
             raise UsageError("A turn is running.", "Steer it, or wait for its end.")
         message = user(clean_text(prompt)) if isinstance(prompt, str) else prompt
         if not message.text.strip() and len(message.blocks) < 2:
             raise UsageError("The prompt is empty.", "Type what you want to know or have done.")
-        return self._begin(partial(self._run, message))
+        return self._begin(partial(self._run, message, work))
 
     def beside(self, work: Callable[[Branch], Awaitable[None]]) -> Turn:
         """Work that can be waited for and stopped as a turn can, but is none: the journal has nothing to close.
@@ -211,12 +213,15 @@ class Conversation:
         """A turn for a command of the person's own."""
         return Turn(self._keep, *map(_shielded, self._brain.listeners), self._followers.share, self.transcript.apply)
 
-    async def _run(self, prompt: Message, turn: Turn) -> None:
+    async def _run(self, prompt: Message, instead: Work | None, turn: Turn) -> None:
         async def work(branch: Branch) -> None:
             admitted = await self._brain.admit(prompt, branch)
             turn.opened = True
             self._close_left()
             self._open_turn(branch, prompt, admitted.notes)
+            if instead is not None:
+                await instead(branch)
+                return
             agent = await self._agent(admitted.model)
             await agent.run(branch)
 

@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.displays.charts import Chart
+from ba_tui.core.displays.plans import PlanGraph
 from ba_tui.core.errors import ErrorInfo, ErrorKind
 from ba_tui.core.messages import ByType, Document, Image, ToolOutput
 from ba_tui.core.values import frozen
@@ -107,7 +108,7 @@ Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
 """What a result's text is made of, and so how it is shortened."""
 
 Display: TypeAlias = Annotated[
-    Diff | Diffs | CommandText | Source | ScriptCall | Table | Chart | Prose | Todos, ByType()
+    Diff | Diffs | CommandText | Source | ScriptCall | Table | Chart | Prose | PlanGraph | Todos, ByType()
 ]
 
 

@@ -11,6 +11,7 @@ from ba_tui.core.ports.agents import Agents
 from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.ports.hooks import HookList
 from ba_tui.core.ports.instructions import ContextFiles
 from ba_tui.core.ports.jobs import Jobs
@@ -18,8 +19,10 @@ from ba_tui.core.ports.mcp import McpServers
 from ba_tui.core.ports.memory import Memory
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
+from ba_tui.core.ports.plans import Plans
 from ba_tui.core.ports.results import Reader
 from ba_tui.core.ports.skills import Skills
+from ba_tui.core.ports.teams import Teams
 from ba_tui.core.ports.tools import Tools
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Checkpoints
@@ -52,6 +55,9 @@ class Inventory:
     datasets: Datasets | None = None
     mcp: McpServers | None = None
     memory: Memory | None = None
+    delegation: Delegation | None = None
+    plans: Plans | None = None
+    teams: Teams | None = None
 
 
 @frozen

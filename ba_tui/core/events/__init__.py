@@ -1,44 +1,44 @@
 """The closed union of everything that happens. All faces, files and meters are folds over it.
 
-Events are frozen and JSON-ready: nothing live inside. ``TRANSIENT`` ones are never written to the journal.
+Events are frozen and JSON-ready: nothing live inside. ``TRANSIENT`` ones are never written to the journal. May import
+what lies below ``core.events`` in the vocabulary.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
+from ba_tui.core.events.knowledge import FiguresChecked, MemoriesUsed, MemoryChanged, MemoryProposed, WorkingChanged
+from ba_tui.core.events.signed import MAIN as MAIN
+from ba_tui.core.events.signed import PERSON as PERSON
+from ba_tui.core.events.signed import Signed
+from ba_tui.core.events.teamwork import (
+    ActivityChanged,
+    AgentPaused,
+    AgentStarted,
+    ConflictChanged,
+    PlanChanged,
+    SubTaskChanged,
+    TeamChanged,
+    TeamMessage,
+)
 from ba_tui.core.messages import ByType, Message, ToolUse, Usage, clean_json
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import StateChange, ToolResult
-from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.json_line import json_line, plain
-from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.values import frozen
 from ba_tui.core.work import ActiveSkill
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-MAIN = "main"
-"""The name of the agent that the person talks to."""
-PERSON = "person"
-"""Signs commands that the person runs beside the turns; models are told of them only by messages that share them."""
 Mode: TypeAlias = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 Strategy: TypeAlias = Literal["truncate", "extract", "summarize", "undo"]
 Ending: TypeAlias = Literal["done", "cancelled", "limit", "error", "interrupted"]
-
-
-@frozen
-class Signed:
-    """Who (``main``, ``main/explore-1``) and when (seconds since the epoch)."""
-
-    agent: str = field(default=MAIN, kw_only=True)
-    at: float = field(default_factory=time.time, kw_only=True)
 
 
 @frozen
@@ -258,52 +258,6 @@ class Notice(Signed):
 
 
 @frozen
-class FiguresChecked(Signed):
-    """The figures of the answer whose message has the id ``message`` were checked. A later one of the same message
-    takes its place."""
-
-    message: str
-    report: FigureReport
-    type: Literal["figures_checked"] = "figures_checked"
-
-
-@frozen
-class MemoriesUsed(Signed):
-    """These memories went with the newest words of the person, best first."""
-
-    memories: tuple[MemoryLine, ...]
-    type: Literal["memories_used"] = "memories_used"
-
-
-@frozen
-class MemoryChanged(Signed):
-    """Memory was written to, beside what the person did by hand; ``Memory.undo`` takes back any of these ids.
-    ``private``: from here on the session neither stores nor recalls."""
-
-    stored: tuple[MemoryLine, ...] = ()
-    forgotten: tuple[str, ...] = ()
-    private: bool = False
-    type: Literal["memory_changed"] = "memory_changed"
-
-
-@frozen
-class MemoryProposed(Signed):
-    """Something that the person said may be worth storing. It waits in ``Memory.proposals``, by the ids of these."""
-
-    proposals: tuple[MemoryLine, ...]
-    type: Literal["memory_proposed"] = "memory_proposed"
-
-
-@frozen
-class WorkingChanged(Signed):
-    """What the working memory of ``scope`` holds from now on: the name of a task, or empty for the whole session."""
-
-    scope: str
-    values: dict[str, Any]
-    type: Literal["working_changed"] = "working_changed"
-
-
-@frozen
 class ModeChanged(Signed):
     mode: Mode
     type: Literal["mode_changed"] = "mode_changed"
@@ -365,6 +319,14 @@ Event: TypeAlias = Annotated[
     | MemoryChanged
     | MemoryProposed
     | WorkingChanged
+    | AgentStarted
+    | ActivityChanged
+    | AgentPaused
+    | PlanChanged
+    | SubTaskChanged
+    | TeamChanged
+    | TeamMessage
+    | ConflictChanged
     | ModeChanged
     | ModelChanged
     | Titled
@@ -376,6 +338,7 @@ Event: TypeAlias = Annotated[
 TRANSIENT = (
     *(TextDelta, ThinkingDelta, ToolInputDelta, PromptProgress, Retrying, MessageRestarted, ToolProgress),
     MemoryProposed,
+    ActivityChanged,
 )
 
 

@@ -25,6 +25,7 @@ from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettin
 from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
 from ba_tui.settings.sections.sessions import CheckpointSettings
 from ba_tui.settings.sections.sources import SourceSettings, source_name
+from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.settings.sections.web import WebSearch, WebSettings
 
 Notify = Literal["bell", "osc9", "osc777", "off"]
@@ -153,6 +154,7 @@ class Settings(SettingsGroup):
     memory: Annotated[MemorySettings, FieldCheck(memory_switch, first=True)] = field(
         default=MemorySettings(), metadata=about("What is remembered across sessions.")
     )
+    team: TeamSettings = field(default=TeamSettings(), metadata=about("Teams of agents."))
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Hooks: shell commands by event, such as pre_tool or PreToolUse."),

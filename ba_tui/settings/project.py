@@ -73,6 +73,9 @@ def _reserved(path: KeyPath, value: object) -> bool:
         case ("memory", "url" | "endpoint" | "redis"):
             # What was remembered goes there.
             return True
+        case ("team", "bus_url" | "escalate"):
+            # Goals, reports and questions go there.
+            return True
         case ("memory", "max_entries" | "expire_days"):
             # It would remove what the person wants to keep, global entries among it.
             return True

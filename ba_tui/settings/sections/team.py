@@ -1,0 +1,65 @@
+"""Teams of agents: how members work together, and which server connects those of several machines."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from ba_tui.core.teamwork.teams import Pattern, Strategy
+from ba_tui.core.values import frozen
+from ba_tui.settings.fields import NUMBER, FieldCheck, Seconds, Share, Whole, about
+from ba_tui.settings.sections.group import SettingsGroup
+
+
+def _bus_address(value: str) -> str:
+    if not value.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("expected an address that begins with redis://, rediss:// or unix://")
+    return value
+
+
+@frozen
+class TeamSettings(SettingsGroup):
+    """Teams of agents (guide: teams)."""
+
+    bus_url: Annotated[str, FieldCheck(_bus_address)] | None = field(
+        default=None,
+        metadata=about("A Redis server that connects members on several machines, such as redis://127.0.0.1:6379/0."),
+    )
+    pattern: Pattern = field(
+        default="hierarchical",
+        metadata=about(
+            "How a team works: hierarchical (one plan, handed out), committee (all answer, then vote or merge) or "
+            "market (members bid for each subtask)."
+        ),
+    )
+    conflicts: Strategy = field(
+        default="majority",
+        metadata=about(
+            "What settles a conflict: majority, confidence, authority (of the role), verifier (a member checks) or "
+            "person (you are asked)."
+        ),
+    )
+    difference: Share = field(
+        default=0.05, metadata=about("Figures for the same key that differ by more than this share are a conflict.")
+    )
+    deadline: Annotated[float, NUMBER, Ge(1), Le(86_400)] = field(
+        default=900, metadata=about("Deadline of one subtask, in seconds.")
+    )
+    patience: Seconds = field(
+        default=30, metadata=about("Seconds without a sign of life after which a member's work goes to another.")
+    )
+    attempts: Annotated[Whole, Ge(1), Le(10)] = field(
+        default=3, metadata=about("How often a subtask is handed out before it has failed.")
+    )
+    max_members: Annotated[Whole, Ge(1), Le(200)] = field(
+        default=50, metadata=about("Most members of a team; from nine on, sub-orchestrators lead groups of eight.")
+    )
+    escalate: str = field(
+        default="",
+        metadata=about("A command that calls another person, by mail or chat, when a team's question has no answer."),
+    )
+    escalate_after: Annotated[float, NUMBER, Ge(0), Le(86_400)] = field(
+        default=120, metadata=about("Seconds that a team's question waits for you before `team.escalate` runs.")
+    )

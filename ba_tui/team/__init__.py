@@ -1,1 +1,2 @@
-"""Agents that people describe in files: found, read and listed. May import core, settings, ingress and resources."""
+"""Agents that people describe in files, and teams of them: the bus, workers, what members share and lend. May import
+core, settings, ingress and resources."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Annotated
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 
 from ba_tui.core.teamwork.teams import Pattern, Strategy
 from ba_tui.core.values import frozen
@@ -49,6 +49,22 @@ class TeamSettings(SettingsGroup):
     )
     patience: Seconds = field(
         default=30, metadata=about("Seconds without a sign of life after which a member's work goes to another.")
+    )
+    heartbeat: Annotated[float, NUMBER, Ge(0.1), Le(60)] = field(
+        default=5, metadata=about("Seconds between two signs of life of a worker.")
+    )
+    lease: Annotated[float, NUMBER, Ge(0.5), Le(3600)] = field(
+        default=30,
+        metadata=about("Seconds after which a message that a silent worker had taken goes to another worker."),
+    )
+    deliveries: Annotated[Whole, Ge(1), Le(100)] = field(
+        default=5, metadata=about("How often a message is delivered before it is set aside as a dead letter.")
+    )
+    max_message_mb: Annotated[float, NUMBER, Gt(0), Le(64)] = field(
+        default=1, metadata=about("Largest message between members, in MB; larger texts travel as artifacts.")
+    )
+    max_waiting: Annotated[Whole, Ge(100), Le(10_000_000)] = field(
+        default=100_000, metadata=about("Most messages that wait for one receiver or one role.")
     )
     attempts: Annotated[Whole, Ge(1), Le(10)] = field(
         default=3, metadata=about("How often a subtask is handed out before it has failed.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,10 @@ from ba_tui.team.messages import (
 )
 from ba_tui.team.messages import Outcome as MessageOutcome
 from ba_tui.team.patterns.market import offer
+
+
+WITHDRAWN = 1_000
+"""Requests that were taken back and may still wait in a topic."""
 
 
 class Doing(Protocol):
@@ -75,6 +80,7 @@ class LocalMember:
         self._running = running
         self._now: _Now | None = None
         self._one = asyncio.Lock()
+        self._withdrawn: deque[str] = deque(maxlen=WITHDRAWN)
 
     async def serve(self, team: str, heartbeat: float) -> None:
         """Work until cancelled. A bus that fails ends it with its error."""
@@ -109,6 +115,7 @@ class LocalMember:
             await self._bus.dead(delivery, group, str(error))
 
     def _withdraw(self, received: AgentMessage) -> None:
+        self._withdrawn.append(received.correlation_id)
         if self._now and self._now.request.id == received.correlation_id:
             self._now.withdrawn = True
             self._now.work.cancel()
@@ -116,7 +123,7 @@ class LocalMember:
     async def _work(
         self, received: AgentMessage, request: TaskRequest, renew: Callable[[], Awaitable[None]]
     ) -> None:
-        if request.deadline and request.deadline <= time.time():
+        if received.id in self._withdrawn or (request.deadline and request.deadline <= time.time()):
             return
         label = f"{self.name}: {request.description or request.task}"
         began = time.monotonic()

@@ -5,7 +5,8 @@ A role is a Markdown file with front matter, as an agent's is; the text below is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -17,12 +18,11 @@ from ba_tui.core.text.wording import clipped, nearest, one_line, one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner
 from ba_tui.team.agent_file import DESCRIPTION, MOST_LOOPS, AgentFile
-from ba_tui.team.catalog import AgentFolder, files_below, read_agent
+from ba_tui.team.catalog import AgentFiles, AgentFolder, files_below, read_agent
 from ba_tui.team.means import MAX_NAME
 from ba_tui.team.reading import AgentText
 
 FOLDER = "roles"
-PROJECT = ".ba/roles"
 MOST_MEMBERS = 50
 """Members of one role."""
 ALONE = "general"
@@ -46,37 +46,26 @@ class RoleFile:
     trouble: str = ""
 
 
-def role_folders(bundled: Path, config: Path, root: Path, trusted: Callable[[], bool]) -> Sequence[AgentFolder]:
-    """Where roles come from, a later folder wins: what ships with ba, the person's, the project's if trusted."""
-    return (
-        AgentFolder(bundled / FOLDER, "bundled"),
-        AgentFolder(config / FOLDER, "user"),
-        AgentFolder(root / PROJECT, "project", open=trusted),
-    )
-
-
 class Roles:
-    """Every role there is. ``agents`` gives the agents, which can be used as roles too. Reads files; any thread."""
+    """Every role there is: files in ``roles`` beside the folders of agents (a later folder wins), and each of ``agents``,
+    which can be used as a role too. Reads files; any thread."""
 
-    def __init__(
-        self, folders: Sequence[AgentFolder], ingress: Ingress, agents: Callable[[], Sequence[AgentFile]]
-    ) -> None:
-        self._folders = folders
-        self._ingress = ingress
+    def __init__(self, agents: AgentFiles) -> None:
         self._agents = agents
 
     def look(self) -> Sequence[RoleFile]:
         """The roles by name, broken ones too, then the agents that no role is called like."""
         found: dict[str, RoleFile] = {}
-        for folder in self._folders:
+        folders, ingress = self._agents.beside(FOLDER)
+        for folder in folders:
             if not folder.path.is_dir() or not folder.open():
                 continue
             for path in files_below(folder):
-                read = self._role(path, folder)
+                read = _read(path, folder, ingress)
                 # A broken file takes no place from one that works.
                 if not read.trouble or read.role.name not in found:
                     found[read.role.name] = read
-        for agent in self._agents():
+        for agent in self._agents.look():
             if agent.usable and agent.spec.name not in found:
                 found[agent.spec.name] = RoleFile(_of_agent(agent), agent.source, agent.path, agent=True)
         return sorted(found.values(), key=lambda each: (each.agent, each.role.name))
@@ -93,17 +82,16 @@ class Roles:
         known = {each.role.name: each for each in self.look()}
         return [each for name in dict.fromkeys(names) if (each := _named(name, known))]
 
-    def _role(self, path: Path, folder: AgentFolder) -> RoleFile:
-        try:
-            text = read_agent(path, folder.source, self._ingress)
-        except OSError as error:
-            text = AgentText(trouble=f"it can't be read: {error.strerror or error}")
-        return role_of(text, path, folder.source)
+
+def _read(path: Path, folder: AgentFolder, ingress: Ingress) -> RoleFile:
+    try:
+        text = read_agent(path, folder.source, ingress)
+    except OSError as error:
+        text = AgentText(trouble=f"it can't be read: {error.strerror or error}")
+    return role_of(text, path, folder.source)
 
 
 def _named(asked: str, known: Mapping[str, RoleFile]) -> Role:
-    from dataclasses import replace  # noqa: PLC0415 - for a number behind a name alone
-
     name, mark, number = asked.strip().partition("*")
     found = known.get(name)
     if found is None:

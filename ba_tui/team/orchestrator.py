@@ -41,7 +41,9 @@ LEAD = "lead"
 
 Working: TypeAlias = Callable[[SubTask, str], Awaitable[Outcome]]
 """Has a member do a subtask; the text is its description with the results that it refers to."""
-Carrying: TypeAlias = Callable[[Plan, Working, Branch], Awaitable[Plan]]
+Reading: TypeAlias = Callable[[SubTask], bool]
+"""Whether a subtask can change nothing, so that others may run beside it."""
+Carrying: TypeAlias = Callable[[Plan, Working, Reading, Branch], Awaitable[Plan]]
 """Carries out a plan: what is completed stays so; the events of plans are its business."""
 Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
 """Makes the plan for a goal and the roles there are."""
@@ -60,7 +62,8 @@ class TeamRules:
 @frozen
 class TeamMeans:
     """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
-    agents of the session."""
+    agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice, and
+    beside others."""
 
     bus: MessageBus
     do: Doing
@@ -68,6 +71,7 @@ class TeamMeans:
     carry: Carrying
     ask: Callable[[Conflict], Awaitable[str | None]]
     running: Callable[[], Sequence[RunningAgent]] = tuple
+    reads: Callable[[Role], bool] = lambda role: True
 
 
 @frozen
@@ -194,14 +198,19 @@ class Orchestrator:
         return best_role(words, self.assignment.roles) or self.assignment.roles[0]
 
     async def carry(self, plan: Plan, work: Working) -> Plan:
-        return await self._means.carry(plan, work, self._branch)
+        return await self._means.carry(plan, work, lambda each: self._means.reads(self._role(each)), self._branch)
 
     async def work(self, subtask: SubTask, prompt: str) -> Outcome:
         """Have ``subtask`` done by a member of its role, or by the member that wins it in a market."""
         role = self._role(subtask)
         told = part_of(self.assignment.goal, role, subtask, prompt, self.settling.claims.facts)
         job = self.job(subtask.id, role, told, subtask.description)
-        job = replace(job, expected=subtask.expected_output, critical=subtask.critical, max_loops=role.max_loops)
+        job = replace(
+            job,
+            expected=subtask.expected_output,
+            critical=subtask.critical and self._means.reads(role),
+            max_loops=role.max_loops,
+        )
         if self.assignment.pattern == "market":
             job = await self._bid_for(job)
         return await self.do(job)

@@ -29,6 +29,7 @@ MOST = 1_000
 DEEPEST = 6
 PROJECT = (".opencode/agent", ".opencode/agents", ".claude/agents", ".ba/agents")
 PLUGINS = "plugins/*/agents"
+BESIDE = "agents"
 CODEX = ".codex/agents"
 DOCUMENTS = frozenset({"readme.md", "claude.md", "agents.md", "changelog.md", "contributing.md", "license.md"})
 """What lies beside agents in collections and describes none, unless it has front matter."""
@@ -93,6 +94,17 @@ class AgentFiles:
                     if agent := self._agent(path, folder):
                         found.setdefault(agent.spec.name, []).append(agent)
             return [agent for name in sorted(found) for agent in _ranked(found[name])]
+
+    def beside(self, name: str) -> tuple[Sequence[AgentFolder], Ingress]:
+        """The folders called ``name`` beside ba's own folders of agents, and what lets their files be read."""
+        own = (folder for folder in self._folders() if folder.path.name == BESIDE and folder.path.parent.name[:1] != ".")
+        ours = [*own, *(each for each in self._folders() if each.path.parts[-2:] == (".ba", BESIDE))]
+        return [replace(folder, path=folder.path.with_name(name)) for folder in ours if not folder.plugin], self._ingress
+
+    def own(self) -> bool:
+        """Whether there are files of the person's or the project's. Looks at folders, reads no file."""
+        folders = (folder for folder in self._folders() if folder.source != "bundled")
+        return any(folder.path.is_dir() and folder.open() and any(files_below(folder)) for folder in folders)
 
     def find(self, name: str) -> AgentFile | None:
         """The agent that counts, also a broken one; the name of a plugin may be left out where one agent is meant."""

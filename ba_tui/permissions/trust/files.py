@@ -47,6 +47,7 @@ PARTS: Mapping[str, Sequence[str]] = {
         *(".ba/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"),
         *(".codex/agents", "plugins/*/agents/*.md"),
     ),
+    "roles": (".ba/roles",),
     "metrics": (".ba/metrics",),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }

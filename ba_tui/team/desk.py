@@ -1,0 +1,344 @@
+"""Hands work to members over the bus, watches over it, and takes the first valid result: a lead of a team.
+
+A team of more than eight members has several desks, each with an inbox of its own; members pull from the topics of
+their roles, whoever asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.ports.bus import Delivery, MessageBus
+from ba_tui.core.teamwork.teams import AgentMessage, Member
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.values import frozen
+from ba_tui.team.facts import Fact, as_fact, key_of
+from ba_tui.team.messages import (
+    WORKERS,
+    Bid,
+    ContextRequest,
+    Heartbeat,
+    Share,
+    StatusUpdate,
+    TaskRequest,
+    TaskResponse,
+    content,
+    inbox,
+    message,
+    team_topic,
+    work_topic,
+)
+from ba_tui.team.watching import TeamWatch
+
+DOING = 80
+"""Characters of what a member does, as lists show it."""
+CLIP = 4_000
+"""Characters of what an earlier attempt found that the next one is told."""
+LOOKS = 8
+"""How often the holder of a task is looked after within the time that it may be silent."""
+
+
+@frozen
+class HandingOut:
+    """``patience``: seconds without a sign of life; ``attempts``: how often a task is handed out; ``deadline``: seconds
+    for one attempt."""
+
+    patience: float = 30.0
+    attempts: int = 3
+    deadline: float = 900.0
+
+
+@frozen
+class Job:
+    """Work for a member of ``role``. ``to``: the member that won it, empty for whoever is free. ``key``: the same on
+    every attempt. ``critical``: two members do it when there are two, and the first valid result counts."""
+
+    task: str
+    role: str
+    prompt: str
+    key: str
+    description: str = ""
+    expected: str = ""
+    critical: bool = False
+    to: str = ""
+    max_loops: int = 10
+    context: dict[str, Any] = field(default_factory=dict[str, Any])
+    chain: tuple[str, ...] = ()
+
+
+@frozen
+class Outcome:
+    """How a job came out. ``report`` is partial when it is not ``ok``; ``error`` says why."""
+
+    ok: bool
+    report: str = ""
+    member: str = ""
+    agent_id: str = ""
+    error: str = ""
+    value: Any = None
+    artifact: str = ""
+    facts: tuple[Fact, ...] = ()
+    attempts: int = 1
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass
+class _Open:
+    """A request that waits for its answer."""
+
+    request: AgentMessage
+    holder: str = ""
+    partial: str = ""
+    since: float = field(default_factory=time.monotonic)
+
+
+class _Bids:
+    """Offers for one task, until ``wanted`` members have answered."""
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self.offers: list[tuple[str, Bid]] = []
+        self.complete = asyncio.Event()
+
+    def add(self, member: str, bid: Bid) -> None:
+        self.offers.append((member, bid))
+        if len(self.offers) >= self._wanted:
+            self.complete.set()
+
+
+class Desk:
+    """One lead: ``name`` is its inbox. ``heard`` is called with the member and what it states besides responses."""
+
+    def __init__(
+        self,
+        name: str,
+        bus: MessageBus,
+        watch: TeamWatch,
+        rules: HandingOut,
+        heard: Callable[[str, Sequence[Fact]], None],
+    ) -> None:
+        self.name = name
+        self._bus = bus
+        self._watch = watch
+        self._rules = rules
+        self._stated = heard
+        self._requests: dict[str, _Open] = {}
+        self._answers: dict[str, asyncio.Future[tuple[AgentMessage, TaskResponse]]] = {}
+        self._bids: dict[str, _Bids] = {}
+        self._heard: dict[str, float] = {}
+        self._roles: dict[str, str] = {}
+        self._listening: list[asyncio.Task[None]] = []
+
+    @property
+    def open(self) -> int:
+        """Tasks that wait for an answer."""
+        return len(self._requests)
+
+    def start(self) -> None:
+        topics = (inbox(self.name), WORKERS, team_topic(self._watch.team.id))
+        self._listening = [asyncio.create_task(self._listen(topic)) for topic in topics]
+
+    async def close(self) -> None:
+        """Take back what is still out, and stop to listen."""
+        for waiting in list(self._requests.values()):
+            with contextlib.suppress(BaError):
+                await self._withdraw(waiting)
+        for task in self._listening:
+            task.cancel()
+        await asyncio.gather(*self._listening, return_exceptions=True)
+
+    async def do(self, job: Job) -> Outcome:
+        """Have ``job`` done by a member: handed out anew when its member fails or falls silent, with what it had found.
+
+        Raises BaError when the bus can't be used.
+        """
+        partial, errors, last = "", list[str](), Outcome(ok=False)
+        for attempt in range(1, self._rules.attempts + 1):
+            last = await self._attempt(job, attempt, partial)
+            if last.ok:
+                return replace(last, attempts=attempt)
+            partial = last.report or partial
+            errors.append(f"{last.member or 'nobody'}: {last.error}")
+            if job.to:
+                # The winner of the bids failed: anybody may go on.
+                job = replace(job, to="")
+        return replace(last, report=partial, error="; ".join(dict.fromkeys(errors)), attempts=self._rules.attempts)
+
+    async def bids(self, job: Job, members: Sequence[str], seconds: float = 1.0) -> Sequence[tuple[str, Bid]]:
+        """What ``members`` offer for ``job``, as far as they answer within ``seconds``."""
+        self._bids[job.task] = found = _Bids(len(members))
+        asked = ContextRequest("bids", job.description, job.task)
+        for member in members:
+            await self._send(message(asked, self.name, member, team=self._watch.team.id), inbox(member))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(found.complete.wait(), seconds)
+        del self._bids[job.task]
+        return found.offers
+
+    async def _attempt(self, job: Job, attempt: int, partial: str) -> Outcome:
+        end = time.time() + self._rules.deadline
+        made = TaskRequest(
+            job.task, job.prompt, job.description, job.expected, job.role,
+            context=job.context, partial=partial[:CLIP], deadline=end, chain=(*job.chain, self.name),
+            attempt=attempt, critical=job.critical, max_loops=job.max_loops,
+        )  # fmt: skip
+        copies = 2 if job.critical and attempt == 1 and not job.to and self._alive(job.role) > 1 else 1
+        sent = [await self._request(made, job, number) for number in range(copies)]
+        try:
+            return await self._first_valid(sent, end)
+        finally:
+            for request in sent:
+                self._answers.pop(request.id, None)
+                if waiting := self._requests.pop(request.id, None):
+                    with contextlib.suppress(BaError):
+                        await asyncio.shield(self._withdraw(waiting))
+
+    async def _request(self, made: TaskRequest, job: Job, number: int) -> AgentMessage:
+        to = message(made, self.name, job.to or job.role, team=self._watch.team.id)
+        # Two copies are two pieces of work, of which one result counts.
+        to = replace(to, idempotency_key=f"{job.key}/{number}" if number else job.key)
+        self._requests[to.id] = _Open(to, holder=job.to)
+        self._answers[to.id] = asyncio.get_running_loop().create_future()
+        await self._send(to, inbox(job.to) if job.to else work_topic(job.role))
+        return to
+
+    async def _first_valid(self, sent: Sequence[AgentMessage], end: float) -> Outcome:
+        waiting, last = {self._answers[each.id]: each.id for each in sent}, Outcome(ok=False)
+        while waiting:
+            left = end - time.time()
+            if left <= 0:
+                return replace(last, error=last.error or f"no answer within {self._rules.deadline:g} s")
+            pause = min(left, self._rules.patience / LOOKS)
+            done, _ = await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            for future in done:
+                self._requests.pop(waiting.pop(future), None)
+                last = _outcome(*future.result())
+                if last.ok:
+                    return last
+            for future, id in list(waiting.items()):
+                if silent := self._silent(id):
+                    del waiting[future]
+                    last = silent
+        return last
+
+    def _silent(self, request: str) -> Outcome | None:
+        """Why nothing more is to be expected of a request; None while somebody works on it or may take it."""
+        found, now = self._requests[request], time.monotonic()
+        since = self._heard.get(found.holder, found.since) if found.holder else found.since
+        if now - max(since, found.since) <= self._rules.patience:
+            return None
+        if found.holder:
+            self._watch.member(found.holder, activity="error", doing="does not answer")
+            silent = f"no sign of life for {self._rules.patience:g} s"
+            return Outcome(ok=False, report=found.partial, member=found.holder, error=silent)
+        role = str(found.request.content.get("role", ""))
+        if self._alive(role):
+            return None
+        return Outcome(ok=False, error=f"no member of the role {role} answers")
+
+    def _alive(self, role: str) -> int:
+        least = time.monotonic() - self._rules.patience
+        return sum(self._roles.get(name) == role and at >= least for name, at in self._heard.items())
+
+    async def _withdraw(self, waiting: _Open) -> None:
+        task = str(waiting.request.content.get("task", ""))
+        to = waiting.holder or str(waiting.request.content.get("role", ""))
+        taken_back = message(StatusUpdate(task, "cancelled"), self.name, to, about=waiting.request)
+        taken_back = replace(taken_back, correlation_id=waiting.request.id)
+        topic = inbox(waiting.holder) if waiting.holder else team_topic(self._watch.team.id)
+        await self._send(taken_back, topic)
+
+    async def _send(self, to: AgentMessage, topic: str) -> None:
+        self._watch.message(await self._bus.publish(topic, to))
+
+    async def _listen(self, topic: str) -> None:
+        async for delivery in self._bus.subscribe(topic, self.name, self.name):
+            self._take(delivery)
+            with contextlib.suppress(BaError):
+                await self._bus.ack(delivery, self.name)
+
+    def _take(self, delivery: Delivery) -> None:
+        """What another process wrote may be anything: a message that is wrong changes nothing."""
+        received = delivery.message
+        if received.sender == self.name:
+            return
+        # Other teams may use the same server; a worker's sign of life belongs to none.
+        if received.team not in {self._watch.team.id, ""}:
+            return
+        self._heard[received.sender] = time.monotonic()
+        with contextlib.suppress(UsageError):
+            self._understood(received)
+        if delivery.topic == inbox(self.name):
+            self._watch.message(received)
+
+    def _understood(self, received: AgentMessage) -> None:
+        """Raises UsageError for content that is not what its type says."""
+        sender = received.sender
+        match received.type:
+            case "heartbeat":
+                beat = content(Heartbeat, received)
+                self._roles[sender] = beat.role
+                self._watch.member(sender, heard=received.at, activity=beat.activity)
+            case "status_update":
+                self._status(received, content(StatusUpdate, received))
+            case "task_response":
+                self._answered(received, content(TaskResponse, received))
+            case "information_share":
+                share = content(Share, received)
+                if share.kind == "claim" and (fact := _claim(share.key, share.value, 0.5)):
+                    self._stated(sender, (fact,))
+            case "bid":
+                bid = content(Bid, received)
+                if bid.task in self._bids:
+                    self._bids[bid.task].add(sender, bid)
+            case _:
+                pass
+
+    def _status(self, received: AgentMessage, status: StatusUpdate) -> None:
+        found = self._requests.get(received.correlation_id)
+        if found:
+            found.holder, found.partial = received.sender, status.partial or found.partial
+        role = str(found.request.content.get("role", "")) if found else ""
+        self._watch.join(Member(received.sender, self._roles.get(received.sender, role)))
+        doing = one_line(status.doing, DOING)
+        self._watch.member(received.sender, activity=status.activity, doing=doing, heard=received.at)
+
+    def _answered(self, received: AgentMessage, response: TaskResponse) -> None:
+        waiting = self._answers.get(received.correlation_id)
+        # A second answer, or one to work that was given to another meanwhile, counts for nothing.
+        if waiting is not None and not waiting.done():
+            waiting.set_result((received, response))
+            activity = "error" if response.outcome in {"error", "refused"} else "idle"
+            agent = {"agent_id": response.agent_id} if response.agent_id else {}
+            self._watch.member(received.sender, activity=activity, doing="", heard=received.at, **agent)
+
+
+def facts_of(received: AgentMessage) -> tuple[Fact, ...]:
+    """What a response states. Raises UsageError when it is none."""
+    response = content(TaskResponse, received)
+    claims = (_claim(key, value, response.confidence) for key, value in response.claims.items())
+    return tuple(filter(None, claims))
+
+
+def _outcome(received: AgentMessage, response: TaskResponse) -> Outcome:
+    # An answer without a word is none.
+    ok = response.outcome == "done" and any(letter.isalnum() for letter in response.result)
+    error = "" if ok else response.error or ("its report is empty" if response.outcome == "done" else response.outcome)
+    return Outcome(
+        ok, response.result, received.sender, response.agent_id, error, response.value, response.artifact,
+        facts_of(received), tokens=response.tokens, cost=max(response.cost, 0.0), seconds=response.seconds,
+    )  # fmt: skip
+
+
+def _claim(key: str, value: Any, confidence: float) -> Fact | None:
+    if isinstance(value, dict):
+        return as_fact({"confidence": confidence, **value, "key": key_of(key)})
+    return as_fact({"key": key, "value": value, "confidence": confidence})

@@ -1,0 +1,302 @@
+"""Leads a team from its goal to its answer: forms it, hands out work, settles conflicts, puts results together.
+
+Plans are made and carried out elsewhere: both come as callables. Members in this process and on other machines talk
+over the same bus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TypeAlias
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.bus import MessageBus
+from ba_tui.core.ports.delegation import RunningAgent
+from ba_tui.core.teamwork.plans import Plan, SubTask
+from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pattern, Role, Strategy, Team
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.team.conflicts import DIFFERENCE, Claims
+from ba_tui.team.desk import Desk, HandingOut, Job, Outcome
+from ba_tui.team.facts import Fact
+from ba_tui.team.local_members import Doing, LocalMember
+from ba_tui.team.patterns.committee import committee
+from ba_tui.team.patterns.hierarchical import hierarchical
+from ba_tui.team.patterns.market import awarded
+from ba_tui.team.patterns.results import Answer
+from ba_tui.team.prompts import part_of, synthesizing, verifying
+from ba_tui.team.roles import best_role
+from ba_tui.team.settling import Judges, Settling
+from ba_tui.team.watching import TeamState, TeamWatch
+
+VERIFIER, COORDINATOR = "verifier", "coordinator"
+SPAN = 8
+"""Members that one lead watches over; a larger team has sub-orchestrators."""
+LEAD = "lead"
+
+Working: TypeAlias = Callable[[SubTask, str], Awaitable[Outcome]]
+"""Has a member do a subtask; the text is its description with the results that it refers to."""
+Carrying: TypeAlias = Callable[[Plan, Working, Branch], Awaitable[Plan]]
+"""Carries out a plan: what is completed stays so; the events of plans are its business."""
+Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
+"""Makes the plan for a goal and the roles there are."""
+
+
+@frozen
+class TeamRules:
+    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: the most of one team."""
+
+    handing_out: HandingOut = HandingOut()
+    difference: float = DIFFERENCE
+    heartbeat: float = 5.0
+    members: int = 50
+
+
+@frozen
+class TeamMeans:
+    """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
+    agents of the session."""
+
+    bus: MessageBus
+    do: Doing
+    plan: Planning
+    carry: Carrying
+    ask: Callable[[Conflict], Awaitable[str | None]]
+    running: Callable[[], Sequence[RunningAgent]] = tuple
+
+
+@frozen
+class Assignment:
+    """What a team is for. ``plan``: one that was begun before, ``facts``: what its members had stated. ``roles``: those
+    of the members; ``known``: all that there are. ``deadline`` of the whole in seconds."""
+
+    goal: str
+    roles: tuple[Role, ...]
+    known: tuple[Role, ...] = ()
+    pattern: Pattern = "hierarchical"
+    conflicts: Strategy = "majority"
+    deadline: float | None = None
+    plan: Plan | None = None
+    facts: tuple[tuple[str, tuple[Fact, ...]], ...] = ()
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+
+@frozen
+class Finished:
+    """How a team ended. ``by``: the work of each member."""
+
+    answer: Answer
+    state: TeamState
+    team: Team
+    conflicts: tuple[Conflict, ...] = ()
+    messages: Mapping[str, int] = field(default_factory=dict[str, int])
+    by: Mapping[str, Sequence[Outcome]] = field(default_factory=dict[str, Sequence[Outcome]])
+    seconds: float = 0.0
+
+
+class Orchestrator:
+    """One team at work on one branch. Use it once."""
+
+    def __init__(self, means: TeamMeans, rules: TeamRules, assignment: Assignment, branch: Branch) -> None:
+        self._means = means
+        self._rules = rules
+        self._branch = branch
+        self.assignment = _with_verifier(assignment)
+        self.roles = {role.name: role for role in self.assignment.roles}
+        members = formed(self.assignment.roles, rules.members)
+        self._local = dict(members)
+        listed = tuple(Member(name, role.name, heard=time.time()) for name, role in members)
+        self.watch = TeamWatch(Team(assignment.id, assignment.goal, assignment.pattern, listed), branch)
+        verifiers = {name for name, role in members if role.name == VERIFIER}
+        claims = Claims(assignment.id, verifiers, rules.difference)
+        judges = Judges(self._authority, self._verified, self._asked)
+        self.settling = Settling(claims, self.watch, assignment.conflicts, judges, rules.difference)
+        self._desks = self._leads(len(members))
+        self._done: dict[str, list[Outcome]] = {}
+
+    def _leads(self, members: int) -> list[Desk]:
+        """One lead, or the sub-orchestrators of a large team, each for eight members."""
+        first, number = f"{LEAD}:{self.assignment.id}", -(-members // SPAN)
+        names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
+        made = [Desk(name, self._means.bus, self.watch, self._rules.handing_out, self.settling.heard) for name in names]
+        if number > 1:
+            leads = (Member(name, LEAD, heard=time.time()) for name in names)
+            self.watch.team = replace(self.watch.team, members=(*leads, *self.watch.team.members))
+        return made
+
+    async def run(self) -> Finished:
+        """Returns how it ended, also when it failed. Raises BaError when the bus can't be used at all."""
+        began, state, answer = time.monotonic(), "cancelled", Answer("")
+        for name, facts in self.assignment.facts:
+            self.settling.claims.state(name, facts)
+        self.watch.state("working")
+        for desk in self._desks:
+            desk.start()
+        members = [asyncio.create_task(self._serve(name, role)) for name, role in self._local.items()]
+        try:
+            answer = await self._answer()
+            await self.settling.done()
+            state = "completed" if answer.complete else "partial" if answer.text else "failed"
+        finally:
+            await self._close(members)
+            self.watch.close(state)
+        found = tuple(self.settling.claims.conflicts)
+        taken = time.monotonic() - began
+        return Finished(answer, state, self.watch.team, found, self.watch.counts, self._done, taken)
+
+    async def _answer(self) -> Answer:
+        pattern = committee if self.assignment.pattern == "committee" else hierarchical
+        try:
+            async with asyncio.timeout(self.assignment.deadline):
+                return await pattern(self)
+        except TimeoutError:
+            late = f"the deadline of {self.assignment.deadline:g} s has passed"
+            results = {each.member: each.report for each in self._outcomes() if each.ok}
+            return Answer.unfinished(results, [late])
+
+    def _outcomes(self) -> Sequence[Outcome]:
+        return [each for outcomes in self._done.values() for each in outcomes]
+
+    async def _serve(self, name: str, role: Role) -> None:
+        member = LocalMember(name, role, self._means.bus, self._means.do, lambda: list(self._means.running()))
+        await member.serve(self.assignment.id, self._rules.heartbeat)
+
+    async def _close(self, members: Sequence[asyncio.Task[None]]) -> None:
+        await self.settling.close()
+        for desk in self._desks:
+            await desk.close()
+        for task in members:
+            task.cancel()
+        await asyncio.gather(*members, return_exceptions=True)
+
+    # What patterns use.
+
+    @property
+    def branch(self) -> Branch:
+        return self._branch
+
+    async def planned(self) -> Plan:
+        """The plan of the assignment, or a new one, with a role for each subtask."""
+        plan = self.assignment.plan or await self._means.plan(self.assignment.goal, self.assignment.roles, self._branch)
+        subtasks = tuple(replace(each, role=self._role(each).name) for each in plan.subtasks)
+        return replace(plan, subtasks=subtasks)
+
+    def _role(self, subtask: SubTask) -> Role:
+        """The role that the plan names, or the one whose capabilities fit best."""
+        if subtask.role in self.roles:
+            return self.roles[subtask.role]
+        words = f"{subtask.role} {subtask.description} {subtask.expected_output}"
+        return best_role(words, self.assignment.roles) or self.assignment.roles[0]
+
+    async def carry(self, plan: Plan, work: Working) -> Plan:
+        return await self._means.carry(plan, work, self._branch)
+
+    async def work(self, subtask: SubTask, prompt: str) -> Outcome:
+        """Have ``subtask`` done by a member of its role, or by the member that wins it in a market."""
+        role = self._role(subtask)
+        told = part_of(self.assignment.goal, role, subtask, prompt, self.settling.claims.facts)
+        job = self.job(subtask.id, role, told, subtask.description)
+        job = replace(job, expected=subtask.expected_output, critical=subtask.critical, max_loops=role.max_loops)
+        if self.assignment.pattern == "market":
+            job = await self._bid_for(job)
+        return await self.do(job)
+
+    def job(self, task: str, role: Role, prompt: str, description: str) -> Job:
+        context = {each.key: each.value for each in self.settling.claims.facts}
+        return Job(task, role.name, prompt, f"{self.assignment.id}/{task}", description, context=context)
+
+    async def do(self, job: Job) -> Outcome:
+        """Have a job done, and what it states compared with what others said, before anybody builds on it."""
+        desk = min(self._desks, key=lambda each: each.open)
+        outcome = await desk.do(job)
+        if outcome.member:
+            self._done.setdefault(outcome.member, []).append(outcome)
+        if outcome.ok and outcome.facts:
+            await self.settling.state(outcome.member, outcome.facts)
+        return outcome
+
+    async def _bid_for(self, job: Job) -> Job:
+        desk = min(self._desks, key=lambda each: each.open)
+        won = awarded(await desk.bids(job, tuple(self._local)))
+        return replace(job, to=won[0], role=self._local[won[0]].name) if won else job
+
+    async def synthesized(self, results: Mapping[str, str], missing: Sequence[str]) -> Answer:
+        """One answer from all results, written by a coordinator; the results themselves when that fails."""
+        self.watch.state("synthesizing")
+        known = {role.name: role for role in (*self.assignment.known, *self.assignment.roles)}
+        role = known.get(COORDINATOR) or self.assignment.roles[-1]
+        told = synthesizing(self.assignment.goal, results, self.settling.claims.facts, missing)
+        name = COORDINATOR if COORDINATOR not in self._local else f"{COORDINATOR}-0"
+        member = asyncio.create_task(self._serve(name, replace(role, name=COORDINATOR)))
+        self.watch.join(Member(name, COORDINATOR))
+        try:
+            job = self.job("answer", replace(role, name=COORDINATOR), told, "write the answer")
+            outcome = await self.do(replace(job, max_loops=role.max_loops))
+        finally:
+            member.cancel()
+            await asyncio.gather(member, return_exceptions=True)
+        return Answer(outcome.report, not missing) if outcome.ok else Answer.unfinished(results, missing)
+
+    def member_role(self, member: str) -> Role | None:
+        found = self.watch.find(member)
+        return self.roles.get(found.role) if found else None
+
+    # What settles conflicts.
+
+    def _authority(self, member: str) -> float:
+        role = self.member_role(member)
+        return role.authority if role else Role("").authority
+
+    async def _verified(self, conflict: Conflict) -> Claim | None:
+        role = self.roles.get(VERIFIER)
+        if role is None:
+            return None
+        desk = min(self._desks, key=lambda each: each.open)
+        job = self.job(f"verify-{conflict.id}", role, verifying(conflict), f"verify {conflict.key}")
+        outcome = await desk.do(replace(job, max_loops=role.max_loops))
+        self._done.setdefault(outcome.member or VERIFIER, []).append(outcome)
+        said = [each for each in outcome.facts if each.key == conflict.key]
+        return Claim(outcome.member, said[-1].value, said[-1].confidence) if outcome.ok and said else None
+
+    async def _asked(self, conflict: Conflict) -> Claim | None:
+        said = await self._means.ask(conflict)
+        return None if said is None else Claim("person", said, 1.0)
+
+
+def formed(roles: Sequence[Role], most: int) -> list[tuple[str, Role]]:
+    """The members of ``roles`` with their names. Raises UsageError when there are too many, or none."""
+    if not roles:
+        raise UsageError("A team needs a role.", "Name some with --roles; ba team roles lists them.")
+    wanted = sum(role.members for role in roles)
+    if wanted > most:
+        raise UsageError(f"A team of {wanted} is too large.", f"The setting team.max_members is {most}.")
+    return [
+        (f"{role.name}-{number}" if role.members > 1 else role.name, role)
+        for role in roles
+        for number in range(1, role.members + 1)
+    ]
+
+
+def _with_verifier(assignment: Assignment) -> Assignment:
+    """Who wants conflicts verified has a verifier in the team."""
+    if assignment.conflicts != "verifier" or any(role.name == VERIFIER for role in assignment.roles):
+        return assignment
+    known = next((role for role in assignment.known if role.name == VERIFIER), None)
+    return replace(assignment, roles=(*assignment.roles, known)) if known else assignment
+
+
+def stated_before(messages: Sequence[AgentMessage]) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
+    """What members had stated in an earlier run of the team, from its messages."""
+    from ba_tui.team.desk import facts_of  # noqa: PLC0415 - for a team that goes on alone
+
+    found: list[tuple[str, tuple[Fact, ...]]] = []
+    for each in messages:
+        if each.type == "task_response":
+            with contextlib.suppress(UsageError):
+                found.append((each.sender, facts_of(each)))
+    return tuple(found)

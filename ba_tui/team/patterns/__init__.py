@@ -1,0 +1,1 @@
+"""The ways in which a team works: hierarchical, committee, market. May import core and what lies in ``team``."""

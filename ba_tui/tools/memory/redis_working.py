@@ -1,4 +1,4 @@
-"""core.ports.working.WorkingMemory on a Redis server. The only module that knows the package redis."""
+"""core.ports.working.WorkingMemory on a Redis server. The only module of memory that knows the package redis."""
 
 from __future__ import annotations
 

@@ -1,0 +1,25 @@
+"""The bus that the settings ask for."""
+
+from __future__ import annotations
+
+from ba_tui.core.ports.bus import MessageBus
+from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.team.bus import MemoryBus
+from ba_tui.team.redis_bus import RedisBus, Tell
+from ba_tui.team.redis_server import RedisServer
+from ba_tui.team.wire import BusLimits, Redact
+
+
+def limits_of(settings: TeamSettings) -> BusLimits:
+    return BusLimits(settings.max_message_mb, settings.max_waiting, settings.lease, settings.deliveries)
+
+
+def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
+    """Over the server of ``team.bus_url``, or within this process without one. Nothing is connected yet.
+
+    Raises:
+        UsageError: the address is wrong, or the package for Redis is missing.
+    """
+    if settings.bus_url is None:
+        return MemoryBus(limits_of(settings), redact)
+    return RedisBus(RedisServer(settings.bus_url), limits_of(settings), redact, tell)

@@ -1,0 +1,41 @@
+"""A Redis server of a test's own, which it may kill and start again."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.analysis.servers import await_port, free_port, missing
+
+PASSWORD = "s3cret-of-redis"
+
+
+class RedisProcess:
+    """``keeps``: it writes every change to its file, so that a restart loses nothing."""
+
+    def __init__(self, folder: Path, *, keeps: bool = False) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._keeps = keeps
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        program = shutil.which("redis-server")
+        if not program:
+            missing("Redis is not installed: apt install redis-server")
+        keeping = ["--appendonly", "yes", "--appendfsync", "always"] if self._keeps else []
+        options = f"--port {self.port} --bind 127.0.0.1 --requirepass {PASSWORD} --dir {self._folder} --save".split()
+        command = [str(program), *options, "", *keeping]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        await_port(self.port, self._process)
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait(10)
+        self._process = None

@@ -101,7 +101,7 @@ class _Execution(Generic[K, T]):
     async def _alone(self, place: int) -> None:
         try:
             self._done(place, await self._run(place))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised once the others have ended
             self._failed = error
         # Steps that never wait must not hold up the program.
         await asyncio.sleep(0)

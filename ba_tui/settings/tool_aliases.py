@@ -21,7 +21,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "todo_write": ("TodoWrite",),
     "ask_user": ("AskUserQuestion",),
     "activate_skill": ("Skill",),
-    "task": ("Task", "Agent"),
+    "delegate_task": ("Task", "Agent"),
     "remember": ("Remember",),
     "forget": ("Forget",),
 }

@@ -51,19 +51,21 @@ Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
 
 @frozen
 class TeamRules:
-    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: the most of one team."""
+    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: the most of one team.
+    ``shared``: other teams use the same bus, so names must be those of this one."""
 
     handing_out: HandingOut = HandingOut()
     difference: float = DIFFERENCE
     heartbeat: float = 5.0
     members: int = 50
+    shared: bool = False
 
 
 @frozen
 class TeamMeans:
     """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
-    agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice, and
-    beside others."""
+    agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
+    and work beside others. ``whole`` gives the whole report of a subtask; both may read files."""
 
     bus: MessageBus
     do: Doing
@@ -72,6 +74,7 @@ class TeamMeans:
     ask: Callable[[Conflict], Awaitable[str | None]]
     running: Callable[[], Sequence[RunningAgent]] = tuple
     reads: Callable[[Role], bool] = lambda role: True
+    whole: Callable[[SubTask], str] = lambda step: step.result
 
 
 @frozen
@@ -113,6 +116,8 @@ class Orchestrator:
         self.assignment = _with_verifier(assignment)
         self.roles = {role.name: role for role in self.assignment.roles}
         members = formed(self.assignment.roles, rules.members)
+        if rules.shared:
+            members = [(f"{name}@{assignment.id}", role) for name, role in members]
         self._local = dict(members)
         listed = tuple(Member(name, role.name, heard=time.time()) for name, role in members)
         self.watch = TeamWatch(Team(assignment.id, assignment.goal, assignment.pattern, listed), branch)
@@ -215,6 +220,11 @@ class Orchestrator:
             job = await self._bid_for(job)
         return await self.do(job)
 
+    async def results(self, plan: Plan) -> Mapping[str, str]:
+        """What completed subtasks gave, whole, by id."""
+        done = [each for each in plan.subtasks if each.status == "completed"]
+        return {each.id: await asyncio.to_thread(self._means.whole, each) for each in done}
+
     def job(self, task: str, role: Role, prompt: str, description: str) -> Job:
         context = {each.key: each.value for each in self.settling.claims.facts}
         return Job(task, role.name, prompt, f"{self.assignment.id}/{task}", description, context=context)
@@ -240,7 +250,7 @@ class Orchestrator:
         known = {role.name: role for role in (*self.assignment.known, *self.assignment.roles)}
         role = known.get(COORDINATOR) or self.assignment.roles[-1]
         told = synthesizing(self.assignment.goal, results, self.settling.claims.facts, missing)
-        name = COORDINATOR if COORDINATOR not in self._local else f"{COORDINATOR}-0"
+        name = f"{COORDINATOR}@{self.assignment.id}"
         member = asyncio.create_task(self._serve(name, replace(role, name=COORDINATOR)))
         self.watch.join(Member(name, COORDINATOR))
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.team.conflicts import differ
-from ba_tui.team.patterns.results import Answer, missing_of, results_of
+from ba_tui.team.patterns.results import Answer, missing_of
 from ba_tui.team.prompts import ANSWER, answering
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ async def committee(team: Floor) -> Answer:
         return outcome
 
     plan = await team.carry(team.assignment.plan or _plan(goal, team.assignment.id, team.assignment.roles), work)
-    results, missing = results_of(plan), missing_of(plan)
+    results, missing = await team.results(plan), missing_of(plan)
     if not results:
         return Answer("", complete=False, missing=tuple(missing))
     await team.settling.done()

@@ -17,7 +17,7 @@ SAID = {"completed": "reached its goal", "partial": "did a part of its goal", "f
 def archived(done: Finished, *, strategy: str) -> dict[str, Any]:
     """The team as JSON, for the session's results."""
     roles = {each.name: each.role for each in done.team.members}
-    members = [
+    members: list[dict[str, Any]] = [
         {
             "name": name,
             "role": roles.get(name, ""),

@@ -55,8 +55,7 @@ async def asked(conflict: Conflict, goal: str, branch: Branch, escalation: Escal
     reply = await branch.ask(question, meanwhile if escalation.command else None)
     if reply.choice == "deny" and reply.by == "nobody":
         # Where nobody attends, the other person is the only one to ask.
-        said = await called(conflict, goal, escalation) if escalation.command else None
-        return said
+        return await called(conflict, goal, escalation) if escalation.command else None
     text = reply.text.strip()
     if reply.choice == "deny" or not text:
         return None

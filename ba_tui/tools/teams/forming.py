@@ -95,8 +95,8 @@ def _read(answer: str, roles: Sequence[Role]) -> Assessment | None:
     return None
 
 
-def in_a_row(goal: str, roles: Sequence[Role]) -> Plan:
-    """The plan where each role goes on from what those before it found: research, write, edit."""
+async def planned_in_a_row(goal: str, roles: Sequence[Role], branch: Branch) -> Plan:
+    """The plan where each role goes on from what those before it found, such as research, write, edit."""
     subtasks = list[SubTask]()
     for role in roles:
         before = tuple(each.id for each in subtasks)

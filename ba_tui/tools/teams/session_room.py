@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import Ceiling, Effect
 from ba_tui.core.errors import BaError, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, PlanChanged, SubTaskChanged, TeamChanged, TeamMessage
 from ba_tui.core.messages import Message, Text, Usage
-from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.ports.delegation import Delegation, Order, Work
 from ba_tui.core.ports.memory import Draft
 from ba_tui.core.ports.teams import TeamOrder
@@ -28,10 +27,10 @@ from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.team.desk import HandingOut
 from ba_tui.team.messages import TaskRequest
+from ba_tui.team.open_bus import open_bus
 from ba_tui.team.orchestrator import (
     COORDINATOR,
     Assignment,
-    Carrying,
     Finished,
     Orchestrator,
     Planning,
@@ -44,10 +43,13 @@ from ba_tui.team.roles import Roles
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.teams.archive import archived, outcome_text, summary
+from ba_tui.tools.teams.carrying import carrying, whole_reports
 from ba_tui.tools.teams.escalating import Escalation, asked
-from ba_tui.tools.teams.forming import Assessment, assessed
+from ba_tui.tools.teams.forming import Assessment, assessed, planned_in_a_row
 
 log = logging.getLogger(__name__)
+AT_ONCE = 50
+"""Subtasks that are handed out at the same time: how many agents work is limited elsewhere."""
 NAME = "team"
 """The model that an answer of a team names."""
 
@@ -66,22 +68,19 @@ class TeamIncomplete(StopTurn):
 
 @frozen
 class TeamScope:
-    """The session: ``agents`` runs its agents, ``files`` describe them, ``results`` keep archives. ``planning`` and
-    ``carry``: who makes and carries out plans. ``ask`` asks the small model; None asks none. ``remember`` keeps an
-    outcome; it raises BaError where memory is off. ``bus`` opens the bus of one team."""
+    """The session: ``agents`` runs its agents, ``files`` describe them, ``results`` keep archives. ``ask`` asks the
+    small model; None asks none. ``remember`` keeps an outcome; it raises BaError where memory is off. ``redact`` takes
+    secrets out of what goes to another process. ``plan`` makes plans."""
 
     agents: Delegation
     files: Callable[[], AgentFiles] | None
     results: Artifacts
     history: ReadHistory
-    planning: Planning
-    carry: Carrying
-    bus: Callable[[], MessageBus]
     escalation: Escalation
+    redact: Callable[[str], str] = str
     ask: AskModel | None = None
     remember: Callable[[Draft], Awaitable[object]] | None = None
-    heartbeat: float = 5.0
-    model: Mapping[str, str] = field(default_factory=dict[str, str])
+    plan: Planning = planned_in_a_row
 
 
 class TeamRoom:
@@ -125,7 +124,7 @@ class TeamRoom:
         if self._work is None:
             return False
         mine = [each for each in self._scope.agents.running() if each.agent_id.startswith(f"{self._work.name}/")]
-        return any([self._scope.agents.pause(each.agent_id, on=on) for each in mine])
+        return sum(self._scope.agents.pause(each.agent_id, on=on) for each in mine) > 0
 
     def roles(self) -> Sequence[Role]:
         return self._roles().usable()
@@ -197,12 +196,14 @@ class TeamRoom:
         await self._lead(assignment, branch)
 
     async def _lead(self, assignment: Assignment, branch: Branch) -> None:
-        settings, bus = self._settings, self._scope.bus()
+        settings, scope = self._settings, self._scope
+        bus = open_bus(settings, scope.redact, lambda text: branch.emit(Notice(text, "warning")))
         rules = TeamRules(
             HandingOut(settings.patience, settings.attempts, settings.deadline),
             settings.difference,
-            min(self._scope.heartbeat, settings.patience / 3),
+            min(settings.heartbeat, settings.patience / 3),
             settings.max_members,
+            settings.bus_url is not None,
         )
 
         async def do(role: Role, request: TaskRequest, label: str) -> ChildResult:
@@ -215,7 +216,14 @@ class TeamRoom:
             return await asked(conflict, assignment.goal, branch, self._scope.escalation)
 
         means = TeamMeans(
-            bus, do, self._scope.planning, self._scope.carry, ask, self._scope.agents.running, self._reads
+            bus,
+            do,
+            scope.plan,
+            carrying(scope.results, AT_ONCE),
+            ask,
+            scope.agents.running,
+            self._reads,
+            whole_reports(scope.results),
         )
         self._work = branch
         try:

@@ -21,7 +21,7 @@ from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pattern, Role, Strategy, Team
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.team.conflicts import DIFFERENCE, Claims
+from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
 from ba_tui.team.desk import Desk, HandingOut, Job, Outcome
 from ba_tui.team.facts import Fact
 from ba_tui.team.local_members import Doing, LocalMember
@@ -127,6 +127,7 @@ class Orchestrator:
         self.settling = Settling(claims, self.watch, assignment.conflicts, judges, rules.difference)
         self._desks = self._leads(len(members))
         self._done: dict[str, list[Outcome]] = {}
+        self._who: dict[str, str] = {}
 
     def _leads(self, members: int) -> list[Desk]:
         """One lead, or the sub-orchestrators of a large team, each for eight members."""
@@ -225,6 +226,15 @@ class Orchestrator:
         done = [each for each in plan.subtasks if each.status == "completed"]
         return {each.id: await asyncio.to_thread(self._means.whole, each) for each in done}
 
+    def overruled(self, task: str) -> bool:
+        """Whether the member that did ``task`` said something else than what was settled."""
+        member, share = self._who.get(task, ""), self._rules.difference
+        return any(
+            each.winner
+            and any(one.member == member and differ(one.value, each.winner.value, share) for one in each.claims)
+            for each in self.settling.claims.conflicts
+        )
+
     def job(self, task: str, role: Role, prompt: str, description: str) -> Job:
         context = {each.key: each.value for each in self.settling.claims.facts}
         return Job(task, role.name, prompt, f"{self.assignment.id}/{task}", description, context=context)
@@ -235,6 +245,7 @@ class Orchestrator:
         outcome = await desk.do(job)
         if outcome.member:
             self._done.setdefault(outcome.member, []).append(outcome)
+            self._who[job.task] = outcome.member
         if outcome.ok and outcome.facts:
             await self.settling.state(outcome.member, outcome.facts)
         return outcome

@@ -190,7 +190,8 @@ class Desk:
             context=job.context, partial=partial[:CLIP], deadline=end, chain=(*job.chain, self.name),
             attempt=attempt, critical=job.critical, max_loops=job.max_loops,
         )  # fmt: skip
-        copies = 2 if job.critical and attempt == 1 and not job.to and self._alive(job.role) > 1 else 1
+        able = sum(each.role == job.role and each.activity != "error" for each in self._watch.team.members)
+        copies = 2 if job.critical and attempt == 1 and not job.to and able > 1 else 1
         sent = [await self._request(made, job, number) for number in range(copies)]
         try:
             return await self._first_valid(sent, end)

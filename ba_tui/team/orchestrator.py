@@ -209,7 +209,9 @@ class Orchestrator:
     async def work(self, subtask: SubTask, prompt: str) -> Outcome:
         """Have ``subtask`` done by a member of its role, or by the member that wins it in a market."""
         role = self._role(subtask)
-        told = part_of(self.assignment.goal, role, subtask, prompt, self.settling.claims.facts)
+        # Members of a committee answer independently of each other.
+        facts = () if self.settling.held else self.settling.claims.facts
+        told = part_of(self.assignment.goal, role, subtask, prompt, facts)
         job = self.job(subtask.id, role, told, subtask.description)
         job = replace(
             job,
@@ -236,7 +238,7 @@ class Orchestrator:
         )
 
     def job(self, task: str, role: Role, prompt: str, description: str) -> Job:
-        context = {each.key: each.value for each in self.settling.claims.facts}
+        context = {} if self.settling.held else {each.key: each.value for each in self.settling.claims.facts}
         return Job(task, role.name, prompt, f"{self.assignment.id}/{task}", description, context=context)
 
     async def do(self, job: Job) -> Outcome:

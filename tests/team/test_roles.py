@@ -64,7 +64,8 @@ def test_a_broken_file_is_one_line(tmp_path: Path, text: str, said: str) -> None
 def test_a_broken_file_takes_no_place_from_a_role_that_works(tmp_path: Path) -> None:
     house = TeamHouse(tmp_path)
     house.role("writer", "---\nname: writer\n")
-    assert next(each.role.description for each in roles(house).look() if each.role.name == "writer").startswith("Writes")
+    (words,) = (each.role.description for each in roles(house).look() if each.role.name == "writer")
+    assert words.startswith("Writes")
 
 
 def test_a_name_may_say_how_many_members(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.delegating.agent_types import DELEGATE, AgentTypes
+from ba_tui.tools.delegating.agent_types import AgentTypes
 from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
+from ba_tui.tools.delegating.foreign_calls import DELEGATE
 from ba_tui.tools.delegating.sub_agents import MakeAgent, SubAgents, Surroundings
 
 REPORT = 12_000

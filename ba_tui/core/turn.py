@@ -144,7 +144,7 @@ class Turn:
         that come meanwhile wait, and ``cancel`` works as always.
         """
         task = self._tasks.get(agent)
-        if task is None or task.done() or self.ended:
+        if task is None or task.done() or (self.ended and agent == MAIN):
             return False
         self.pauses.begin(agent)
         return True
@@ -244,13 +244,9 @@ class Branch:
         """Bind the task that does this agent's work, so that it can be cancelled by the agent's name."""
         self._turn.run(task, self.name)
 
-    def pause(self, agent: str) -> bool:
-        """Pause any agent of the turn by its name: see ``Turn.pause``."""
-        return self._turn.pause(agent)
-
-    def resume(self, agent: str) -> bool:
-        """Let any agent of the turn go on: see ``Turn.resume``."""
-        return self._turn.resume(agent)
+    def pause(self, agent: str, *, on: bool) -> bool:
+        """Pause any agent of the turn by its name, or let it go on: see ``Turn.pause`` and ``Turn.resume``."""
+        return self._turn.pause(agent) if on else self._turn.resume(agent)
 
     async def unpaused(self) -> None:
         """Stand still while this agent, or one above it, is paused. Between two steps of work, never within one."""

@@ -235,14 +235,14 @@ async def test_a_paused_agent_and_those_below_stand_still_before_the_next_reques
 
     reading = asyncio.create_task(collect(held.turn, react))
     await held.acting.wait()
-    assert held.branches[0].pause(paused)
+    assert held.branches[0].pause(paused, on=True)
     assert not held.turn.pause("main/nobody-1")
     held.go_on.set()
     await standing.wait()
     assert len(held.provider.requests) == 1
     assert held.turn.steer("And look there.")
     assert not held.turn.resume("main/nobody-1")
-    assert held.branches[0].resume(paused)
+    assert held.branches[0].pause(paused, on=False)
     events = await reading
     child = "main/child-1"
     assert [event.paused for event in events if isinstance(event, AgentPaused) and event.agent == child] == [

@@ -93,8 +93,7 @@ class DelegationRoom:
         self.agents.apply(event)
 
     async def before(self, branch: Branch) -> None:
-        """Tell the agent which of its background agents have ended; stand still while it is paused."""
-        await self.agents.standing(branch)
+        """Tell the agent which of its background agents have ended."""
         for child in self.agents.news(branch.name):
             if child.result:
                 branch.emit(Steered(reminder(clipped(note_of(child.description, child.result), REPORT))))

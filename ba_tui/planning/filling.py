@@ -131,7 +131,8 @@ def prompt_for(step: SubTask, facts: StepFacts) -> str:
     parts = [f"You carry out one step of a plan. The goal of the whole plan: {task.goal or task.original_query}"]
     if task.goal and task.original_query and task.original_query != task.goal:
         parts.append(f"In the person's own words: {task.original_query}")
-    if known := [*filter(None, (task.context.strip(),)), *facts.said]:
+    new = (each for each in facts.said if each not in task.context)
+    if known := [*filter(None, task.context.strip().splitlines()), *new]:
         parts.append("What is known and must be respected:\n" + "\n".join(f"- {each}" for each in known))
     if task.assumptions:
         parts.append("Taken for granted:\n" + "\n".join(f"- {each}" for each in task.assumptions))

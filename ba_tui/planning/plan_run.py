@@ -12,7 +12,7 @@ from typing import Any
 
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.events import Notice, PlanChanged, SubTaskChanged
-from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask
+from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, Task
 from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -110,6 +110,7 @@ class PlanRun:
         self._anew = False
         self._over = ""
         self._gate = asyncio.Lock()
+        self._said: Sequence[str] = ()
         self._spent = branch.account.cost or 0.0
         self._stuck = next((step for step in plan.subtasks if _stuck(step)), None)
 
@@ -130,8 +131,9 @@ class PlanRun:
         left = self._reason if self._reason.startswith(ANEW) else ""
         self._change("running", left)
         limit = self._bounds.deadline
+        clock = asyncio.timeout(limit)
         try:
-            async with asyncio.timeout(limit) as clock:
+            async with clock:
                 if left:
                     await self._make_anew(left.removeprefix(ANEW))
                 await self._rounds()
@@ -184,7 +186,8 @@ class PlanRun:
                 outcome = await self._means.call(step, await self._arguments(step), self._branch)
             else:
                 before = [self._steps[id] for id in step.dependencies]
-                facts = StepFacts(self._plan, await self._means.said(), before)
+                self._said = await self._means.said()
+                facts = StepFacts(self._plan, self._said, before)
                 outcome = await self._means.work(step, prompt_for(step, facts), self._branch)
         except StopTurn as stop:
             self._over = sentence(str(stop))
@@ -272,7 +275,7 @@ class PlanRun:
 
     def _change(self, state: PlanState, reason: str = "") -> None:
         self._reason = reason
-        self._plan = replace(self.plan, state=state)
+        self._plan = replace(self.plan, state=state, task=knowing(self._plan.task, self._said))
         self._branch.emit(PlanChanged(self._plan, reason))
 
     def _close(self, why: str) -> None:
@@ -290,6 +293,12 @@ class PlanRun:
             if step.status == "executing":
                 self._steps[step.id] = begun_again(step)
         self._change("cancelled", self._reason if self._anew else "Interrupted.")
+
+
+def knowing(task: Task, said: Sequence[str]) -> Task:
+    """``task`` with what the person said in its context, each only once."""
+    new = [each for each in dict.fromkeys(said) if each and each not in task.context]
+    return replace(task, context="\n".join(filter(None, (task.context, *new)))) if new else task
 
 
 def _stuck(step: SubTask) -> bool:

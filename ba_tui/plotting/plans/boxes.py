@@ -1,12 +1,12 @@
-"""The rows of a step's box: its frame, its mark and its words in two lines."""
+"""The rows of a step's box: its frame, its mark and its words in two lines; and the whole graph as text."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
-from ba_tui.core.teamwork.plans import SubTask
-from ba_tui.plotting.plans.graph import HEIGHT, Box
-from ba_tui.plotting.plans.signs import PlanSigns, step_name
+from ba_tui.core.teamwork.plans import Plan, SubTask
+from ba_tui.plotting.plans.graph import HEIGHT, Box, drawing
+from ba_tui.plotting.plans.signs import UNICODE, PlanSigns, step_name
 
 
 def box_line(step: SubTask, box: Box, row: int, signs: PlanSigns, mark: str = "") -> str:
@@ -25,9 +25,8 @@ def box_words(step: SubTask, box: Box, signs: PlanSigns, mark: str = "") -> tupl
     text = step_name(step)
     first = _upto(text, room)
     rest = text[len(first) :].strip()
-    second = (
-        rest if cell_len(rest) <= room else set_cell_size(rest, max(0, room - len(signs.more))).rstrip() + signs.more
-    )
+    short = cell_len(rest) <= room
+    second = rest if short else set_cell_size(rest, max(0, room - len(signs.more))).rstrip() + signs.more
     sign = mark or signs.mark(step.status)
     return f"{sign} {set_cell_size(first.strip(), room)}", f"  {set_cell_size(second, room)}"
 
@@ -48,3 +47,18 @@ def _fitting(text: str, room: int) -> int:
         if cells > room:
             return index
     return len(text)
+
+
+def graph_text(plan: Plan, width: int, signs: PlanSigns = UNICODE) -> list[str]:
+    """The graph as plain lines."""
+    drawn = drawing(plan, width, signs)
+    steps = {step.id: step for step in plan.subtasks}
+    found: list[str] = []
+    for y in range(drawn.height):
+        line = ""
+        cells = drawn.lines.get(y, {})
+        parts = [(box.x, box_line(steps[box.id], box, y - box.y, signs)) for box in drawn.row(y)]
+        for x, text in sorted([*parts, *cells.items()]):
+            line = line.ljust(x) + text
+        found.append(line)
+    return found

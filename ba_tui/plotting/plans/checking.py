@@ -39,10 +39,8 @@ def faults(plan: Plan) -> list[Fault]:
     places = {step.id: place for place, step in enumerate(plan.subtasks)}
     circle = _circle(plan, circling)
     if circle:
-        found.append(
-            Fault(places[circle[0]], "after", f"steps wait for each other: {' → '.join([*circle, circle[0]])}")
-        )
-        return found
+        way = " → ".join([*circle, circle[0]])
+        return [Fault(places[circle[0]], "after", f"steps wait for each other: {way}")]
     before = _before(plan)
     for place, step in enumerate(plan.subtasks):
         for id in sorted(references(step) - before[step.id]):

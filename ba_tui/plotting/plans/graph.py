@@ -7,6 +7,7 @@ Lines of one source share a track between two layers; a line that crosses anothe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.values import frozen
@@ -138,14 +139,13 @@ def _placed(
         joined: Mapping[str, Sequence[str]] = above if down else edges
         for row in rows if down else reversed(rows):
             wanted = [_mean([centre[other] for other in joined.get(id, ())], centre[id]) for id in row]
-            gaps = [0, *(after[a] + half[b] + 1 + GAP for a, b in zip(row, row[1:], strict=False))]
-            for id, value in zip(row, _apart(wanted, gaps), strict=True):
-                centre[id] = value
+            gaps = [0, *(after[a] + half[b] + 1 + GAP for a, b in pairwise(row))]
+            centre.update(zip(row, _apart(wanted, gaps), strict=True))
     whole = {id: round(value) for id, value in centre.items()}
     left = min(whole[id] - half[id] for id in whole)
     for row in rows:
         # Rounding may push two together.
-        for a, b in zip(row, row[1:], strict=False):
+        for a, b in pairwise(row):
             whole[b] = max(whole[b], whole[a] + after[a] + half[b] + 1 + GAP)
     return {id: value - left for id, value in whole.items()}
 
@@ -235,20 +235,3 @@ def _mark(bits: dict[int, dict[int, int]], y: int, x: int, value: int) -> None:
         cell[x] = 5
     else:
         cell[x] = cell.get(x, 0) | value
-
-
-def graph_text(plan: Plan, width: int, signs: PlanSigns = UNICODE) -> list[str]:
-    """The graph as plain lines."""
-    from ba_tui.plotting.plans.boxes import box_line  # noqa: PLC0415 - it needs the boxes of this module
-
-    drawn = drawing(plan, width, signs)
-    steps = {step.id: step for step in plan.subtasks}
-    found: list[str] = []
-    for y in range(drawn.height):
-        line = ""
-        cells = drawn.lines.get(y, {})
-        parts = [(box.x, box_line(steps[box.id], box, y - box.y, signs)) for box in drawn.row(y)]
-        for x, text in sorted([*parts, *cells.items()]):
-            line = line.ljust(x) + text
-        found.append(line)
-    return found

@@ -32,12 +32,13 @@ def mermaid(plan: Plan) -> str:
     for step in plan.subtasks:
         before, after = _SHAPES[bool(step.tool_name)]
         lines.append(f'    {names[step.id]}{before}"{_label(step)}"{after}:::{step.status}')
+    waits = needs(plan)
     for step in plan.subtasks:
-        for other in needs(plan)[step.id]:
+        for other in waits[step.id]:
             arrow = "-.->" if other in step.optional else "-->"
             lines.append(f"    {names[other]} {arrow} {names[step.id]}")
-    used = dict.fromkeys(step.status for step in plan.subtasks)
-    lines += [f"    classDef {status} {_CLASSES[status]}" for status in used]
+    used = {step.status for step in plan.subtasks}
+    lines += [f"    classDef {status} {look}" for status, look in _CLASSES.items() if status in used]
     return "\n".join(lines) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, SubTaskStatus
@@ -50,6 +51,15 @@ ASCII = PlanSigns(
     arrow="v",
     more="...",
 )
+
+
+def signs_for(environ: Mapping[str, str]) -> PlanSigns:
+    """The characters that the terminal shows: ASCII where charts are drawn so too."""
+    from ba_tui.plotting import canvas, drawing  # noqa: PLC0415 - only what is drawn needs them
+
+    return ASCII if drawing.signs_for(environ) is canvas.ASCII else UNICODE
+
+
 STATES: dict[PlanState, str] = {
     "proposed": "waits for your approval",
     "approved": "approved",

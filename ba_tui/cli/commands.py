@@ -32,6 +32,7 @@ COMMANDS = {
     "mcp": CliCommand("mcp.application", help="Add, list, test, log in to and remove MCP servers."),
     "agents": CliCommand("agents", help="List, show and check the agents that files describe."),
     "team": CliCommand("team", help="Have a team of agents work on a goal; list the roles."),
+    "worker": CliCommand("worker", "worker"),
     "tokens": CliCommand("tokens", "tokens"),
     "migrate": CliCommand("migrate", "migrate"),
     "verify": CliCommand("verify", "verify"),

@@ -13,7 +13,7 @@ from ba_tui.core.ports.bus import Delivery
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.values import frozen
 from ba_tui.team.messages import WORKERS, Trouble, inbox, message
-from ba_tui.team.wire import USUAL, BusLimits, Redact, discreet, encoded
+from ba_tui.team.wire import USUAL, BusLimits, encoded
 
 PASSING = frozenset({WORKERS})
 """Topics of which only the newest messages matter: nothing is kept for a group that may come."""
@@ -41,9 +41,8 @@ class DeadLetter:
 class MemoryBus:
     """Its cost for a message does not grow with those before it: what all groups acknowledged is dropped."""
 
-    def __init__(self, limits: BusLimits = USUAL, redact: Redact = str) -> None:
+    def __init__(self, limits: BusLimits = USUAL) -> None:
         self._limits = limits
-        self._redact = redact
         self._topics: dict[str, _Topic] = {}
         self._sequences: dict[str, int] = {}
         self._published: dict[str, int] = {}
@@ -56,7 +55,6 @@ class MemoryBus:
             raise UsageError("The bus of this team is closed.")
         if message.id in self._published:
             return replace(message, sequence=self._published[message.id])
-        message = discreet(message, self._redact)
         encoded(message, self._limits)
         known = self._topic(topic)
         if topic not in PASSING:

@@ -133,7 +133,7 @@ class LocalMember:
             await asyncio.wait({work})
             if now.withdrawn:
                 return
-            response = _response(request, work, self.name, time.monotonic() - began)
+            response = response_of(request, work, self.name, time.monotonic() - began)
             await self._answer(message(response, self.name, received.sender, about=received), received)
         finally:
             self._now = None
@@ -171,7 +171,7 @@ class LocalMember:
         return "thinking"
 
 
-def _response(request: TaskRequest, work: asyncio.Task[ChildResult], name: str, seconds: float) -> TaskResponse:
+def response_of(request: TaskRequest, work: asyncio.Task[ChildResult], name: str, seconds: float) -> TaskResponse:
     """What became of the agent's work, as a message. Never raises."""
     if work.cancelled():
         return TaskResponse(request.task, "cancelled", error="its agent was cancelled", worker=name, seconds=seconds)

@@ -43,10 +43,10 @@ def team_topic(team: str) -> str:
 class TaskRequest:
     """One subtask. ``prompt``: all that the member is told; results of earlier subtasks are filled in.
 
-    ``task``: the id of the subtask. ``role``: whose work it is; ``agent``: the type of agent that does it, empty for
-    that of the role. ``context``: items of the shared context by key, ``partial``: what an earlier member had found.
+    ``task``: the id of the subtask. ``role``: whose work it is; which agent does it is up to the member.
+    ``context``: items of the shared context by key, ``partial``: what an earlier member had found.
     ``deadline``: seconds since the epoch, 0 without. ``chain``: who handed it on, first to last. ``attempt`` from 1.
-    ``effects``: whether it may have changed something when it was begun before; then a second try asks.
+    ``again``: it may be begun a second time although a worker that vanished may have changed something.
     ``max_cost`` in US dollars and ``max_tokens``: 0 for those of the role. The idempotency_key of the message is the
     same for every attempt.
     """
@@ -57,14 +57,13 @@ class TaskRequest:
     description: str = ""
     expected_output: str = ""
     role: str = ""
-    agent: str = ""
     context: dict[str, Any] = field(default_factory=dict[str, Any])
     partial: str = ""
     deadline: float = 0.0
     chain: tuple[str, ...] = ()
     attempt: int = 1
     critical: bool = False
-    effects: bool = False
+    again: bool = False
     max_loops: int = 10
     max_cost: float = 0.0
     max_tokens: int = 0

@@ -15,11 +15,12 @@ def limits_of(settings: TeamSettings) -> BusLimits:
 
 
 def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
-    """Over the server of ``team.bus_url``, or within this process without one. Nothing is connected yet.
+    """Over the server of ``team.bus_url``, or within this process without one. Nothing is connected yet. ``redact``
+    takes secrets out of what leaves this process; ``tell`` says lines to the person.
 
     Raises:
         UsageError: the address is wrong, or the package for Redis is missing.
     """
     if settings.bus_url is None:
-        return MemoryBus(limits_of(settings), redact)
+        return MemoryBus(limits_of(settings))
     return RedisBus(RedisServer(settings.bus_url), limits_of(settings), redact, tell)

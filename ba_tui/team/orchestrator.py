@@ -22,7 +22,7 @@ from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pa
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
-from ba_tui.team.desk import Desk, HandingOut, Job, Outcome
+from ba_tui.team.desk import Confirming, Desk, HandingOut, Job, Outcome, no
 from ba_tui.team.facts import Fact
 from ba_tui.team.local_members import Doing, LocalMember
 from ba_tui.team.patterns.committee import committee
@@ -65,7 +65,8 @@ class TeamRules:
 class TeamMeans:
     """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
     agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
-    and work beside others. ``whole`` gives the whole report of a subtask; both may read files."""
+    and work beside others. ``whole`` gives the whole report of a subtask; both may read files.
+    ``confirm``: see Desk."""
 
     bus: MessageBus
     do: Doing
@@ -75,6 +76,7 @@ class TeamMeans:
     running: Callable[[], Sequence[RunningAgent]] = tuple
     reads: Callable[[Role], bool] = lambda role: True
     whole: Callable[[SubTask], str] = lambda step: step.result
+    confirm: Confirming = no
 
 
 @frozen

@@ -47,7 +47,7 @@ class RedisBus:
     ) -> None:
         self.server = server
         self.limits = limits
-        self._redact = redact
+        self.redact = redact
         self._tell = tell
         self._outbox = Outbox()
         self._unconfirmed = Unconfirmed()
@@ -68,7 +68,7 @@ class RedisBus:
         """See core.ports.bus.MessageBus. The sequence is 0 while the message waits for the server."""
         if self.closed:
             raise UsageError("The bus of this team is closed.")
-        message = discreet(message, self._redact)
+        message = discreet(message, self.redact)
         given = Publication(topic, message.sender, message.id, encoded(message, self.limits))
         if self._joining:
             # Who answers must find the group that waits for the answer.
@@ -109,6 +109,17 @@ class RedisBus:
         await self._settle(Settlement(delivery.topic, group, delivery.token.partition(" ")[0], letter, reason))
         if said := obituary(delivery.message, group, reason):
             await self.publish(inbox(delivery.message.sender), said)
+
+    async def reach(self, *, waits: bool) -> bool:
+        """Whether the server is there; when not and ``waits`` it is looked for. Raises StorageError, ServerAway."""
+        try:
+            await self.server.greet()
+        except ServerAway as error:
+            if not waits:
+                raise
+            self.gone(error)
+            return False
+        return True
 
     async def close(self) -> None:
         """End all subscriptions. What waits for a server that is away is lost then, and that is said."""

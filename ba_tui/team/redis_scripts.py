@@ -108,3 +108,39 @@ local found = {}
 for at = 2, #ARGV do table.insert(found, redis.call('HEXISTS', KEYS[1], ARGV[at])) end
 return found
 """
+
+FIND = "return redis.call('GET', KEYS[1])"
+
+FIRST = f"""
+-- KEYS: record. ARGV: response. Returns what was written first
+redis.call('SET', KEYS[1], ARGV[2], 'NX', 'EX', {KEEP})
+return redis.call('GET', KEYS[1])
+"""
+
+BEGIN = f"""
+-- KEYS: mark. ARGV: member. Returns whose mark it was
+local before = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[2], 'EX', {KEEP})
+return before
+"""
+
+DROP = "return redis.call('DEL', KEYS[1])"
+
+ITEMS = """
+-- KEYS: items. ARGV: key, or nothing for all
+if ARGV[2] then
+    local one = redis.call('HGET', KEYS[1], ARGV[2])
+    return one and {one} or {}
+end
+return redis.call('HVALS', KEYS[1])
+"""
+
+WRITE = f"""
+-- KEYS: items. ARGV: key, version, item. Returns what is there when it is not the version before
+local now = redis.call('HGET', KEYS[1], ARGV[2])
+local version = now and cjson.decode(now).version or 0
+if version ~= tonumber(ARGV[3]) - 1 then return now or 'none' end
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
+redis.call('EXPIRE', KEYS[1], {KEEP})
+return false
+"""

@@ -16,6 +16,8 @@ MB = 1_000_000
 NAME = 200
 """Characters of a name, a topic or an id."""
 DEPTH = 60
+SHORT = 6
+"""Characters below which a text is no secret."""
 _TYPES: frozenset[str] = frozenset(get_args(MessageType))
 _TEXTS = ("sender", "receiver", "team", "correlation_id", "idempotency_key", "id")
 
@@ -94,28 +96,29 @@ def discreet(message: AgentMessage, redact: Redact) -> AgentMessage:
     """``message`` with what ``redact`` takes out of each of its texts taken out."""
     if redact is str:
         return message
-    return replace(message, content=_without(message.content, redact, DEPTH))
+    return replace(message, content=cleaned(message.content, redact))
 
 
-def _without(value: Any, redact: Redact, depth: int) -> Any:
+def cleaned(value: Any, redact: Redact, depth: int = DEPTH) -> Any:
+    """``value`` with what ``redact`` takes out of each text in it taken out. Raises UsageError when it is too deep."""
     if isinstance(value, str):
-        return redact(value)
+        return redact(value) if len(value) >= SHORT else value
     if not depth:
         raise UsageError(f"A message is nested deeper than {DEPTH} levels.")
     if isinstance(value, Mapping):
         # A secret may stand under its name: password, and then the password.
         return {
-            redact(str(key)): _named(str(key), each, redact, depth)
+            cleaned(str(key), redact, 1): _named(str(key), each, redact, depth)
             for key, each in cast("Mapping[Any, Any]", value).items()
         }
     if isinstance(value, list | tuple):
-        return [_without(each, redact, depth - 1) for each in cast("list[Any]", value)]
+        return [cleaned(each, redact, depth - 1) for each in cast("list[Any]", value)]
     return value
 
 
 def _named(key: str, value: Any, redact: Redact, depth: int) -> Any:
-    if not isinstance(value, str):
-        return _without(value, redact, depth - 1)
+    if not isinstance(value, str) or len(value) < SHORT:
+        return cleaned(value, redact, depth - 1)
     found, head = redact(value), f'"{key}": "'
     if found == value and (line := redact(f'{head}{value}"')) != f'{head}{value}"':
         return line.removeprefix(head).removesuffix('"')

@@ -17,7 +17,7 @@ class RedisProcess:
     def __init__(self, folder: Path, *, keeps: bool = False) -> None:
         self.port = free_port()
         self._folder = folder
-        self._keeps = keeps
+        self.keeps = keeps
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -28,7 +28,7 @@ class RedisProcess:
         program = shutil.which("redis-server")
         if not program:
             missing("Redis is not installed: apt install redis-server")
-        keeping = ["--appendonly", "yes", "--appendfsync", "always"] if self._keeps else []
+        keeping = ["--appendonly", "yes", "--appendfsync", "always"] if self.keeps else []
         options = f"--port {self.port} --bind 127.0.0.1 --requirepass {PASSWORD} --dir {self._folder} --save".split()
         command = [str(program), *options, "", *keeping]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

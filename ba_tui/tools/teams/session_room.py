@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ba_tui.core.agent_spec import AgentSpec
-from ba_tui.core.effects import Ceiling, Effect
+from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, PlanChanged, SubTaskChanged, TeamChanged, TeamMessage
 from ba_tui.core.messages import Message, Text, Usage
@@ -26,6 +26,7 @@ from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.team.desk import HandingOut
+from ba_tui.team.member_spec import member_spec
 from ba_tui.team.messages import TaskRequest
 from ba_tui.team.open_bus import open_bus
 from ba_tui.team.orchestrator import (
@@ -50,6 +51,7 @@ from ba_tui.tools.teams.forming import Assessment, assessed, planned_in_a_row
 log = logging.getLogger(__name__)
 AT_ONCE = 50
 """Subtasks that are handed out at the same time: how many agents work is limited elsewhere."""
+AGAIN = "Run it again"
 NAME = "team"
 """The model that an answer of a team names."""
 
@@ -224,6 +226,7 @@ class TeamRoom:
             scope.agents.running,
             self._reads,
             whole_reports(scope.results),
+            confirm,
         )
         self._work = branch
         try:
@@ -264,40 +267,20 @@ class TeamRoom:
         return effect is Effect.READ or spec.ceiling.effects <= {Effect.READ}
 
     def _spec(self, role: Role) -> AgentSpec:
-        """The agent of a member: that of its role, with the role's prompt below and no more tools than both allow.
-
-        Raises:
-            UsageError: there is no such agent.
-        """
+        """The agent of a member. Raises UsageError."""
         assert self._scope.files is not None
-        file = self._scope.files().find(role.agent)
-        if file is None or not file.usable:
-            why = file.trouble if file else "there is no such agent"
-            raise UsageError(f"The role {role.name} needs the agent {role.agent}: {why}.", "See ba agents list.")
-        spec = file.spec
-        if role.name == role.agent:
-            return spec
-        tools = spec.tools
-        if role.tools is not None:
-            tools = role.tools if tools is None else tuple(name for name in role.tools if name in tools)
-        ceiling = spec.ceiling.within(Ceiling(tools=None if role.tools is None else frozenset(role.tools)))
-        return replace(
-            spec,
-            name=role.name,
-            description=role.description or spec.description,
-            prompt="\n\n".join(filter(None, (spec.prompt, role.prompt))),
-            model=role.model or spec.model,
-            tools=tools,
-            ceiling=ceiling,
-            max_loops=role.max_loops,
-            budget=role.budget or spec.budget,
-        )
+        return member_spec(role, self._scope.files())
 
 
 def _told(request: TaskRequest) -> str:
-    if not request.partial:
-        return request.prompt
-    return f"{request.prompt}\n\nAn earlier attempt found this; check it before you use it:\n{request.partial}"
+    parts = [request.prompt]
+    if request.attempt > 1:
+        parts.append(
+            "An earlier attempt did not finish. It may have changed something: look before you change it again."
+        )
+    if request.partial:
+        parts.append(f"The earlier attempt found this; check it before you use it:\n{request.partial}")
+    return "\n\n".join(parts)
 
 
 def _why(result: ChildResult) -> str:

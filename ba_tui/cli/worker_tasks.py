@@ -1,0 +1,135 @@
+"""What a worker does with a task: an agent of its role works in a session of its own. Nobody attends it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from ba_tui.core.agent_spec import AgentSpec, Budget
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.effects import Effect
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Asked, MessageDone, TurnEnded
+from ba_tui.core.messages import Message, Text, Usage
+from ba_tui.core.ports.delegation import Order
+from ba_tui.core.services import Services
+from ba_tui.core.spawning import ChildResult
+from ba_tui.core.teamwork.teams import Role
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.turn import Branch
+from ba_tui.faces.headless import denial
+from ba_tui.team.catalog import AgentFiles
+from ba_tui.team.local_members import response_of
+from ba_tui.team.member_spec import member_spec
+from ba_tui.team.messages import TaskRequest, TaskResponse
+from ba_tui.team.roles import Roles
+
+TITLE = 80
+ASKS = 10
+"""Questions that a response repeats."""
+
+
+class TaskSessions:
+    """``role`` by its name. The first session is made at once: it says what the role is."""
+
+    def __init__(self, services: Services, role: str) -> None:
+        self._services = services
+        self._next: Conversation | None = services.library.create()
+        self.role: Role = Roles(_files(self._next)).named((role,))[0]
+        self.spec: AgentSpec = member_spec(self.role, _files(self._next))
+        self.model = self.spec.model or self._next.model
+        if missing := services.setup.missing(self._next.model):
+            raise UsageError(missing)
+        agents = self._next.inventory.delegation
+        effect = agents.effect(self.role.agent) if agents else Effect.EXECUTE
+        self.reads = effect is Effect.READ or self.spec.ceiling.effects <= {Effect.READ}
+        """Whether an agent of the role can change nothing."""
+
+    async def do(self, request: TaskRequest, key: str) -> TaskResponse:
+        """Have an agent of the role do the task. What asks is denied; the response repeats the questions."""
+        conversation, self._next = self._next or self._services.library.create(), None
+        try:
+            return await self._done(conversation, request, key)
+        except BaError as error:
+            return TaskResponse(request.task, "error", error=str(error), hint=error.hint, session=conversation.id)
+        finally:
+            await conversation.close()
+
+    async def close(self) -> None:
+        if self._next:
+            await self._next.close()
+
+    async def _done(self, conversation: Conversation, request: TaskRequest, key: str) -> TaskResponse:
+        running: list[asyncio.Task[ChildResult]] = []
+
+        async def work(branch: Branch) -> None:
+            agents = conversation.inventory.delegation
+            if agents is None:
+                raise UsageError("This session can start no agents.")
+            running.append(asyncio.create_task(agents.run(self._order(request, key), branch)))
+            result = await running[0]
+            said = result.message.text or (result.error.message if result.error else "")
+            # The agent's tokens are counted already.
+            answer = Message("assistant", (Text(said),), usage=Usage(), stop="end_turn", origin="assistant")
+            branch.emit(MessageDone(answer, 0.0))
+
+        # The words of another process are for the agent alone: here they could name files or commands.
+        title = one_line(request.description or request.task, TITLE).replace("@", " ")
+        turn = conversation.say(f"Team task, {self.role.name}: {title}", work)
+        asks, error = list[str](), ""
+        try:
+            async for event in turn:
+                if isinstance(event, Asked):
+                    turn.answer(event.ask_id, denial(event.question))
+                    asks.append(one_line(f"{event.question.text} {event.question.reason}", 300))
+                if isinstance(event, TurnEnded) and event.agent == "main" and event.error:
+                    error = event.error.with_hint
+        except asyncio.CancelledError:
+            turn.cancel()
+            await turn.wait()
+            raise
+        if not running:
+            return TaskResponse(
+                request.task, "error", error=error or "The task was not begun.", session=conversation.id
+            )
+        response = response_of(request, running[0], "", 0.0)
+        return replace(response, asks=tuple(asks[:ASKS]), session=conversation.id)
+
+    def _order(self, request: TaskRequest, key: str) -> Order:
+        """No more than both the role and the request allow."""
+        left = max(1.0, request.deadline - time.time()) if request.deadline else None
+        loops = min(request.max_loops, self.spec.max_loops)
+        return Order(
+            self.spec, _prompt(request, key, once=not self.reads), request.description or request.task,
+            deadline=left, max_loops=loops, budget=_least(self.spec.budget, request),
+        )  # fmt: skip
+
+
+def _prompt(request: TaskRequest, key: str, *, once: bool) -> str:
+    parts = [request.prompt]
+    if request.expected_output:
+        parts.append(f"Expected: {request.expected_output}")
+    if request.partial:
+        parts.append(f"An earlier attempt found this; check it before you use it:\n{request.partial}")
+    if once:
+        parts.append(f"Idempotency key of this task, for tools and services that take one: {key}")
+    return "\n\n".join(parts)
+
+
+def _least(budget: Budget | None, request: TaskRequest) -> Budget | None:
+    def least(mine: float | None, theirs: float) -> float | None:
+        given = [each for each in (mine, theirs or None) if each is not None]
+        return min(given, default=None)
+
+    own = budget or Budget()
+    tokens = least(own.tokens, request.max_tokens)
+    made = Budget(least(own.cost, request.max_cost), None if tokens is None else int(tokens))
+    return made if made != Budget() else None
+
+
+def _files(conversation: Conversation) -> AgentFiles:
+    found = conversation.inventory.agents
+    if not isinstance(found, AgentFiles):
+        raise UsageError("This folder describes no agents.")
+    return found

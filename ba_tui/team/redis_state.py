@@ -1,0 +1,82 @@
+"""What members of several processes know together, on the Redis server of their bus: accepted results, shared items.
+
+Each method waits while the server is away. A server without persistence loses all of it in a restart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.team.redis_bus import RedisBus
+from ba_tui.team.redis_scripts import BEGIN, DROP, FIND, FIRST, ITEMS, WRITE
+from ba_tui.team.redis_server import PREFIX, NoGroup, ServerAway
+from ba_tui.team.shared_context import Item, StaleWrite, checked_item
+from ba_tui.team.wire import cleaned, decoded, discreet, encoded
+
+T = TypeVar("T")
+
+
+async def _waiting(bus: RedisBus, ask: Callable[[], Awaitable[T]]) -> T:
+    """What ``ask`` returns once the server is there. Raises StorageError once the bus is closed."""
+    while not bus.closed:
+        try:
+            return await ask()
+        except (ServerAway, NoGroup):
+            await bus.back()
+    raise StorageError("The bus of this team is closed.")
+
+
+class RedisAccepted:
+    """team.accepted.Accepted."""
+
+    def __init__(self, bus: RedisBus) -> None:
+        self._bus = bus
+
+    async def find(self, key: str) -> AgentMessage | None:
+        found = await self._run(FIND, f"{PREFIX}accepted:{key}")
+        return decoded(found) if found else None
+
+    async def first(self, key: str, response: AgentMessage) -> AgentMessage:
+        text = encoded(discreet(response, self._bus.redact), self._bus.limits)
+        return decoded(await self._run(FIRST, f"{PREFIX}accepted:{key}", text))
+
+    async def begin(self, key: str, member: str) -> str:
+        return str(await self._run(BEGIN, f"{PREFIX}begun:{key}", member) or "")
+
+    async def ended(self, key: str) -> None:
+        await self._run(DROP, f"{PREFIX}begun:{key}")
+
+    async def _run(self, script: str, key: str, *args: str) -> Any:
+        return await _waiting(self._bus, lambda: self._bus.run(script, [key], args))
+
+
+class RedisItems:
+    """team.shared_context.Items of one team."""
+
+    def __init__(self, bus: RedisBus, team: str) -> None:
+        self._bus = bus
+        self._key = f"{PREFIX}items:{team}"
+
+    async def all(self) -> Sequence[Item]:
+        found = cast("list[str]", await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], ())))
+        return sorted((_item(text) for text in found), key=lambda item: item.key)
+
+    async def get(self, key: str) -> Item | None:
+        found = await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], (key,)))
+        return _item(found[0]) if found else None
+
+    async def put(self, item: Item) -> None:
+        value = cleaned(item.value, self._bus.redact)
+        text = json.dumps({"key": item.key, "value": value, "version": item.version, "by": item.by, "at": item.at})
+        args = (item.key, item.version, text)
+        wrong = await _waiting(self._bus, lambda: self._bus.run(WRITE, [self._key], args))
+        if wrong:
+            raise StaleWrite(_item(cast("str", wrong)) if wrong != "none" else None, item)
+
+
+def _item(text: str) -> Item:
+    return checked_item(json.loads(text))

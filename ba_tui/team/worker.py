@@ -1,0 +1,304 @@
+"""A worker: a member in a process of its own, which pulls work of its role, does one task at a time, and answers.
+
+A task is done at least once, and its first written result counts: whoever comes second sends that one again. What may
+have changed something is not begun twice: it is refused, unless whoever hands it out says ``again``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
+from ba_tui.core.teamwork.agents import AgentActivity
+from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.values import frozen
+from ba_tui.team.accepted import Accepted
+from ba_tui.team.messages import (
+    TAKERS,
+    WORKERS,
+    Bid,
+    Content,
+    ContextRequest,
+    Heartbeat,
+    StatusUpdate,
+    TaskRequest,
+    TaskResponse,
+    Trouble,
+    check_protocol,
+    content,
+    inbox,
+    message,
+    work_topic,
+)
+
+Do: TypeAlias = Callable[[TaskRequest, str], Awaitable[TaskResponse]]
+"""Does a task, given its idempotency key; whatever becomes of it is in the response."""
+Tell: TypeAlias = Callable[[str], object]
+LINE = 80
+"""Characters of a description in a line for people."""
+
+
+@frozen
+class WorkerFacts:
+    """``name`` is unique on the server. ``heartbeat`` and ``lease`` in seconds. ``reads``: the agent of the role can
+    change nothing, so that a task may be begun again."""
+
+    name: str
+    role: str
+    capabilities: tuple[str, ...] = ()
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    model: str = ""
+    heartbeat: float = 5.0
+    lease: float = 30.0
+    reads: bool = False
+
+
+class OtherVersion(UsageError):
+    """Messages here come from a newer ba."""
+
+    kind = "protocol"
+
+
+class Worker:
+    """``tell`` hears a line for everything that it does."""
+
+    def __init__(self, facts: WorkerFacts, bus: MessageBus, accepted: Accepted, do: Do, tell: Tell) -> None:
+        self._facts = facts
+        self._bus = bus
+        self._accepted = accepted
+        self._do = do
+        self._tell = tell
+        self._held: dict[str, tuple[Delivery, str]] = {}
+        """What is worked on or waits here, by token: its lease is renewed."""
+        self._direct: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._stopping = asyncio.Event()
+        self._now: tuple[AgentMessage, TaskRequest] | None = None
+        self._work: asyncio.Task[TaskResponse] | None = None
+        self._withdrawn = False
+        self._done = 0
+
+    async def run(self, *, once: bool = False) -> int:
+        """Work until it is stopped, or until one task is done. Returns how many were done.
+
+        Raises:
+            OtherVersion: the others speak a newer protocol. StorageError: the server can't be used.
+        """
+        shared = self._bus.subscribe(work_topic(self._facts.role), TAKERS, self._facts.name)
+        own = self._bus.subscribe(inbox(self._facts.name), self._facts.name, self._facts.name)
+        beside = [self._beat(), self._renew(), self._listen(own)]
+        tasks = [asyncio.create_task(each) for each in beside]
+        try:
+            await self._take(shared, tasks[-1], once=once)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            with contextlib.suppress(BaError):
+                # What was taken and not done goes to another worker at once.
+                await shared.aclose()
+                await own.aclose()
+                await self._sign_of_life(leaving=True)
+        return self._done
+
+    def stop(self) -> None:
+        """End after the current task; the second time at once."""
+        if self._stopping.is_set() and self._work:
+            self._work.cancel()
+            return
+        self._stopping.set()
+        if self._now:
+            self._tell("Stopping after this task. Press Ctrl+C again to stop now; another worker then does it.")
+
+    async def _take(self, shared: Deliveries, listening: asyncio.Task[None], *, once: bool) -> None:
+        async def work() -> tuple[Delivery, str]:
+            return await anext(shared), TAKERS
+
+        async def direct() -> tuple[Delivery, str]:
+            return await self._direct.get(), self._facts.name
+
+        stop = asyncio.create_task(self._stopping.wait())
+        sources: dict[asyncio.Task[tuple[Delivery, str]], Callable[[], Coroutine[Any, Any, tuple[Delivery, str]]]] = {}
+        sources |= {asyncio.create_task(each()): each for each in (work, direct)}
+        try:
+            while not self._stopping.is_set():
+                await asyncio.wait({*sources, stop, listening}, return_when=asyncio.FIRST_COMPLETED)
+                if listening.done():
+                    listening.result()
+                for task in [each for each in sources if each.done()]:
+                    again = sources.pop(task)
+                    await self._handled(*task.result())
+                    if once and self._done:
+                        return
+                    sources[asyncio.create_task(again())] = again
+        except StopAsyncIteration:
+            return
+        finally:
+            ending: list[asyncio.Task[Any]] = [*sources, stop]
+            for task in ending:
+                task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _handled(self, delivery: Delivery, group: str) -> None:
+        """Do what a delivery asks for, and acknowledge it. Raises OtherVersion, StorageError."""
+        received = delivery.message
+        if self._stopping.is_set():
+            # It came while the last task was done.
+            return
+        try:
+            check_protocol(received)
+            request = content(TaskRequest, received)
+        except UsageError as error:
+            await self._refuse(delivery, group, error)
+            return
+        self._held[delivery.token] = (delivery, group)
+        try:
+            if await self._answered(received, request):
+                await self._bus.ack(delivery, group)
+        finally:
+            del self._held[delivery.token]
+
+    async def _refuse(self, delivery: Delivery, group: str, error: UsageError) -> None:
+        received = delivery.message
+        other = received.protocol != PROTOCOL
+        self._tell(error.with_hint)
+        await self._send(Trouble("protocol" if other else "invalid", str(error), error.hint), received)
+        if received.protocol > PROTOCOL:
+            # A worker with their version can do it: this one must not take what it can't understand.
+            raise OtherVersion(str(error), error.hint) from error
+        await self._bus.dead(delivery, group, str(error))
+
+    async def _answered(self, received: AgentMessage, request: TaskRequest) -> bool:
+        """Whether the request is settled."""
+        key = received.idempotency_key or received.id
+        what = f"task {one_line(request.task, LINE)} of {received.sender}"
+        if earlier := await self._accepted.find(key):
+            self._tell(f"Result of {what} was there already; sent again.")
+            await self._bus.publish(inbox(received.sender), _readdressed(earlier, received))
+            return True
+        if request.deadline and request.deadline <= time.time():
+            self._tell(f"The deadline of {what} has passed.")
+            late = TaskResponse(request.task, "limit", error="Its deadline had passed.", worker=self._facts.name)
+            await self._send(late, received)
+            return True
+        before = await self._accepted.begin(key, self._facts.name)
+        if before and not (self._facts.reads or request.again):
+            self._tell(f"Refused {what}: {before} had begun it and may have changed something.")
+            await self._send(self._unsafe(request, before), received)
+            return True
+        self._tell(f"Took {what}: {one_line(request.description or request.prompt, LINE)}")
+        return await self._performed(received, request, key, what)
+
+    async def _performed(self, received: AgentMessage, request: TaskRequest, key: str, what: str) -> bool:
+        self._now, self._withdrawn, began = (received, request), False, time.monotonic()
+        self._work = asyncio.ensure_future(self._do(request, key))
+        doing = StatusUpdate(request.task, "thinking", one_line(request.description or request.task, LINE))
+        try:
+            await self._send(doing, received)
+            await asyncio.wait({self._work})
+            if self._work.cancelled():
+                self._tell(f"Stopped {what}{': it was taken back' if self._withdrawn else '; another worker does it'}.")
+                if self._withdrawn:
+                    await self._accepted.ended(key)
+                return self._withdrawn
+            response = replace(self._work.result(), worker=self._facts.name, seconds=time.monotonic() - began)
+        finally:
+            if not self._work.done():
+                self._work.cancel()
+                await asyncio.gather(self._work, return_exceptions=True)
+            self._now = self._work = None
+        answer = replace(self._said(response, received), correlation_id=received.id)
+        if response.outcome == "done":
+            answer = _readdressed(await self._accepted.first(key, answer), received)
+        await self._bus.publish(inbox(received.sender), answer)
+        await self._accepted.ended(key)
+        self._done += 1
+        why = f": {one_line(response.error, 200)}" if response.error else ""
+        self._tell(f"Ended {what} in {response.seconds:.1f} s, {response.outcome}{why}")
+        return True
+
+    def _unsafe(self, request: TaskRequest, before: str) -> TaskResponse:
+        text = f"{before} had begun this task and did not end it; it may have changed something."
+        hint = "Look at what it changed, then hand the task out again."
+        return TaskResponse(
+            request.task, "refused", error=text, hint=hint, asks=(f"{text} Do it again?",), worker=self._facts.name
+        )
+
+    async def _listen(self, own: Deliveries) -> None:
+        """What is for this worker alone: work, questions for bids, work that is taken back."""
+        name = self._facts.name
+        async for delivery in own:
+            received = delivery.message
+            if received.type == "task_request":
+                self._held[delivery.token] = (delivery, name)
+                await self._direct.put(delivery)
+                continue
+            with contextlib.suppress(UsageError):
+                check_protocol(received)
+                match received.type:
+                    case "status_update" if content(StatusUpdate, received).activity == "cancelled":
+                        self._withdraw(received.correlation_id)
+                    case "context_request" if (asked := content(ContextRequest, received)).kind == "bids":
+                        await self._send(self._bid(asked), received)
+                    case _:
+                        pass
+            await self._bus.ack(delivery, name)
+
+    def _withdraw(self, request: str) -> None:
+        if self._now and self._work and self._now[0].id == request:
+            self._withdrawn = True
+            self._work.cancel()
+
+    def _bid(self, asked: ContextRequest) -> Bid:
+        """It knows nothing of prices: how well its capabilities fit, and whether it is busy."""
+        words = {word.casefold() for word in asked.query.replace(",", " ").split()}
+        fits = sum(each.casefold() in words for each in self._facts.capabilities)
+        busy = 60.0 if self._now else 0.0
+        return Bid(asked.task, 0.0, min(1.0, 0.5 + 0.1 * fits), busy, reason="busy" if busy else "")
+
+    async def _beat(self) -> None:
+        while True:
+            with contextlib.suppress(BaError):
+                await self._sign_of_life()
+            await asyncio.sleep(self._facts.heartbeat)
+
+    async def _sign_of_life(self, *, leaving: bool = False) -> None:
+        facts, now = self._facts, self._now
+        activity: AgentActivity = "finished" if leaving else "thinking" if now else "idle"
+        beat = Heartbeat(
+            facts.role, activity, one_line(now[1].description, LINE) if now else "", (now[1].task,) if now else (),
+            facts.capabilities, facts.host, facts.pid, facts.version, facts.model, self._done, leaving,
+        )  # fmt: skip
+        team = now[0].team if now else ""
+        await self._bus.publish(WORKERS, message(beat, facts.name, EVERYBODY, team=team))
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._facts.lease / 3)
+            for delivery, group in list(self._held.values()):
+                with contextlib.suppress(BaError):
+                    await self._bus.renew(delivery, group)
+
+    async def _send(self, said: Content, about: AgentMessage) -> None:
+        answer = replace(self._said(said, about), correlation_id=about.id)
+        await self._bus.publish(inbox(about.sender), answer)
+
+    def _said(self, said: Content, about: AgentMessage) -> AgentMessage:
+        return message(said, self._facts.name, about.sender, about=about)
+
+
+def _readdressed(accepted: AgentMessage, received: AgentMessage) -> AgentMessage:
+    """The accepted response as the answer to ``received``: the same message where it answered that one before."""
+    if accepted.correlation_id == received.id and accepted.receiver == received.sender:
+        return accepted
+    made = {"receiver": received.sender, "correlation_id": received.id, "team": received.team}
+    return replace(accepted, id=uuid.uuid4().hex, **made)

@@ -22,7 +22,7 @@ from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pa
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
-from ba_tui.team.desk import Confirming, Desk, HandingOut, Job, Outcome, no
+from ba_tui.team.desk import Confirming, Desk, DeskMeans, HandingOut, Job, Outcome, facts_of, no
 from ba_tui.team.facts import Fact
 from ba_tui.team.local_members import Doing, LocalMember
 from ba_tui.team.patterns.committee import committee
@@ -135,7 +135,8 @@ class Orchestrator:
         """One lead, or the sub-orchestrators of a large team, each for eight members."""
         first, number = f"{LEAD}:{self.assignment.id}", -(-members // SPAN)
         names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
-        made = [Desk(name, self._means.bus, self.watch, self._rules.handing_out, self.settling.heard) for name in names]
+        means = DeskMeans(self._means.bus, self.settling.heard, self._means.confirm)
+        made = [Desk(name, means, self.watch, self._rules.handing_out) for name in names]
         if number > 1:
             leads = (Member(name, LEAD, heard=time.time()) for name in names)
             self.watch.team = replace(self.watch.team, members=(*leads, *self.watch.team.members))
@@ -326,7 +327,6 @@ def _with_verifier(assignment: Assignment) -> Assignment:
 
 def stated_before(messages: Sequence[AgentMessage]) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     """What members had stated in an earlier run of the team, from its messages."""
-    from ba_tui.team.desk import facts_of  # noqa: PLC0415 - for a team that goes on alone
 
     found: list[tuple[str, tuple[Fact, ...]]] = []
     for each in messages:

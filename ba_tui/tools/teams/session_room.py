@@ -16,6 +16,7 @@ from ba_tui.core.messages import Message, Text, Usage
 from ba_tui.core.ports.delegation import Delegation, Order, Work
 from ba_tui.core.ports.memory import Draft
 from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.questions import Option, Question
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Role, Team
@@ -216,6 +217,10 @@ class TeamRoom:
 
         async def ask(conflict: Conflict) -> str | None:
             return await asked(conflict, assignment.goal, branch, self._scope.escalation)
+
+        async def confirm(text: str) -> bool:
+            options = (Option(AGAIN, "it may change the same things twice"), Option("Leave it", "its part is missing"))
+            return (await branch.ask(Question("choice", text, options=options))).text.strip() == AGAIN
 
         means = TeamMeans(
             bus,

@@ -237,6 +237,7 @@ class GuardedTools:
                 self.plan_mode,
                 scope.requests,
                 process.attended,
+                agents=process.agents,
             ),
         )
         tools = tuple(

@@ -53,7 +53,7 @@ class World:
         try:
             await asyncio.sleep(0)
             waiting: list[Any] = self.outcomes.get(step.id) or [Outcome(f"done {step.id}")]
-            outcome = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+            outcome: Any = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             if outcome == "hang":
                 self.hanging.set()
                 await self.hang.wait()

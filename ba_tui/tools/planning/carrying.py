@@ -98,9 +98,9 @@ class PlanWork:
         ask = partial(scope.requests.ask, branch)
         if scope.planning:
             return scope.planning(ask)
-        from ba_tui.planning.planner import Planner  # noqa: PLC0415 - few sessions have a plan
+        from ba_tui.planning.planner import Planner  # noqa: PLC0415 - an interrupted plan may need none
 
-        return Planner(ask)
+        return Planner(ask, scope.roles())
 
     async def answered(self, agreed: Agreed, means: Means, left: tuple[str, str] = ("", "")) -> None:
         """Carry the plan out if somebody agreed to it, and answer."""

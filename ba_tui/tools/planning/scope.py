@@ -12,6 +12,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.memory.session_room import MemoryRoom
 from ba_tui.tools.planning.asking import ModelRequests
 
@@ -37,3 +38,10 @@ class PlanScope:
     requests: ModelRequests | None = None
     attended: bool = False
     planning: Planning | None = None
+    agents: Callable[[], AgentFiles] | None = None
+    """Where the agents are described that steps may have."""
+
+    def roles(self) -> Mapping[str, str]:
+        """What each agent is for, by its name. Reads files."""
+        files = self.agents().look() if self.agents else ()
+        return {file.spec.name: file.spec.description for file in files if file.usable}

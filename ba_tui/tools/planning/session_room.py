@@ -94,7 +94,9 @@ class PlanRoom:
             return
         self._told = True
         if line := self.interrupted():
-            branch.emit(Notice(line, "warning"))
+            if not self._scope.attended:
+                # The app says it when it opens a session.
+                branch.emit(Notice(line, "warning"))
             branch.emit(Steered(reminder(f"{line} Only the person can go on with it.")))
 
     async def after(self, reply: Message, branch: Branch) -> None:

@@ -43,6 +43,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.turn import Turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, figure_fields, figure_lines
+from ba_tui.plotting.plans.progress import PlanLines, plan_fields
 
 QUOTED = 80
 """Characters of a memory that a line repeats."""
@@ -60,6 +61,7 @@ class Printer:
         self._started = time.monotonic()
         self._held: list[str] | None = []
         """What start-up had to say: ``init`` comes first."""
+        self._plans = PlanLines()
         self.lost: OSError | None = None
         """Why ``out`` can't be written any more."""
 
@@ -105,6 +107,8 @@ class Printer:
         self._err.flush()
 
     def _narrate(self, event: Event) -> None:
+        if line := self._plans.said(event):
+            self.say(line)
         match event:
             case ToolStarted(call=call, target=target):
                 self.say(f"{call.name} {target}".rstrip())
@@ -179,7 +183,7 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         case TurnEnded(agent="main", error=ErrorInfo() as error):
             yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
         case _:
-            pass
+            yield from plan_fields(event)
 
 
 def _quoted(memories: Sequence[MemoryLine]) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged
 from ba_tui.core.ports.delegation import Work
-from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.text.wording import one_line
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
@@ -106,25 +104,16 @@ async def _export(chat: Actions, argument: str) -> None:
         form, name = by_name.get(Path(argument).suffix, "mermaid" if not argument else ""), argument
     if not form:
         raise UsageError(f"There is no format {argument.split()[0]!r}.", "/plan export mermaid, or json.")
-    record = _newest(chat)
-    _, conversation = chat.session.live
+    _newest(chat)
+    services, conversation = chat.session.live
     place = name.strip() or f"ba-plan-{conversation.id}.{ENDINGS[form]}"
     path = conversation.cwd / Path(place).expanduser()
     if path.exists():
         raise UsageError(f"{path} already exists.", f"Name another file: /plan export {form} <file>")
-    await asyncio.to_thread(save_whole, path, [written(record.plan, form)])
+    kind = "plan-json" if form == "json" else form
+    pieces = await asyncio.to_thread(services.library.export, conversation.id, kind)
+    await asyncio.to_thread(save_whole, path, pieces)
     chat.tell(Notice(f"Exported to {path}."))
-
-
-def written(plan: Plan, form: str) -> str:
-    """The plan in an export format."""
-    if form == "mermaid":
-        from ba_tui.plotting.plans.mermaid import mermaid  # noqa: PLC0415 - only for exports
-
-        return mermaid(plan)
-    from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415 - see above
-
-    return json.dumps(as_json(plan), ensure_ascii=True, indent=2, default=str) + "\n"
 
 
 def _stopped(chat: Actions, record: PlanRecord) -> bool:
@@ -153,6 +142,8 @@ class PlanProgress:
 
     def apply(self, event: Event) -> None:
         match event:
+            case PlanChanged(plan=plan) if not plan.subtasks and plan.state == "proposed":
+                self._chat.activity.doing("Planning")
             case PlanChanged(plan=plan) if plan.state == "running" and not done(plan):
                 self._chat.activity.hint(f"The plan has {len(plan.subtasks)} steps. {OPEN}", 6.0)
             case SubTaskChanged(plan=id, subtask=step) if step.status == "executing":

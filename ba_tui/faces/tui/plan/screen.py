@@ -101,7 +101,8 @@ class PlanScreen(ModalScreen[None]):
         goal = words(plan.task.goal or plan.task.original_query) or "Plan"
         self.query_one(".title", Static).update(Content.styled(goal, "bold"))
         stopped = plan.state in {"running", "approved", "paused"} and not self._live()
-        parts = ["interrupted" if stopped else STATES[plan.state], f"{counted(plan)} done"]
+        state = "interrupted" if stopped else STATES[plan.state]
+        parts = [state, f"{counted(plan)} done"] if plan.subtasks else ["being made"]
         failed = sum(step.status in {"failed", "blocked"} for step in plan.subtasks)
         parts += [f"{failed} failed or blocked"] if failed else []
         parts += [f"planned anew {plan.replans} time{'s' if plan.replans > 1 else ''}"] if plan.replans else []

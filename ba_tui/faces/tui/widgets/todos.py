@@ -99,7 +99,8 @@ def list_lines(items: tuple[Todo, ...], plan: Plan | None, width: int = 0, room:
 
 def plan_lines(plan: Plan, width: int = 0, room: int = 0) -> Content:
     """A step each, in the order in which they are written; in too small a ``room`` those around what is being done."""
-    head = Content.assemble(("Plan", "bold"), (f"  {done(plan)} of {len(plan.subtasks)} done", "$text-muted"))
+    said = f"{done(plan)} of {len(plan.subtasks)} done" if plan.subtasks else "being made"
+    head = Content.assemble(("Plan", "bold"), (f"  {said}", "$text-muted"))
     entries = [
         _marked(UNICODE.mark(step.status), *_LOOKS[step.status], step_name(step), width) for step in plan.subtasks
     ]

@@ -148,7 +148,7 @@ async def test_an_interrupted_plan_of_an_earlier_session_is_offered(world: World
         await hand.until(lambda: "Plan  3 of 7 done" in lines(hand))
         await hand.send("/plan export mermaid trip.mmd")
         await hand.until(lambda: (world.shelf.cwd / "trip.mmd").exists())
-        assert "flowchart TD" in (world.shelf.cwd / "trip.mmd").read_text()
+        assert "mermaid of 20260101-old" in (world.shelf.cwd / "trip.mmd").read_text()
         await hand.send("/plan resume")
         await hand.until(lambda: plans.resumed)
         assert plans.resumed == ["plan-1"]

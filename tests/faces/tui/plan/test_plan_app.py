@@ -129,7 +129,7 @@ async def test_what_cannot_be_taken_of_a_text_is_kept_with_its_faults(world: Wor
         await hand.until(lambda: "could not be taken yet" in lines(hand))
         again = hand.app.screen
         assert isinstance(again, PlanEditor)
-        assert "  colour: red\n#! colour: not known." in again._texts[""]
+        assert "  colour: red\n#! colour: not known" in again._texts[""]
         again.take_text("goal: Other\nsteps:\n- id: a\n  does: One\n")
         await hand.press("escape")
         await hand.until(lambda: "You changed the plan" in lines(hand))

@@ -170,11 +170,7 @@ def resume(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """Continue the newest plan of a session: what is done is kept. Exit codes as ba plan run."""
-    from ba_tui.plotting.plans.signs import can_resume, counted  # noqa: PLC0415 - --help must not wait for it
-
     info, plan = _one(_library(ctx, cwd), session)
-    if not can_resume(plan):
-        raise UsageError(f"Nothing of this plan is left to do: {counted(plan)} done.", f"ba plan show {info.id}")
     flags = _flags(permission_mode, allow, model, yes_bypass_as_root)
 
     def work(conversation: Conversation) -> Work:

@@ -8,19 +8,16 @@ from pathlib import Path
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged
 from ba_tui.core.ports.delegation import Work
-from ba_tui.core.text.wording import one_line
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.acts.settings import mode
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.inspector.model import Whole
 from ba_tui.plotting.plans.course import PlanRecord
-from ba_tui.plotting.plans.signs import can_resume, counted, done, step_name, words
+from ba_tui.plotting.plans.signs import can_resume, counted, done, step_name
 from ba_tui.resources import save_whole
 
 VERBS = ("view", "resume", "export")
-QUOTED = 60
-"""Characters of a goal in a line about its plan."""
 ENDINGS = {"mermaid": "mmd", "json": "json"}
 OPEN = "/plan view (F6) opens it."
 
@@ -85,8 +82,6 @@ def _resume(chat: Actions, id: str) -> None:
     record = chat.main_area.plans.find(id) if id else _newest(chat)
     if record is None:
         raise UsageError(f"There is no plan {id!r}.", "/plan resume continues the newest one.")
-    if not can_resume(record.plan):
-        raise UsageError(f"Nothing of this plan is left to do: {counted(record.plan)} done.", OPEN)
     _start(chat, "/plan resume", plans.resume(record.plan.id))
     chat.show_facts()
 
@@ -122,13 +117,9 @@ def _stopped(chat: Actions, record: PlanRecord) -> bool:
 
 def offer(chat: Actions) -> None:
     """Say that the plan of a session that is opened again was interrupted, and how to continue."""
-    record = chat.main_area.plans.newest
-    if record is None or not _stopped(chat, record) or chat.session.read_only:
-        return
-    goal = one_line(words(record.plan.task.goal or record.plan.task.original_query), QUOTED)
-    chat.tell(
-        Notice(f"The plan “{goal}” was interrupted after {counted(record.plan)}.", hint="/plan resume continues it.")
-    )
+    plans = inventory_of(chat).plans
+    if plans and not chat.session.read_only and (line := plans.interrupted()):
+        chat.tell(Notice(line))
 
 
 class PlanProgress:

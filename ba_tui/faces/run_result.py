@@ -19,13 +19,12 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message
 from ba_tui.core.questions import Question
 from ba_tui.core.text.figures import FigureReport, FigureVerdict
 from ba_tui.core.text.wording import count
-from ba_tui.plotting.plans.course import PlanCourse
-from ba_tui.plotting.plans.plan_json import as_json
 
 SCHEMA = 1
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, UNSOURCED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -184,6 +183,8 @@ class RunResult:
             **figure_fields(self.figures or FigureReport(), self.place),
         }
         if self.plans.newest:
+            from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415 - few runs have a plan
+
             report["plan"] = as_json(self.plans.newest.plan)
         if self.error:
             report["error"] = asdict(self.error)

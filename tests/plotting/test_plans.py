@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import PlanChanged, SubTaskChanged
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.plotting.plans.boxes import graph_text
 from ba_tui.plotting.plans.changing import added, changed, differences, moved, removed, skipped
 from ba_tui.plotting.plans.checking import faults
-from ba_tui.plotting.plans.course import PlanCourse
 from ba_tui.plotting.plans.graph import drawing
 from ba_tui.plotting.plans.mermaid import mermaid
 from ba_tui.plotting.plans.plan_json import as_json, plan_of

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ba_tui.core.events import Event, PlanChanged, SubTaskChanged
-from ba_tui.plotting.plans.course import PlanCourse
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.plotting.plans.plan_json import as_json
 from ba_tui.plotting.plans.signs import STATES, counted, lasted, step_name, words
 
@@ -46,6 +46,6 @@ def plan_fields(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         case PlanChanged(plan=plan, reason=reason):
             yield "plan", {"plan": as_json(plan), "reason": reason}
         case SubTaskChanged(plan=id, subtask=step):
-            yield "subtask", {"plan_id": id, "subtask": asdict(step)}
+            yield "subtask", {"plan": id, "subtask": asdict(step)}
         case _:
             pass

@@ -20,9 +20,9 @@ from ba_tui.core.events import (
     TurnResumed,
     TurnStarted,
 )
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import Outline, TurnLine
-from ba_tui.plotting.plans.course import PlanCourse
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.timeline import Timeline, follow
 

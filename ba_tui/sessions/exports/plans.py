@@ -11,9 +11,9 @@ from typing import Any
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.plotting.plans.course import PlanCourse
 from ba_tui.plotting.plans.mermaid import mermaid
 from ba_tui.plotting.plans.plan_json import as_json, plan_of
 from ba_tui.plotting.plans.signs import STATES, counted, words

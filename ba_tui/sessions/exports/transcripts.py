@@ -27,7 +27,6 @@ from ba_tui.core.events import event_to_json as line_of
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.transcript import Transcript
-from ba_tui.plotting.plans.plan_json import as_json as as_plan
 from ba_tui.sessions.exports.flows import as_flow
 from ba_tui.sessions.exports.outline import Survey, as_record, iso
 from ba_tui.sessions.foreign import escaped, redacted, without_secrets
@@ -112,8 +111,14 @@ def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[
     yield from lines("messages", map(_message, _messages(current_events(events, whole.timeline))))
     yield from lines("tool_calls", _tool_calls(current_events(events, whole.timeline)))
     yield from lines("compressions", map(_compression, whole.compressions))
-    yield from lines("plans", (as_plan(record.plan) for record in whole.plans.plans))
+    yield from lines("plans", _plans(whole))
     yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
+
+
+def _plans(whole: Survey) -> Iterator[dict[str, Any]]:
+    from ba_tui.plotting.plans.plan_json import as_json as as_plan  # noqa: PLC0415 - few sessions have a plan
+
+    return (as_plan(record.plan) for record in whole.plans.plans)
 
 
 def as_lines(info: SessionInfo, entries: Iterable[JournalEntry], hide: Hide) -> Iterator[str]:

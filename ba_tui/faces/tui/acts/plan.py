@@ -7,17 +7,15 @@ from pathlib import Path
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.ports.delegation import Work
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.acts.settings import mode
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.inspector.model import Whole
-from ba_tui.plotting.plans.course import PlanRecord
-from ba_tui.plotting.plans.signs import can_resume, counted, done, step_name
 from ba_tui.resources import save_whole
 
-VERBS = ("view", "resume", "export")
 ENDINGS = {"mermaid": "mmd", "json": "json"}
 OPEN = "/plan view (F6) opens it."
 
@@ -34,6 +32,8 @@ async def plan(chat: Actions, argument: str) -> None:
     elif argument.strip():
         _plan(chat, argument.strip())
     elif record := chat.main_area.plans.newest:
+        from ba_tui.plotting.plans.signs import counted  # noqa: PLC0415 - few sessions have a plan
+
         stopped = _stopped(chat, record)
         cure = "/plan resume continues it." if stopped else "/mode plan only switches plan mode."
         chat.activity.hint(f"{counted(record.plan)} of the plan done. {OPEN} {cure}", 8.0)
@@ -112,6 +112,8 @@ async def _export(chat: Actions, argument: str) -> None:
 
 
 def _stopped(chat: Actions, record: PlanRecord) -> bool:
+    from ba_tui.plotting.plans.signs import can_resume  # noqa: PLC0415 - few sessions have a plan
+
     return can_resume(record.plan) and not chat.turns.busy
 
 
@@ -132,6 +134,12 @@ class PlanProgress:
         """There is nothing to forget: the plans are the main area's."""
 
     def apply(self, event: Event) -> None:
+        if isinstance(event, PlanChanged | SubTaskChanged):
+            self._follow(event)
+
+    def _follow(self, event: PlanChanged | SubTaskChanged) -> None:
+        from ba_tui.plotting.plans.signs import done, step_name  # noqa: PLC0415 - few sessions have a plan
+
         match event:
             case PlanChanged(plan=plan) if not plan.subtasks and plan.state == "proposed":
                 self._chat.activity.doing("Planning")

@@ -13,13 +13,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from ba_tui.core.events.plan_course import PlanCourse, PlanRecord
 from ba_tui.core.results import Prose
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.plan.view import TICK, PlanView
-from ba_tui.plotting.plans.course import PlanCourse, PlanRecord
 from ba_tui.plotting.plans.mermaid import mermaid
 from ba_tui.plotting.plans.signs import STATES, can_resume, counted, lasted, words
 

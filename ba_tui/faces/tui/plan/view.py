@@ -15,10 +15,10 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.faces.tui.plan.painting import Look, PlanLines, PlanMode
 from ba_tui.faces.tui.widgets.line_view import LineView
-from ba_tui.plotting.plans.course import PlanRecord
 from ba_tui.plotting.plans.signs import signs_for
 
 ROLES = ("pending", "executing", "completed", "failed", "blocked", "skipped", "line", "dim", "chosen")

@@ -246,11 +246,10 @@ class TeamPrinter(Printer):
             case ConflictChanged(conflict=conflict):
                 self.story.conflicts = {**(self.story.conflicts or {}), conflict.id: conflict}
                 self._of_team("conflict", conflict_line(conflict), **conflict_facts(conflict))
-            case SubTaskChanged(subtask=step):
+            case SubTaskChanged(subtask=step) if self._kind == "text":
                 words = {"executing": "started", "completed": "done"}.get(step.status, step.status)
                 why = f": {one_line(step.error, BRIEF)}" if step.error and step.status != "executing" else ""
-                fields = {"id": step.id, "role": step.role, "status": step.status, "error": step.error}
-                self._of_team("subtask", f"{step.id}: {words}{why}", **fields)
+                self.say(f"{step.id}: {words}{why}")
             case _:
                 super().event(event)
 

@@ -21,6 +21,7 @@ BaError
 ├── PromptRefused              a prompt may not be sent; nothing of it was kept
 └── StopTurn                   an interceptor ends the turn
     ├── StepsUsed              max_loops is reached
+    ├── ErrorsOnly             error_budget is reached: calls fail, and none succeeds
     └── BudgetUsed             max_cost, max_tokens or a sub-agent's budget is reached
 """
 
@@ -177,6 +178,10 @@ class StopTurn(BaError):
 
 class StepsUsed(StopTurn):
     kind = "steps_used"
+
+
+class ErrorsOnly(StopTurn):
+    kind = "errors_only"
 
 
 class BudgetUsed(StopTurn):

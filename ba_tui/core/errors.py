@@ -19,6 +19,7 @@ BaError
 ├── MemoryOff                  nothing is stored or recalled in this session
 ├── SecretRefused              a text with a secret is not stored
 ├── PromptRefused              a prompt may not be sent; nothing of it was kept
+├── TurnsUsed                  max_turns is reached: this call of ba takes no more prompts
 └── StopTurn                   an interceptor ends the turn
     ├── StepsUsed              max_loops is reached
     ├── ErrorsOnly             error_budget is reached: calls fail, and none succeeds
@@ -163,6 +164,10 @@ class SecretRefused(BaError):
 
 class PromptRefused(BaError):
     kind = "prompt_refused"
+
+
+class TurnsUsed(BaError):
+    kind = "turns_used"
 
 
 class StopTurn(BaError):

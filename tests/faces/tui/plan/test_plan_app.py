@@ -57,7 +57,8 @@ async def test_a_plan_is_asked_about_carried_out_and_followed_live(world: World,
         assert "Yes, carry it out" in lines(hand)
         await hand.press("y")
         await hand.until(lambda: plans.replies)
-        assert plans.replies[0].choice == "once" and plans.replies[0].edited is None
+        assert plans.replies[0].choice == "once"
+        assert plans.replies[0].edited is None
         await hand.press("f6")
         await front(hand, PlanScreen)
         plans.go.release()
@@ -112,7 +113,8 @@ async def test_a_plan_is_edited_before_it_is_agreed_to(world: World, plans: Plan
         assert [step.id for step in plan.subtasks] == ["flights", "hotel", "book", "day1", "day2", "letter"]
         assert plan.find("day1") == replace(TRIP.find("day1") or SubTask("", ""), dependencies=("book",))
         skipped = plan.find("day2")
-        assert skipped and skipped.status == "skipped"
+        assert skipped
+        assert skipped.status == "skipped"
 
 
 async def test_what_cannot_be_taken_of_a_text_is_kept_with_its_faults(world: World, plans: Plans) -> None:

@@ -189,7 +189,7 @@ class Agent:
 
     def _effect(self, call: ToolUse) -> Effect:
         tool = self.toolset.find(call.name)
-        return tool.effect_of(call.input) if tool else Effect.READ
+        return tool.reach(call.input) if tool else Effect.READ
 
     async def _call(self, use: ToolUse, call: Call) -> None:
         tool = callable_tool(use, self.toolset.find(use.name), self.toolset.visible())

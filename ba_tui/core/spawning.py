@@ -9,6 +9,7 @@ import time
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
 from ba_tui.core.events import Ending, TurnEnded, TurnStarted
+from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -40,7 +41,16 @@ async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline:
     Raises:
         asyncio.CancelledError: the parent is cancelled; by then the child and all below it have ended, too.
     """
-    branch = parent.fork(name, agent.ceiling)
+    return await run_child(agent, parent.fork(name, agent.ceiling), task, deadline=deadline)
+
+
+async def run_child(
+    agent: Agent, branch: Branch, task: str, *, deadline: float | None = None, started: AgentStarted | None = None
+) -> ChildResult:
+    """As ``spawn``, on a branch that was forked before; ``started`` says in events what begins."""
+    if started:
+        branch.emit(started)
+    before = {message.id for message in branch.transcript.messages}
     branch.emit(TurnStarted(user(task)))
     work = asyncio.create_task(agent.run(branch))
     branch.runs(work)
@@ -57,10 +67,12 @@ async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline:
             late = not cancelled
             work.cancel()
     ending = _ending(work, deadline if late else None)
+    # A resumed agent has said things before: the answer is what it said now.
+    now = (message for message in reversed(branch.transcript.messages) if message.id not in before)
+    said = (message for message in now if message.role == "assistant")
     branch.emit(ending)
     if cancelled:
         raise asyncio.CancelledError
-    said = (message for message in reversed(branch.transcript.messages) if message.role == "assistant")
     message = next(said, Message("assistant", ()))
     return ChildResult(branch.name, ending.reason, message, branch.account.usage, ending.error)
 

@@ -222,31 +222,36 @@ class Branch:
         if isinstance(event, MessageDone | Compressed):
             self._spend(event)
 
-    def fork(self, name: str, ceiling: Ceiling = UNLIMITED) -> Branch:
+    def fork(self, name: str, ceiling: Ceiling = UNLIMITED, transcript: Transcript | None = None) -> Branch:
         """The branch of a new sub-agent in the same turn, with a transcript and an inbox of its own.
 
-        It is called ``main/explore-1``, with a number that no other child of this agent has had in the session. Its
-        ceiling is ``ceiling`` as far as this agent's own allows it.
+        It is called ``main/explore-1``, with a number that no other child of this agent has had in the session; one
+        that goes on has the name of its ``transcript``. Its ceiling is ``ceiling`` as far as this agent's own allows.
         """
-        child = self._beside(f"{self.name}/{self.transcript.new_child(name)}")
+        new = transcript or Transcript(f"{self.name}/{self.transcript.new_child(name)}")
+        child = self._beside(new)
         child.ceiling = self.ceiling.within(ceiling)
         return child
 
     def aside(self, name: str) -> Branch:
         """A branch for calls that are no part of the conversation; it begins with the folder and list of this one."""
-        other = self._beside(name)
+        other = self._beside(Transcript(name))
         other.transcript.cwd, other.transcript.todos = self.transcript.cwd, self.transcript.todos
         other.ceiling = self.ceiling
         return other
 
-    def _beside(self, name: str) -> Branch:
-        other = Branch(self._turn, Transcript(name), deque())
+    def _beside(self, transcript: Transcript) -> Branch:
+        other = Branch(self._turn, transcript, deque())
         other._parent = self
         return other
 
     def runs(self, task: asyncio.Task[Any]) -> None:
         """Bind the task that does this agent's work, so that it can be cancelled by the agent's name."""
         self._turn.run(task, self.name)
+
+    def stop(self) -> None:
+        """Cancel this agent's work, and that of all agents below it."""
+        self._turn.cancel(self.name)
 
     def pause(self, agent: str, *, on: bool) -> bool:
         """Pause any agent of the turn by its name, or let it go on: see ``Turn.pause`` and ``Turn.resume``."""

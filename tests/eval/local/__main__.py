@@ -92,7 +92,9 @@ class _Served:
 def _run(task: Task, start: Sequence[str], config: str, kept: Path, timeout: float) -> str:
     """Do one task in a folder of its own, with ``start`` as Python's arguments; what is wrong with the outcome."""
     with tempfile.TemporaryDirectory() as name:
-        home, folder = Path(name) / "home", Path(name) / "work"
+        # Always the same place, as a server knows the beginning of a prompt again.
+        home, folder = Path(name) / "home", Path(tempfile.gettempdir()) / f"ba-local-{os.getpid()}"
+        shutil.rmtree(folder, ignore_errors=True)
         for part in ("config/ba", "state", "data", "cache"):
             (home / part).mkdir(parents=True)
         folder.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 import re
@@ -47,6 +48,12 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     if isinstance(val, str) and len(val) > LONGEST_ID:
         return f"{val[:LONGEST_ID]}… {len(val)} characters"
     return f"{len(val)} bytes" if isinstance(val, bytes) and len(val) > LONGEST_ID else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Helper processes keep no compiled modules: each of the hundreds that the tests start compiled its own anew."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(CHECKOUT / "ba_tui", quiet=2)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -28,16 +28,19 @@ def call_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     return {"x-guidance": {**SPACING, "lenient": True}, **(calls[0] if len(calls) == 1 else {"anyOf": calls})}
 
 
-def call_grammar(tools: Sequence[Tool]) -> str:
-    """The grammar of a reply of a model that may call ``tools``."""
+def call_grammar(tools: Sequence[Tool], *, needed: bool = False) -> str:
+    """The grammar of a reply of a model that may call ``tools``; ``needed``: it has to."""
     schema = json.dumps(call_schema(tools), ensure_ascii=False)
+    if needed:
+        rules = ("start: thought? call",)
+    else:
+        rules = ("start: thought? (call | final)", 'final: "Final Answer: " /(.|\\n)+/')
     return "\n".join(
         (
             "%llguidance {}",
-            "start: thought? (call | final)",
+            *rules,
             f'thought: "Thought: " /{THOUGHT}/ "\\n"',
             'call: "Action: " arguments "\\n"?',
-            'final: "Final Answer: " /(.|\\n)+/',
             f"arguments: %json {schema}",
         )
     )

@@ -14,7 +14,10 @@ from ba_tui.core.tool import Tool
 from ba_tui.providers.local.grammar import call_grammar
 from ba_tui.providers.local.processes import LocalAddress, LocalPlace, LocalProcesses
 from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
+from ba_tui.providers.local.steps import call_needed, notes_first
+from ba_tui.providers.local.telling import examples, told_tools
 from ba_tui.providers.openai_compat import OpenAIProvider
+from ba_tui.providers.text_calls.prompting import example
 from ba_tui.providers.text_calls.text_tools import TextTools
 from ba_tui.providers.transfers import DIRECT, Transfer
 from ba_tui.settings import LocalSettings
@@ -35,9 +38,10 @@ class LocalProvider:
         transfer: Transfer = DIRECT,
     ) -> None:
         place = LocalPlace(Path(model.name), model.window, settings.threads)
+        self._small = model.window <= SMALL_WINDOW
         self._llama = LlamaCpp(model, processes, place, options or {}, transfer)
-        self._text = TextTools(self._llama, "react")
-        self._few = settings.tools if model.window <= SMALL_WINDOW else ()
+        self._text = TextTools(self._llama, "react", examples if self._small else example)
+        self._few = settings.tools if self._small else ()
         self._tools: tuple[Sequence[Tool], Sequence[Tool]] = ((), ())
         """Those of the last request, and those of them that the model is told of."""
 
@@ -54,11 +58,13 @@ class LocalProvider:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
         if request.tools is not self._tools[0]:
-            self._tools = (request.tools, few_tools(request.tools, self._few))
+            few = few_tools(request.tools, self._few)
+            self._tools = (request.tools, told_tools(few) if self._small else few)
         tools = self._tools[1]
-        self._llama.allow(tools if request.call_tools else ())
+        self._llama.allow(tools if request.call_tools else (), needed=self._small and call_needed(request.messages))
         system = short_prompt(request.system) if self._few and request.tools else request.system
-        short = ModelRequest(system, request.messages, tools, request.call_tools)
+        messages = notes_first(request.messages) if self._small else request.messages
+        short = ModelRequest(system, messages, tools, request.call_tools)
         async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", self._text.stream(short))) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -80,17 +86,20 @@ class LlamaCpp:
         self._place = place
         self._options = {"max_tokens": model.max_output, "temperature": TEMPERATURE, "return_progress": True, **options}
         self._transfer = transfer
-        self._allowed: tuple[Sequence[Tool], str] = ((), "")
+        self._allowed: tuple[Sequence[Tool], Mapping[bool, str]] = ((), {})
+        """Tools, and their grammars: by whether a call is needed."""
+        self._grammar = ""
         self._providers: dict[str, OpenAIProvider] = {}
         """By their grammar; each keeps the body that it sent last."""
         self._address: LocalAddress | None = None
         self._loading: asyncio.Task[LocalAddress] | None = None
         processes.enter(place)
 
-    def allow(self, tools: Sequence[Tool]) -> None:
-        """Which tools the next answers may call; with none they are free text."""
+    def allow(self, tools: Sequence[Tool], *, needed: bool = False) -> None:
+        """Which tools the next answers may call, or have to; with none they are free text."""
         if tools is not self._allowed[0]:
-            self._allowed = (tools, call_grammar(tools) if tools else "")
+            self._allowed = (tools, {must: call_grammar(tools, needed=must) if tools else "" for must in (True, False)})
+        self._grammar = self._allowed[1].get(needed, "")
 
     def connect(self) -> None:
         """See core.provider.Provider: loads the model while the person still types."""
@@ -125,7 +134,7 @@ class LlamaCpp:
         return await self._processes.load(self._place)
 
     def _provider(self, address: LocalAddress) -> OpenAIProvider:
-        grammar = self._allowed[1]
+        grammar = self._grammar
         if grammar not in self._providers:
             options = {**self._options, "grammar": grammar} if grammar else self._options
             self._providers[grammar] = OpenAIProvider(

@@ -7,8 +7,8 @@ reading's business.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import cast
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import TypeAlias, cast
 
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message
@@ -21,15 +21,21 @@ from ba_tui.providers.text_calls.prompting import example, offered, shortened, t
 from ba_tui.providers.text_calls.reading import Reading
 from ba_tui.providers.text_calls.rendering import Rendering, unread_calls
 
+Examples: TypeAlias = Callable[[Form, Sequence[Tool], ModelInfo], Sequence[Message]]
+
 FORGIVEN = 2
 """Replies in a row whose calls can't be read. The next one stands as an answer."""
 
 
 class TextTools:
-    """``provider`` without tools in its requests: they are part of the system prompt, in ``form``."""
+    """``provider`` without tools in its requests: they are part of the system prompt, in ``form``.
 
-    def __init__(self, provider: Provider, form: Form) -> None:
+    ``examples`` makes the rounds that the model is shown before the conversation.
+    """
+
+    def __init__(self, provider: Provider, form: Form, examples: Examples = example) -> None:
         self._provider = provider
+        self._examples = examples
         self.form: Form = form
         self._rendering = Rendering(form, provider.model)
         self._tools: Sequence[Tool] = ()
@@ -84,7 +90,7 @@ class TextTools:
             known = offered(self.form, tools)
             self._known = Known(known)
             self._prompt = tool_prompt(self.form, known, short=shortened(self.model)) if known else ""
-            self._example = example(self.form, known, self.model) if known else ()
+            self._example = self._examples(self.form, known, self.model) if known else ()
 
     def _as_text(self, request: ModelRequest) -> ModelRequest:
         # Tools come first: they are the same in every folder and on every day, and so stay in a server's cache.

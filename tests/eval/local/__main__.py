@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ba_tui.providers.local.processes import LocalPlace, LocalProcesses
@@ -21,6 +22,20 @@ from tests.eval.local.judging import TASKS, Task, read_tasks
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 WAYS = ("local", "plain")
+_SHARING = """
+import os, sys
+from contextlib import asynccontextmanager
+from ba_tui.providers.local import processes
+async def load(self, place):
+    return processes.LocalAddress(os.environ["WARM_URL"], os.environ["PLAIN_KEY"])
+@asynccontextmanager
+async def watched(self, place):
+    yield
+processes.LocalProcesses.load, processes.LocalProcesses.watched = load, watched
+from ba_tui.__main__ import main
+sys.exit(main())
+"""
+"""ba whose local provider asks the server that runs already: no task waits for the model to load."""
 
 
 async def main() -> None:
@@ -32,12 +47,13 @@ async def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("local-transcripts"), help="the folder for transcripts")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one task")
+    parser.add_argument("--warm", action="store_true", help="load the model once, for all tasks")
     given = parser.parse_args()
     tasks = [task for task in read_tasks(given.tasks) if not given.only or task.id in given.only.split(",")]
     given.keep.mkdir(parents=True, exist_ok=True)
     print("| task | " + " | ".join(given.ways.split(",")) + " |\n|---|" + "---|" * len(given.ways.split(",")))
     done = dict.fromkeys(given.ways.split(","), 0)
-    served = await _Served.start(given) if "plain" in done else None
+    served = await _Served.start(given) if "plain" in done or given.warm else None
     for task in tasks:
         cells: list[str] = []
         for way in done:
@@ -45,7 +61,8 @@ async def main() -> None:
             model = "plain/model" if way == "plain" else f"local:{given.model.absolute()}"
             started = time.monotonic()
             kept = given.keep / f"{task.id}.{way}"
-            complaint = await asyncio.to_thread(_run, task, model, config, kept, given.timeout)
+            start = ("-c", _SHARING) if given.warm and way == "local" else ("-m", "ba_tui")
+            complaint = await asyncio.to_thread(_run, task, [*start, "--model", model], config, kept, given.timeout)
             done[way] += not complaint
             cells.append(f"{complaint or 'done'} ({time.monotonic() - started:.0f} s)")
         print(f"| {task.id} | {' | '.join(cells)} |", flush=True)
@@ -64,7 +81,7 @@ class _Served:
     async def start(cls, given: argparse.Namespace) -> _Served:
         processes = LocalProcesses(Path(tempfile.gettempdir()))
         address = await processes.load(LocalPlace(given.model.absolute(), 16_384, given.threads))
-        os.environ["PLAIN_KEY"] = address.key
+        os.environ["PLAIN_KEY"], os.environ["WARM_URL"] = address.key, address.url
         return cls(processes, address.url, address.key)
 
     def config(self) -> str:
@@ -72,10 +89,12 @@ class _Served:
         return f"providers:\n  plain: {way}\nmax_output_tokens: 4096\n"
 
 
-def _run(task: Task, model: str, config: str, kept: Path, timeout: float) -> str:
-    """Do one task in a folder of its own; what is wrong with the outcome."""
+def _run(task: Task, start: Sequence[str], config: str, kept: Path, timeout: float) -> str:
+    """Do one task in a folder of its own, with ``start`` as Python's arguments; what is wrong with the outcome."""
     with tempfile.TemporaryDirectory() as name:
-        home, folder = Path(name) / "home", Path(name) / "work"
+        # Always the same place, as a server knows the beginning of a prompt again.
+        home, folder = Path(name) / "home", Path(tempfile.gettempdir()) / f"ba-local-{os.getpid()}"
+        shutil.rmtree(folder, ignore_errors=True)
         for part in ("config/ba", "state", "data", "cache"):
             (home / part).mkdir(parents=True)
         folder.mkdir()
@@ -83,8 +102,8 @@ def _run(task: Task, model: str, config: str, kept: Path, timeout: float) -> str
         (home / "config/ba/config.yaml").write_text(config, "utf-8")
         places = {f"XDG_{part.upper()}_HOME": str(home / part) for part in ("config", "state", "data", "cache")}
         command = [
-            *(sys.executable, "-m", "ba_tui", "-p", "--output-format", "json", "--permission-mode", "auto"),
-            *("--model", model, "--max-loops", "12", "--temperature", "0", task.ask),
+            *(sys.executable, *start, "-p", "--output-format", "json", "--permission-mode", "auto"),
+            *("--max-loops", "12", "--temperature", "0", task.ask),
         ]
         environment = {**os.environ, **places, "PYTHONPATH": str(CHECKOUT)}
         try:

@@ -19,6 +19,7 @@ from ba_tui.providers.local.grammar import call_grammar, call_schema
 from ba_tui.providers.local.processes import LocalPlace, LocalProcesses, check_memory
 from ba_tui.providers.local.provider import LocalProvider
 from ba_tui.providers.local.shortening import short_prompt
+from ba_tui.providers.local.telling import told_tools
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
@@ -64,7 +65,8 @@ async def test_calls_are_held_to_a_grammar_with_few_tools_and_a_short_prompt(
     assert (await answer(provider, call=False)).text == "Just words."
     await provider.close()
     first, second = (request.json for request in server.requests)
-    assert first["grammar"] == call_grammar([SHELL, READ])
+    told = told_tools([SHELL, READ])
+    assert first["grammar"] == call_grammar(told, needed=True)
     assert ("grammar" in second, "tools" in first) == (False, False)
     system = first["messages"][0]["content"]
     assert ("shell(command" in system, "now(" in system, "# Figures" in system) == (True, False, False)

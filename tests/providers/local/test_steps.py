@@ -1,0 +1,112 @@
+"""What a small model has to do next, in which order it reads, and how it is told of its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, reminder, user
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.tool import Tool
+from ba_tui.providers.local.grammar import call_grammar
+from ba_tui.providers.local.steps import call_needed, notes_first
+from ba_tui.providers.local.telling import examples, told_tools
+from ba_tui.resources import bundled
+from ba_tui.settings import LocalSettings
+from tests.providers.text_calls.tools import NOW, READ, SHELL
+
+MODEL = ModelInfo("local:m", "local", "m")
+
+
+def results(*failed: bool) -> list[Message]:
+    """Calls one after the other, with whether each failed."""
+    messages: list[Message] = []
+    for number, bad in enumerate(failed):
+        use = ToolUse(f"c{number}", "shell", {"command": "ls"})
+        messages += [
+            Message("assistant", (use,), origin="assistant"),
+            Message("user", (ToolOutput(use.id, "said", is_error=bad),), origin="tool"),
+        ]
+    return messages
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Which port does server.toml set?",
+        "What is in src/app?",
+        "How many files are here?",
+        "What is 12 * 7?",
+        "Run the tests with `make`.",
+        "Count the .csv files of the folder",
+    ],
+)
+def test_a_prompt_about_files_commands_or_sums_needs_a_call_first(prompt: str) -> None:
+    assert call_needed([user(prompt), reminder("It is Monday.")])
+    assert not call_needed([user(prompt), *results(False)])
+
+
+@pytest.mark.parametrize("prompt", ["hello", "What does recursion mean?", "Thanks, e.g. for that.", "Ask me@site.org."])
+def test_other_prompts_may_be_answered_at_once(prompt: str) -> None:
+    assert not call_needed([user(prompt), reminder("Files have changed: a.txt")])
+
+
+def test_a_failed_call_is_followed_by_another_one_and_not_for_ever() -> None:
+    prompt = user("hello")
+    failures = [(True,), (False, True), (True, True), (True, True, True), (True, False)]
+    assert [call_needed([prompt, *results(*failed)]) for failed in failures] == [True, True, False, False, False]
+
+
+def test_notes_come_before_the_prompt_and_nothing_else_moves() -> None:
+    first, note, call, result = user("a.txt?"), reminder("It is Monday."), *results(False)
+    late = reminder("a.txt has changed.")
+    assert notes_first([first, note, call, result, late]) == [note, first, call, result, late]
+    assert notes_first([first, note])[0] is note, "what was rendered once is known again by its identity"
+
+
+def test_a_needed_call_leaves_no_room_for_an_answer() -> None:
+    needed, free = call_grammar([READ], needed=True), call_grammar([READ])
+    assert ("Final Answer" in needed, "Final Answer" in free) == (False, True)
+    assert "start: thought? call\n" in needed
+
+
+def definitions() -> Mapping[str, Tool]:
+    found: dict[str, Tool] = {}
+    for name in LocalSettings().tools:
+        raw: dict[str, Any] = yaml.safe_load((bundled("config") / "prompts/tools" / f"{name}.yaml").read_text("utf-8"))
+        found[name] = Tool(name, raw["description"], raw["input_schema"], READ.run)
+    return found
+
+
+def test_every_tool_of_the_settings_is_told_in_few_words_and_its_calls_fit_the_real_one() -> None:
+    real = definitions()
+    told = {tool.name: tool for tool in told_tools(list(real.values()))}
+    assert told.keys() == real.keys()
+    for name, tool in told.items():
+        whole = real[name].input_schema
+        assert tool.description != real[name].description
+        assert tool.input_schema["properties"].items() <= whole["properties"].items()
+        assert set(whole.get("required", ())) <= set(tool.input_schema["required"])
+        for call in tool.facts.examples:
+            assert set(tool.input_schema["required"]) <= call.keys() <= tool.input_schema["properties"].keys()
+
+
+def test_a_tool_that_needs_more_than_the_words_say_is_told_as_it_is() -> None:
+    other = Tool("shell", "Run.", {"type": "object", "properties": {"script": {}}, "required": ["script"]}, READ.run)
+    assert told_tools([other, NOW]) == [other, NOW]
+
+
+def test_examples_use_the_tools_that_there_are() -> None:
+    real = list(definitions().values())
+    shown = examples("react", told_tools(real), MODEL)
+    assert [message.role for message in shown] == ["user", "assistant"] * (len(shown) // 2)
+    assert sum("(An example)" in message.text for message in shown) >= 3
+    assert shown[-1].text.endswith("in all.")
+    few = "".join(message.text for message in examples("react", [SHELL], MODEL))
+    assert "grep -c" in few
+    assert "query_data" not in few
+    assert "edit_file" not in few
+    assert isinstance(shown[0].blocks[0], Text)

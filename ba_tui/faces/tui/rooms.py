@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ba_tui.faces.tui import panes, suggesting
 from ba_tui.faces.tui.acts import (
+    agents,
     compacting,
     data,
     editor,
@@ -19,6 +20,7 @@ from ba_tui.faces.tui.acts import (
     rewind,
     sessions,
     settings,
+    team,
     trust,
     view,
 )
@@ -45,7 +47,8 @@ ROOMS: Sequence[Room] = (
     figures.FIGURES,
     inventory.TOOLS,
     inventory.SKILLS,
-    inventory.AGENTS,
+    agents.AGENTS,
+    team.TEAMS,
     inventory.MCP,
     inventory.SHELLS,
     own_shell.SHELL,

@@ -15,6 +15,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.own_shell import OwnShell
+from ba_tui.core.ports.delegation import Work
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.services import Connect, Services, begin, open_or_view
 from ba_tui.core.start import Start
@@ -51,6 +52,8 @@ class OpenSession:
         """What is wrong, found before there was a session to tell it in."""
         self.remembered: list[tuple[str, ...]] = []
         """Changes of memory while this session is open, by the ids of their entries, newest last: for undo."""
+        self.news: list[tuple[str, float]] = []
+        """Agents in the background that have ended, and when the person was told, by the monotonic clock."""
         self._mode: Mode | None = None
         self._model: str | None = None
 
@@ -183,9 +186,9 @@ class OpenSession:
         conversation.model = self._model = info.id
         return info
 
-    def say(self, prompt: str) -> Turn:
+    def say(self, prompt: str, work: Work | None = None) -> Turn:
         """Raises UsageError, or StorageError when the choices before it can't be written."""
-        turn = self._chosen().say(prompt)
+        turn = self._chosen().say(prompt, work)
         self.started = True
         return turn
 

@@ -39,6 +39,7 @@ from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
+from ba_tui.tools.delegating.session_room import Delegating
 from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.prompts import PromptSources, SessionPrompts
@@ -83,7 +84,8 @@ class Session:
         seen = Modalities(model.sees_pictures, model.reads_documents)
         full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
         self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
-        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen, self._small.ask)
+        making = Delegating(lambda: model.info().id, lambda spec, model: self._agents.child(spec, model))
+        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen, self._small.ask, making)
         self._tools = tools = SessionTools(start, scope, self._small.ask)
         guarded, registry, policy = tools.guarded, tools.registry, tools.policy
 
@@ -106,18 +108,17 @@ class Session:
         # What goes with a prompt.
         commands = folders(user_home(), start.where.config, root, lambda: start.trusts(root), tools.plugins)
         own = CommandFiles([own_prompts(), *commands], tools.ingress)
-        aside, window = main.window.tokens.aside, lambda: model.info().window
-        show, missing = main.visible.show, start.access.missing
-        sources = PromptSources(start.library, folder, own, missing, aside, window, show, touched)
+        aside, shown, missing = main.window.tokens.aside, main.visible.show, start.access.missing
+        sources = PromptSources(start.library, folder, own, missing, aside, lambda: model.info().window, shown, touched)
         self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills, tools.hooks)
 
         # What faces may look into.
         listed = ToolList(registry, guarded.health, main.visible, metrics)
-        context_files = InstructionList(place, tools.ingress, touched)
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, context_files, guarded.data.datasets, guarded.mcp.servers, guarded.memory.memory,
+            tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.data.datasets,
+            guarded.mcp.servers, guarded.memory.memory, guarded.delegation.agents,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -54,7 +54,7 @@ class SessionTools:
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
         mcp = mcp_setup(start.loaded, ServerPlaces(where, root, start.trusts(root), start.access.variables()), ask)
-        process = ToolSettings(settings, where, start.shell, attended=not start.strict, mcp=mcp)
+        process = ToolSettings(settings, where, start.shell, not start.strict, mcp, lambda: self.agents)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
@@ -63,7 +63,7 @@ class SessionTools:
 
         found = agent_folders(bundled("config") / "agents", user_home(), where.config, root, lambda: start.trusts(root))
         means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
-        self.agents = AgentFiles(found, self.ingress, means)
+        self.agents: AgentFiles = AgentFiles(found, self.ingress, means)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))

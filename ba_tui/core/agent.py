@@ -84,6 +84,7 @@ class Agent:
             ProviderError, asyncio.CancelledError: what arrived until then is in the branch.
         """
         while True:
+            await branch.unpaused()
             branch.drain()
             try:
                 reply = await self._think(branch)
@@ -186,7 +187,7 @@ class Agent:
 
     def _effect(self, call: ToolUse) -> Effect:
         tool = self.toolset.find(call.name)
-        return tool.effect_of(call.input) if tool else Effect.READ
+        return tool.reach(call.input) if tool else Effect.READ
 
     async def _call(self, use: ToolUse, call: Call) -> None:
         tool = callable_tool(use, self.toolset.find(use.name), self.toolset.visible())

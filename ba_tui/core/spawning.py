@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
 from ba_tui.core.events import Ending, TurnEnded, TurnStarted
+from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
+GLANCE = 0.05
+"""Seconds between two looks at the clock of an agent that was paused just before its deadline."""
 
 
 @frozen
@@ -37,26 +41,51 @@ async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline:
     Raises:
         asyncio.CancelledError: the parent is cancelled; by then the child and all below it have ended, too.
     """
-    branch = parent.fork(name, agent.ceiling)
+    return await run_child(agent, parent.fork(name, agent.ceiling), task, deadline=deadline)
+
+
+async def run_child(
+    agent: Agent, branch: Branch, task: str, *, deadline: float | None = None, started: AgentStarted | None = None
+) -> ChildResult:
+    """As ``spawn``, on a branch that was forked before; ``started`` says in events what begins."""
+    if started:
+        branch.emit(started)
+    before = {message.id for message in branch.transcript.messages}
     branch.emit(TurnStarted(user(task)))
     work = asyncio.create_task(agent.run(branch))
     branch.runs(work)
     late, cancelled = False, False
     while not work.done():
         try:
-            await asyncio.wait({work}, timeout=None if late or cancelled else deadline)
+            if late or cancelled or deadline is None:
+                await asyncio.wait({work})
+            else:
+                await _until(work, branch, deadline)
         except asyncio.CancelledError:
             cancelled = True
         if not work.done():
             late = not cancelled
             work.cancel()
     ending = _ending(work, deadline if late else None)
+    # A resumed agent has said things before: the answer is what it said now.
+    now = (message for message in reversed(branch.transcript.messages) if message.id not in before)
+    said = (message for message in now if message.role == "assistant")
     branch.emit(ending)
     if cancelled:
         raise asyncio.CancelledError
-    said = (message for message in reversed(branch.transcript.messages) if message.role == "assistant")
     message = next(said, Message("assistant", ()))
     return ChildResult(branch.name, ending.reason, message, branch.account.usage, ending.error)
+
+
+async def _until(work: asyncio.Task[Message], branch: Branch, deadline: float) -> None:
+    """Until ``work`` is done, or has run for ``deadline`` seconds; those in which the agent was paused do not count."""
+    began = time.monotonic()
+    while not work.done():
+        paused = branch.pauses.seconds(branch.name)
+        left = deadline + paused - (time.monotonic() - began)
+        if left <= 0:
+            return
+        await asyncio.wait({work}, timeout=max(left, GLANCE if paused else 0))
 
 
 def _ending(work: asyncio.Task[Message], deadline: float | None) -> TurnEnded:

@@ -131,6 +131,9 @@ class ToolFacts:
     """Arguments of typical calls, shown to models that need examples: those that write their calls."""
     dialect_of: Callable[[Mapping[str, Any]], str] | None = None
     """Says in which dialect that SQL is; DuckDB's without it. Takes anything and never raises."""
+    below: Callable[[Mapping[str, Any]], Effect] | None = None
+    """Says what the agents that a call starts can do at worst. Their own calls are judged one by one: it only decides
+    what runs side by side. Takes anything and never raises."""
 
 
 @frozen
@@ -166,6 +169,11 @@ class Tool:
         """The worst that a call with ``args`` can do."""
         saves = self.facts.writes and args.get(self.facts.writes) and self.effect is Effect.READ
         return Effect.WRITE if saves else self.effect
+
+    def reach(self, args: Mapping[str, Any]) -> Effect:
+        """The worst that a call with ``args`` and the agents which it starts can do."""
+        own = self.effect_of(args)
+        return self.facts.below(args) if self.facts.below and own is Effect.READ else own
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
         """Every path that a call with ``args`` names, as written there."""

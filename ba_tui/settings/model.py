@@ -14,6 +14,7 @@ from annotated_types import Ge, Gt, Le
 from ba_tui.core.events import Mode
 from ba_tui.core.values import frozen
 from ba_tui.settings.fields import NUMBER, Amount, FieldCheck, Whole, about, finite
+from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.settings.sections.analysis import AnalysisSettings
 from ba_tui.settings.sections.context import CompressionSettings
 from ba_tui.settings.sections.group import SettingsGroup
@@ -153,6 +154,7 @@ class Settings(SettingsGroup):
     memory: Annotated[MemorySettings, FieldCheck(memory_switch, first=True)] = field(
         default=MemorySettings(), metadata=about("What is remembered across sessions.")
     )
+    agents: AgentSettings = field(default=AgentSettings(), metadata=about("Limits of sub-agents (guide: agents)."))
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Hooks: shell commands by event, such as pre_tool or PreToolUse."),

@@ -21,11 +21,19 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "todo_write": ("TodoWrite",),
     "ask_user": ("AskUserQuestion",),
     "activate_skill": ("Skill",),
-    "task": ("Task", "Agent"),
+    "delegate_task": ("Task", "Agent"),
     "remember": ("Remember",),
     "forget": ("Forget",),
 }
 """By our name, those of Claude Code for what the tool does."""
+AGENTS = {"general-purpose": "general", "plan": "explore"}
+"""What Claude Code calls agents that come with it, in lower case, and ours that do the same."""
+
+
+def agent_name(name: str) -> str:
+    """Our name of the agent that is called so; names of agents have no capitals."""
+    folded = name.strip().casefold()
+    return AGENTS.get(folded, folded)
 
 
 def names_of(tool: str) -> tuple[str, ...]:

@@ -65,6 +65,8 @@ class AgentFile:
     warnings: tuple[str, ...] = ()
     trouble: str = ""
     shadowed: bool = False
+    background: bool = False
+    isolated: bool = False
 
     @property
     def usable(self) -> bool:

@@ -94,6 +94,11 @@ class AgentFiles:
                         found.setdefault(agent.spec.name, []).append(agent)
             return [agent for name in sorted(found) for agent in _ranked(found[name])]
 
+    def own(self) -> bool:
+        """Whether there are files of the person's or the project's. Looks at folders, reads no file."""
+        folders = (folder for folder in self._folders() if folder.source != "bundled")
+        return any(folder.path.is_dir() and folder.open() and any(files_below(folder)) for folder in folders)
+
     def find(self, name: str) -> AgentFile | None:
         """The agent that counts, also a broken one; the name of a plugin may be left out where one agent is meant."""
         counting = [agent for agent in self.look() if not agent.shadowed]

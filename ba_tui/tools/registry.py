@@ -98,7 +98,7 @@ class Registry:
         self._entries: dict[str, ToolEntry] = {}
         self._switched: dict[str, bool] = {}
         self._sources: tuple[ToolSource, ...] = ()
-        self._joined: dict[str, dict[str, Tool]] = {}
+        self._joined: dict[int, dict[str, Tool]] = {}
         self._joined_problems: tuple[str, ...] = ()
         self._choices = self._files.choices()
         self._stamp = self._stamped()
@@ -165,7 +165,7 @@ class Registry:
     def _look(self, source: ToolSource) -> Iterator[str]:
         found = source.look()
         now = {id(each.tool): each for each in found.tools}
-        before = self._joined.get(source.origin, {})
+        before = self._joined.get(id(source), {})
         for name, tool in before.items():
             if id(tool) not in now:
                 with self._lock:
@@ -178,7 +178,7 @@ class Registry:
                     kept[each.tool.name] = each.tool
                 except ValueError as error:
                     yield str(error)
-        self._joined[source.origin] = kept
+        self._joined[id(source)] = kept
         yield from found.problems
 
     def switch(self, name: str, *, on: bool) -> None:

@@ -34,6 +34,7 @@ from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
+from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python, python_tool
@@ -49,6 +50,7 @@ from ba_tui.tools.data.session_room import DataRoom, DataScope
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions, with_examples
+from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
@@ -61,6 +63,7 @@ from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
 from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
@@ -88,6 +91,8 @@ class SessionScope:
     modalities: Modalities = field(default_factory=Modalities)
     ask: AskModel | None = None
     """Asks the small model."""
+    delegating: Delegating | None = None
+    """What makes agents below others; None where no conversation is."""
 
     @property
     def folder(self) -> Path | None:
@@ -136,6 +141,8 @@ class ToolSettings:
     attended: bool = False
     """Whether somebody can be asked."""
     mcp: McpSetup = field(default_factory=McpSetup)
+    agents: Callable[[], AgentFiles] | None = None
+    """Where agents are described."""
 
 
 class GuardedTools:
@@ -197,6 +204,19 @@ class GuardedTools:
             McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
         )
         self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
+        self.delegation = delegation = DelegationRoom(
+            definitions,
+            settings.agents,
+            DelegationScope(
+                process.agents,
+                scope.delegating,
+                scope.transcript,
+                scope.history,
+                lambda: self.registry.tools(),
+                lambda: policy.mode == "plan",
+                process.attended,
+            ),
+        )
         tools = tuple(with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools))
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
@@ -222,18 +242,23 @@ class GuardedTools:
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
-        confined = replace(workers, confine=runner.confine_worker)
-        self.registry = stocked(
+        self.registry: Registry = stocked(
             tools,
             guard,
             Supply(
-                where, skills.catalog.ingress, workers, settings.tool_dirs, confined, (*data.sources, *self.mcp.sources)
+                where,
+                skills.catalog.ingress,
+                workers,
+                settings.tool_dirs,
+                replace(workers, confine=runner.confine_worker),
+                (*data.sources, *delegation.sources, *self.mcp.sources),
             ),
         )
 
     def joining(self, visible: Visible) -> tuple[Interceptor, ...]:
         """Interceptors that bring further tools before requests: servers are met first, then tools are listed."""
-        return (self.mcp, Joining(visible, self.needed)) if self.mcp.sources else (Joining(visible, self.needed),)
+        joining = (Joining(visible, self.needed), self.delegation)
+        return (self.mcp, *joining) if self.mcp.sources else joining
 
     def closing(self) -> tuple[Interceptor, ...]:
         """Interceptors for the main agent that look at its final answer, in their order: a plan ends the turn with a
@@ -243,7 +268,7 @@ class GuardedTools:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
-        return (self.data.figures.apply, self.memory.apply, self.checkpointing.apply)
+        return (self.data.figures.apply, self.memory.apply, self.delegation.apply, self.checkpointing.apply)
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
@@ -258,6 +283,7 @@ class GuardedTools:
             *planning,
             *joining(self._notes.skills),
             *self.memory.needed(),
+            *self.delegation.needed(),
         )
 
     def shell(self) -> Tool | None:
@@ -266,6 +292,7 @@ class GuardedTools:
 
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
+        await self.delegation.close()
         await self.mcp.close()
         await self.memory.close()
         await self.data.close()

@@ -1,0 +1,2 @@
+"""Agents that a session starts below its own: limits, resuming, the background, working trees, the tool. May import
+team and what all tools may."""

@@ -1,0 +1,87 @@
+"""The tool delegate_task: a sub-agent does a task and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ba_tui.core.effects import Effect
+from ba_tui.core.errors import BaError
+from ba_tui.core.ports.delegation import Order
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.spawning import ChildResult
+from ba_tui.core.text.wording import with_hint
+from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.settings.tool_aliases import agent_name
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.delegating.agent_types import AgentTypes
+from ba_tui.tools.delegating.foreign_calls import DELEGATE
+from ba_tui.tools.delegating.lineage import kind_of
+from ba_tui.tools.delegating.sub_agents import SubAgents
+from ba_tui.tools.failed import Failed
+
+STATUS = {"limit": "It was stopped at a limit", "cancelled": "It was cancelled", "error": "It failed"}
+
+
+def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTypes) -> Tool:
+    """Reads files of agents when several calls of one message are compared."""
+
+    def below(args: Mapping[str, Any]) -> Effect:
+        try:
+            file = types.file(type_named(args))
+        except BaError:
+            return Effect.READ
+        apart = args.get("background") or file.background or file.isolated
+        return Effect.READ if apart or not types.alone(file.spec) else Effect.WRITE
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        order = Order(
+            args["agent_type"],
+            args["prompt"],
+            args.get("description", ""),
+            args.get("resume", ""),
+            call_id=call.id,
+        )
+        try:
+            if args.get("background"):
+                return _begun(await agents.start(order, call.branch))
+            return report(await agents.run(order, call.branch))
+        except BaError as error:
+            raise Failed("validation_error", str(error), error.hint) from None
+
+    tags = ("subagent", "agent", "task", "delegate", "parallel")
+    facts = ToolFacts("agents", target_of=type_named, below=below, tags=tags)
+    return Tool(
+        DELEGATE, definition.description, definition.input_schema, run, timeout=None, facts=facts, idempotent=False
+    )
+
+
+def type_named(args: Mapping[str, Any]) -> str:
+    """The type of the agent that a call is about; rules of permission name it."""
+    return kind_of(str(args.get("resume") or "")) or agent_name(str(args.get("agent_type") or ""))
+
+
+def report(result: ChildResult) -> ToolResult:
+    """What the parent reads: the answer, how the agent ended unless it finished, and its id."""
+    said = result.message.text.strip() or "(It said nothing.)"
+    meta = {"agent_id": result.agent_id, "status": result.status}
+    end = f"agent_id: {result.agent_id}"
+    if result.status == "done":
+        return ToolResult(f"{said}\n\n{end}", summary=result.agent_id.rpartition("/")[2], meta=meta)
+    why = with_hint(result.error.message, result.error.hint) if result.error else ""
+    how = f"{STATUS.get(result.status, 'It ended')}: {why}" if why else f"{STATUS.get(result.status, 'It ended')}."
+    text = f"{how}\nWhat it said last:\n{said}\n\n{end} (resume goes on with it)"
+    if result.status == "error":
+        return replace(failure("execution_error", text), meta=meta)
+    return ToolResult(text, summary=result.status, meta=meta)
+
+
+def note_of(description: str, result: ChildResult) -> str:
+    """What the parent reads when an agent in the background has ended."""
+    return f"The background agent {result.agent_id} ({description}) has ended. Its report:\n{report(result).text}"
+
+
+def _begun(agent_id: str) -> ToolResult:
+    text = f"The agent {agent_id} works in the background. You will get its report when it ends; do not wait for it."
+    return ToolResult(text, summary="in the background", meta={"agent_id": agent_id, "status": "running"})

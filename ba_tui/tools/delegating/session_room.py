@@ -1,0 +1,132 @@
+"""All that a session has for sub-agents: the port, the tool, what hears of them, and when the tool is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+from ba_tui.core.agent import Agent
+from ba_tui.core.agent_spec import AgentSpec
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import MAIN, Event, Steered, TurnStarted
+from ba_tui.core.events.teamwork import AgentStarted
+from ba_tui.core.messages import Message, reminder
+from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
+from ba_tui.core.tool import Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.settings.sections.agents import AgentSettings
+from ba_tui.team.catalog import AgentFiles
+from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.delegating.agent_types import AgentTypes
+from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
+from ba_tui.tools.delegating.foreign_calls import DELEGATE
+from ba_tui.tools.delegating.sub_agents import MakeAgent, SubAgents, Surroundings
+
+REPORT = 12_000
+"""Characters of a background agent's report that join the conversation; resuming the agent gives the rest."""
+_SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
+
+
+@frozen
+class Delegating:
+    """What a conversation brings: the id of the main agent's ``model``, and what makes agents to be run."""
+
+    model: Callable[[], str]
+    make: MakeAgent
+
+
+@frozen
+class DelegationScope:
+    """The session: the ``files`` that describe agents, what was said, all events, the ``tools`` by name, and whether
+    plan mode is on (``reading``). ``attended``: somebody can be asked. Without ``making`` no agent can be started."""
+
+    files: Callable[[], AgentFiles] | None
+    making: Delegating | None
+    transcript: Transcript
+    history: ReadHistory
+    tools: Callable[[], Mapping[str, Tool]]
+    reading: Callable[[], bool]
+    attended: bool
+
+
+class DelegationRoom:
+    """core.agent.Interceptor of every agent, and a listener. Made once for a session."""
+
+    def __init__(self, definitions: Mapping[str, Definition], limits: AgentSettings, scope: DelegationScope) -> None:
+        making = scope.making or Delegating(str, no_agents)
+        self._files = scope.files
+        self._types = types = AgentTypes(scope.files or no_files, scope.tools)
+        around = Surroundings(
+            types, making.make, making.model, scope.history, lambda: scope.transcript.turns, scope.reading
+        )
+        self.agents = SubAgents(around, limits)
+        """What faces, plans and teams see."""
+        self.sources = (ToolSource("built-in", self._look),) if limits.depth else ()
+        self._tool = delegate_task_tool(definitions[DELEGATE], self.agents, types)
+        self._found = ToolsFound([JoiningTool(self._tool)])
+        self._listed = ""
+        self._attended = scope.attended
+        self._begun = self._spoken = False
+
+    def needed(self) -> Sequence[str]:
+        """The tool, once the person speaks of agents or one was started, or where files of their own describe some."""
+        return (DELEGATE,) if self.sources and self._begun and (self._spoken or self._described()) else ()
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case (
+                TurnStarted(agent="main", prompt=message)
+                | Steered(agent="main", message=Message(origin="steer") as message)
+            ):
+                self._begun = True
+                self._spoken = self._spoken or bool(_SPOKEN.search(message.said))
+            case AgentStarted():
+                self._spoken = True
+            case _:
+                pass
+        self.agents.apply(event)
+
+    async def before(self, branch: Branch) -> None:
+        """Tell the agent which of its background agents have ended."""
+        for child in self.agents.news(branch.name):
+            if child.result:
+                branch.emit(Steered(reminder(clipped(note_of(child.description, child.result), REPORT))))
+
+    async def after(self, reply: Message, branch: Branch) -> bool | None:
+        """Where nobody attends, a turn does not end before its background agents do: their reports join it."""
+        if self._attended and branch.name == MAIN:
+            return None
+        return await self.agents.wait(branch.name) or None
+
+    async def close(self) -> None:
+        await self.agents.close()
+
+    def _described(self) -> bool:
+        """Whether the person or the project has files that describe agents. Looks at folders, reads no file."""
+        return bool(self._files and self._files().own())
+
+    def _look(self) -> ToolsFound:
+        """See core.ports.rooms.ToolSource: the tool, which lists the agents once it may be needed."""
+        if not self.needed():
+            return self._found
+        if (listed := self._types.listed()) != self._listed:
+            self._listed = listed
+            told = replace(self._tool, description=f"{self._tool.description} Types:\n{listed}")
+            self._found = ToolsFound([JoiningTool(told)])
+        return self._found
+
+
+def no_agents(spec: AgentSpec, model: str) -> AbstractAsyncContextManager[Agent]:
+    """Where no conversation is. Raises UsageError."""
+    raise UsageError("Agents can only be started in a conversation.", "Run ba, or ba -p.")
+
+
+def no_files() -> AgentFiles:
+    """Where no agents are known. Raises UsageError."""
+    raise UsageError("No agents are known here.")

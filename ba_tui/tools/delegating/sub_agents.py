@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TypeAlias
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
-from ba_tui.core.errors import BaError
-from ba_tui.core.events import Notice
-from ba_tui.core.events.teamwork import AgentStarted
-from ba_tui.core.messages import Message, Usage
+from ba_tui.core.effects import READ_ONLY
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Event, Notice, Rewound, TurnEnded
+from ba_tui.core.events.teamwork import ActivityChanged, AgentStarted
+from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.ports.delegation import Order, RunningAgent
 from ba_tui.core.spawning import ChildResult, run_child
 from ba_tui.core.teamwork.agents import AgentActivity
 from ba_tui.core.text.wording import one_line
+from ba_tui.core.tool import Effect
 from ba_tui.core.turn import Branch
-from ba_tui.tools.delegating.limits import Failures
+from ba_tui.core.values import frozen
+from ba_tui.settings.sections.agents import AgentSettings
+from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.delegating.agent_types import AgentTypes
+from ba_tui.tools.delegating.limits import Failures, Places
+from ba_tui.tools.delegating.lineage import check_lineage, kind_of
+from ba_tui.tools.delegating.past_agents import resumable
 
 MOST_KEPT = 200
 """Agents that ended and that lists still show."""
@@ -33,7 +41,7 @@ leaving. Raises UsageError, AuthFailed."""
 
 
 class Child:
-    """A sub-agent of this session. ``until``: when it ended, in seconds since the epoch."""
+    """A sub-agent of this session. ``task``: its work in the background, until its owner was told of the end."""
 
     def __init__(self, order: Order, spec: AgentSpec, branch: Branch, *, background: bool) -> None:
         self.spec = spec
@@ -56,6 +64,138 @@ class Child:
     def shown(self) -> RunningAgent:
         kind, text = self.spec.name, self.description
         return RunningAgent(self.id, kind, text, self.activity, self.began, self.background, self.worktree)
+
+
+@frozen
+class Surroundings:
+    """What agents are made from and with: their ``types``, ``make``, the main agent's ``model``, the ``tools`` that
+    there are, all events so far, the turn that runs, and whether only reading is allowed now (plan mode)."""
+
+    types: AgentTypes
+    make: MakeAgent
+    model: Callable[[], str]
+    history: ReadHistory
+    turn: Callable[[], int]
+    reading: Callable[[], bool]
+    attended: bool = True
+
+
+class SubAgents:
+    """Made once for a session."""
+
+    def __init__(self, around: Surroundings, limits: AgentSettings) -> None:
+        self._around = around
+        self._limits = limits
+        self._places = Places(limits.at_once)
+        self._children: dict[str, Child] = {}
+        self._closed = False
+
+    def effect(self, agent: str) -> Effect:
+        """See core.ports.delegation.Delegation."""
+        return self._around.types.effect(self._around.types.spec(agent))
+
+    async def run(self, order: Order, parent: Branch) -> ChildResult:
+        """See core.ports.delegation.Delegation."""
+        child = await self._child(order, parent, background=False)
+        async with self._places.lent(parent.name):
+            return await self._work(child, order, parent)
+
+    async def start(self, order: Order, parent: Branch) -> str:
+        """See core.ports.delegation.Delegation."""
+        child = await self._child(order, parent, background=True)
+        child.task = asyncio.create_task(self._background(child, order, parent))
+        return child.id
+
+    def running(self) -> Sequence[RunningAgent]:
+        """See core.ports.delegation.Delegation."""
+        return [child.shown() for child in self._children.values()]
+
+    def tell(self, agent_id: str, text: str) -> bool:
+        """See core.ports.delegation.Delegation."""
+        child = self._alive(agent_id)
+        if child:
+            child.branch.post(user(text, origin="steer"))
+        return child is not None
+
+    def pause(self, agent_id: str, *, on: bool) -> bool:
+        """See core.ports.delegation.Delegation."""
+        child = self._alive(agent_id)
+        return child is not None and child.branch.pause(agent_id, on=on)
+
+    def cancel(self, agent_id: str) -> bool:
+        """See core.ports.delegation.Delegation."""
+        child = self._alive(agent_id)
+        if child:
+            child.stopped = True
+            child.branch.stop()
+        return child is not None
+
+    def news(self, owner: str) -> Sequence[Child]:
+        """Background agents of ``owner`` that ended and that it was not told of; they count as told from now on."""
+        ended = [child for child in self._below(owner) if child.task and child.result]
+        for child in ended:
+            child.task = None
+        return ended
+
+    async def wait(self, owner: str) -> bool:
+        """Wait for the background agents of ``owner``; False when it has none that it was not told of."""
+        tasks = [child.task for child in self._below(owner) if child.task]
+        if tasks:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return bool(tasks)
+
+    def apply(self, event: Event) -> None:
+        """Follow what the agents do; end those whose turn was taken back."""
+        match event:
+            case ActivityChanged(agent=name, activity=activity) if name in self._children:
+                self._children[name].activity = activity
+            case TurnEnded(agent=name, reason=reason) if name in self._children:
+                self._children[name].activity = _ENDED.get(reason, "finished")
+            case Rewound(agent="main", turns=int(kept)):
+                for child in self._children.values():
+                    if child.turn > kept and child.result is None:
+                        self.cancel(child.id)
+            case _:
+                pass
+
+    async def close(self) -> None:
+        """Stop what still runs in the background; its state is in the journal, so it can be resumed."""
+        self._closed = True
+        tasks = [child.task for child in self._children.values() if child.task and not child.task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _below(self, owner: str) -> list[Child]:
+        return [child for child in self._children.values() if child.id.rpartition("/")[0] == owner]
+
+    def _alive(self, agent_id: str) -> Child | None:
+        child = self._children.get(agent_id)
+        return child if child and child.result is None else None
+
+    async def _child(self, order: Order, parent: Branch, *, background: bool) -> Child:
+        """The agent of ``order``, ready to be made. Raises UsageError."""
+        around, transcript = self._around, None
+        kind = order.agent if isinstance(order.agent, str) else order.agent.name
+        if self._closed:
+            raise UsageError("The session is being closed; no agent is started any more.")
+        if order.resume:
+            if self._alive(order.resume) or self._alive(f"{parent.name}/{order.resume}"):
+                raise UsageError(f"{order.resume} still works.", "Wait for its end.")
+            past = await asyncio.to_thread(resumable, await around.history(), order.resume, parent.name)
+            kind, transcript = past.kind, await asyncio.to_thread(past.transcript)
+        spec = order.agent
+        if isinstance(spec, str):
+            spec = await asyncio.to_thread(around.types.spec, kind)
+        check_lineage(kind_of(transcript.agent) if transcript else spec.name, parent.name, self._limits.depth)
+        parent.state(Failures).check(spec.name)
+        most = spec.ceiling.within(READ_ONLY) if around.reading() else spec.ceiling
+        spec = replace(
+            spec,
+            ceiling=parent.ceiling.within(most),
+            max_loops=order.max_loops or spec.max_loops,
+            budget=order.budget or spec.budget,
+        )
         child = Child(order, spec, parent.fork(spec.name, spec.ceiling, transcript), background=background)
         above = self._children.get(parent.name)
         child.model = spec.model or (above.model if above else "") or around.model()
@@ -80,6 +220,10 @@ class Child:
             child.result = self._none(child, "cancelled")
             child.activity = "cancelled"
             raise
+        finally:
+            # Nobody would be told of agents that it left in the background.
+            for other in self._below(child.id):
+                self.cancel(other.id)
         child.result = result
         child.activity = _ENDED.get(result.status, "finished")
         parent.state(Failures).note(child.spec.name, result)

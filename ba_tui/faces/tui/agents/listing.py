@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.ports.agents import AgentLine as AgentFile
@@ -48,6 +48,8 @@ class AgentList(GroupedPicker):
         self._stirred = True
         self._read = False
         self._stopping = ""
+        self._moved = False
+        """Whether the person chose a row; until then the first one is chosen."""
 
     def action_reload(self) -> None:
         """Fold the session anew, and read the files again."""
@@ -102,9 +104,12 @@ class AgentList(GroupedPicker):
         ]
         self.groups = [PickerGroup(head, choices) for head, choices in shown if choices]
         self.empty = EMPTY if self._read else "Looking …"
-        title = f"{count(len(running), 'agent')} running, {len(ended)} ended" if lines else "Agents"
-        self.query_one(".title", Static).update(title)
+        parts = [f"{len(running)} running" if running else "", f"{len(ended)} ended" if ended else ""]
+        self.query_one(".title", Static).update(f"Agents: {', '.join(filter(None, parts))}" if lines else "Agents")
         self.refill()
+        if not self._moved:
+            options = self.query_one(OptionList)
+            options.highlighted = next((at for at, row in enumerate(options.options) if not row.disabled), None)
 
     def _line(self) -> AgentLine | None:
         """The agent under the cursor."""
@@ -131,6 +136,7 @@ class AgentList(GroupedPicker):
 
     def action_step(self, by: int) -> None:
         super().action_step(by)
+        self._moved = True
         if self._stopping:
             self._stopping = ""
             self.say(self.keys)

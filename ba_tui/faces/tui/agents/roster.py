@@ -106,7 +106,7 @@ class AgentLine:
             return "paused"
         if self.activity == "awaiting_approval":
             return "waiting for you"
-        return self.doing or ("starting" if self.activity in {"idle", "thinking"} else self.activity)
+        return self.doing or ("starting" if self.activity == "idle" else self.activity)
 
     def seconds(self, now: float) -> float:
         """How long it has run, or ran."""
@@ -205,13 +205,19 @@ def _changed(line: AgentLine, event: Event) -> AgentLine | None:
         case ToolFinished():
             return replace(line, activity="observing")
         case MessageDone(message=message):
-            said = one_line(message.text[: 4 * LONGEST], LONGEST)
+            said = _first_line(message.text)
             return replace(line, doing=said or line.doing, said=said or line.said)
         case TurnEnded(reason=reason, error=error, at=at):
             trouble = one_line(error.message, LONGEST) if error else ""
             return replace(line, ending=reason, ended=at, activity="finished", paused=False, trouble=trouble)
         case _:
             return None
+
+
+def _first_line(text: str) -> str:
+    """The first line that says something, without the marks of Markdown around words."""
+    lines = (line.strip("#>*- \t`") for line in text[: 8 * LONGEST].split("\n"))
+    return one_line(next(filter(None, lines), "").replace("**", "").replace("`", ""), LONGEST)
 
 
 def _facts(event: AgentStarted) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from typing import Any, TextIO
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
+    MAIN,
     ActivityChanged,
     AgentPaused,
+    AgentStarted,
     Asked,
     Compressed,
     Event,
@@ -108,8 +110,14 @@ class Printer:
 
     def _narrate(self, event: Event) -> None:
         match event:
+            case AgentStarted(description=description, resumed=resumed):
+                goes = "continues" if resumed else "started"
+                self.say(f"{_asker(event.agent)}{goes}: {description}".rstrip(": "))
             case ToolStarted(call=call, target=target):
-                self.say(f"{call.name} {target}".rstrip())
+                self.say(f"{_asker(event.agent)}{call.name} {target}".rstrip())
+            case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
+                why = f": {error.message}" if error else ""
+                self.say(f"{_asker(event.agent)}{'finished' if reason == 'done' else f'ended ({reason}){why}'}")
             case Retrying(reason=reason, delay=delay, attempts=attempts):
                 what = "Trying again" if attempts else "Next request"
                 self.say(f"{reason} {what} in {max(1, round(delay))} s.")
@@ -182,10 +190,20 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "agent_paused", {"paused": paused}
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
+        case AgentStarted():
+            fields = {"agent_type": event.kind, "description": event.description, "call_id": event.call_id}
+            yield "agent_started", {**fields, "background": event.background, "resumed": event.resumed}
+        case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
+            yield "agent_ended", {"reason": reason, "error": asdict(error) if error else None}
         case TurnEnded(agent="main", error=ErrorInfo() as error):
             yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
         case _:
             pass
+
+
+def _asker(agent: str) -> str:
+    """The name of a sub-agent before what it does; empty for the main one."""
+    return f"{agent.removeprefix(f'{MAIN}/')}: " if agent.startswith(f"{MAIN}/") else ""
 
 
 def _quoted(memories: Sequence[MemoryLine]) -> str:

@@ -36,37 +36,36 @@ class FollowedTurns:
 
     def __init__(self, session: OpenSession) -> None:
         self._session = session
-        self._turns: list[Turn] = []
+        self._running: dict[Turn, set[str]] = {}
+        """Each turn with its agents in the background that run."""
 
     @property
     def outlived(self) -> bool:
         """Whether agents in the background outlive their turn."""
-        return any(turn.ended for turn in self._turns)
+        return any(self._running.values())
 
     def answer(self, ask_id: str, reply: Reply) -> bool:
         """Answer the turn that asks; False when none of them does any more."""
-        return any(turn.answer(ask_id, reply) for turn in self._turns)
+        return any(turn.answer(ask_id, reply) for turn in self._running)
 
     async def events(self, turn: Turn) -> AsyncIterator[Event]:
-        """The events of ``turn``; after its end those of its agents in the background, until they have ended, too."""
-        running: set[str] = set()
+        """The events of ``turn``, then those of its agents in the background, while the session is open."""
+        running = self._running[turn] = set[str]()
         conversation = self._session.conversation
-        self._turns.append(turn)
         try:
             async for event in paced(turn):
                 _count(running, event)
                 yield event
             if not running:
                 return
+            # The end of the last one may be told in another event.
             async for event in turn:
                 if self._session.conversation is not conversation:
                     return
                 _count(running, event)
                 yield event
-                if not running:
-                    return
         finally:
-            self._turns.remove(turn)
+            del self._running[turn]
 
 
 def _count(running: set[str], event: Event) -> None:

@@ -13,7 +13,7 @@ from ba_tui.faces.tui.commands import SlashCommand
 
 NEWS = 15.0
 """Seconds for which Enter opens an agent whose end was told."""
-OPENS = "Press Enter to open its transcript."
+OPENS = "Press Enter to open it."
 
 
 def agents(chat: Actions, words: str) -> None:
@@ -84,9 +84,9 @@ class RunningAgents:
 
     def _tell(self, line: AgentLine) -> None:
         self._chat.session.news.append((line.agent_id, time.monotonic()))
-        words = line.words if line.ending == "done" else f"it did not finish: {line.words}"
-        level = "info" if line.ending == "done" else "warning"
-        self._chat.tell(Notice(f"{line.name} has ended in the background: {words}", level, OPENS))
+        done = line.ending == "done"
+        words = f"{line.name} has finished." if done else f"{line.name} did not finish: {line.words}"
+        self._chat.tell(Notice(words, "info" if done else "warning", OPENS))
 
 
 AGENTS = Room(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ba_tui.core.events import (
     MAIN,
     PERSON,
+    AgentStarted,
     Answered,
     Asked,
     Compressed,
@@ -58,12 +59,13 @@ from ba_tui.faces.tui.transcript.records import (
     prompt_of,
     queued,
     records_of,
+    rewound,
+    row_of,
     with_agents,
 )
 from ba_tui.faces.tui.transcript.turn_records import TurnRecords
 
 TAIL = 4_000
-INTERRUPTED = "interrupted"
 MEMORY_TOOLS = ("remember", "forget")
 
 
@@ -92,10 +94,8 @@ class Records:
     @property
     def busy(self) -> bool:
         """Something runs whose elapsed time or countdown is shown."""
-        return any(isinstance(item, Retry) or (isinstance(item, ToolRow) and item.open) for item in self._live())
-
-    def _live(self) -> list[Record]:
-        return self.items[-1:] + [self.items[index] for index in self._calls.values()]
+        live = self.items[-1:] + [self.items[index] for index in self._calls.values()]
+        return any(isinstance(item, Retry) or (isinstance(item, ToolRow) and item.open) for item in live)
 
     def apply(self, event: Event) -> None:
         """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
@@ -139,9 +139,13 @@ class Records:
                 pass
 
     def _other(self, event: Event) -> None:
+        """Of agents below; those in the background begin when their call is over."""
         if event.agent == PERSON and self._agent == MAIN:
             self._own(event)
-        elif line := self.agents.apply(event, self._calls):
+            return
+        if isinstance(event, AgentStarted) and (at := row_of(event.call_id, self.items)) is not None:
+            self._calls[event.call_id] = at
+        if line := self.agents.apply(event, self._calls):
             self._calls[line.agent_id] = self._add(agent_row(line))
 
     def _own(self, event: Event) -> None:
@@ -194,14 +198,11 @@ class Records:
         kept = {id: at for id, at in self._calls.items() if id in self._persons or self.agents.alive(id)}
         for call_id in set(self._calls) - set(kept):
             if (row := self._row(call_id)) is not None and row.state in OPEN:
-                self._change(call_id, replace(row, state="cancelled", summary=INTERRUPTED, tail=""))
+                self._change(call_id, replace(row, state="cancelled", summary="interrupted", tail=""))
         self._calls = kept
         self._asked.clear()
         for index in self._drafts:
-            item = self.items[index]
-            if isinstance(item, ProseRecord | Thought):
-                self.items[index] = replace(item, open=False)
-                self.touched.add(index)
+            self._close(index)
         self._drafts.clear()
 
     def end(self) -> None:
@@ -387,9 +388,7 @@ class Records:
             cut = self._course.back(self.items, event.turns)
             self.changed = min(self.changed, cut)
             self._calls = {id: at for id, at in self._calls.items() if at < cut}
-        what = "The files were rewound" if event.turns is None else "Rewound to here"
-        files = ", files included" if event.files and event.turns is not None else ""
-        self._add(NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again."))
+        self._add(rewound(event))
 
 
 def fold(events: Iterable[Event], agent: str = MAIN) -> list[Record]:

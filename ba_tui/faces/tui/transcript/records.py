@@ -10,7 +10,16 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Compressed, Ending, FiguresChecked, Judged, MemoriesUsed, MemoryChanged, Strategy
+from ba_tui.core.events import (
+    Compressed,
+    Ending,
+    FiguresChecked,
+    Judged,
+    MemoriesUsed,
+    MemoryChanged,
+    Rewound,
+    Strategy,
+)
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
@@ -328,3 +337,20 @@ def grounded(items: Sequence[Record], event: FiguresChecked) -> Iterator[tuple[i
     for at, item in prose:
         yield at, replace(item, grounded=Grounded(event.report, event.message, place, at == prose[-1][0]))
         place += len(item.text)
+
+
+def row_of(call_id: str, items: Sequence[Record]) -> int | None:
+    """Where the row of a call stands, among those of the newest turn."""
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if isinstance(item, ToolRow) and item.call_id == call_id:
+            return at
+        if isinstance(item, Prompt) and not item.steered:
+            return None
+    return None
+
+
+def rewound(event: Rewound) -> NoticeRecord:
+    what = "The files were rewound" if event.turns is None else "Rewound to here"
+    files = ", files included" if event.files and event.turns is not None else ""
+    return NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again.")

@@ -14,23 +14,34 @@ from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 
 USE = "For example: /team --roles researcher,writer --pattern committee Write a report on …"
+PAUSE, CONTINUE, RESUME = "pause", "continue", "resume"
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 def team(chat: Actions, words: str) -> None:
-    """Without words the view; else a turn that a team answers."""
+    """Without words the view; pause, continue or resume a team; else a turn that a new one answers."""
     if not words.strip():
         from ba_tui.faces.tui.screens.team.screen import TeamScreen  # noqa: PLC0415 - most runs never show it
 
         _ = chat.session.live
         chat.ba.push_screen(TeamScreen(chat))
         return
-    order = ordered(words)
     teams = needed(inventory_of(chat).teams, "This session can't run teams.")
+    word = words.strip()
+    if word in (PAUSE, CONTINUE):
+        if not teams.pause(on=word == PAUSE):
+            raise UsageError("No team is running.", "/team resume goes on with one that was interrupted.")
+        told = "The team pauses after its running requests." if word == PAUSE else "The team continues."
+        chat.activity.hint(told, 5.0)
+        return
     if chat.turns.missing:
         raise UsageError(chat.turns.missing, "/setup connects a model.")
-    chat.turns.watch(chat.session.say(order.goal, teams.run(order)))
+    if word == RESUME:
+        chat.turns.watch(chat.session.say("Go on with the team.", teams.resume()))
+    else:
+        order = ordered(words)
+        chat.turns.watch(chat.session.say(order.goal, teams.run(order)))
     chat.activity.hint("A team works on it. /team shows its members and messages.", 5.0)
 
 
@@ -70,4 +81,17 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> str | None:
     return value or None
 
 
-TEAMS = Room({SlashCommand("team", "View the team, or start one on a goal", "[--roles A,B] [GOAL]"): team})
+TEAMS = Room(
+    {
+        SlashCommand(
+            "team",
+            "View the team, or start one on a goal",
+            "[--roles A,B] [GOAL]",
+            choices=lambda: [
+                (PAUSE, "Pause the team after its running requests"),
+                (CONTINUE, "Let the paused team continue"),
+                (RESUME, "Go on with a team that was interrupted"),
+            ],
+        ): team
+    }
+)

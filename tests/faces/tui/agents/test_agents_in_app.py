@@ -56,7 +56,9 @@ class Children:
         branch.emit(TurnEnded("done"))
 
     def running(self) -> list[RunningAgent]:
-        return [RunningAgent(name, "explore", "", "acting", 0.0) for name, end in self.ended.items() if not end.is_set()]
+        return [
+            RunningAgent(name, "explore", "", "acting", 0.0) for name, end in self.ended.items() if not end.is_set()
+        ]
 
     def tell(self, agent_id: str, text: str) -> bool:
         self.told.append((agent_id, text))
@@ -108,7 +110,8 @@ async def test_two_agents_ask_at_once_after_the_turn_and_each_gets_its_answer(wo
         await hand.press("enter")
         await shown(hand, AgentScreen)
         screen = hand.app.screen
-        assert isinstance(screen, AgentScreen) and screen.agent_id == B
+        assert isinstance(screen, AgentScreen)
+        assert screen.agent_id == B
         await hand.until(lambda: not screen.line.running and screen.transcript.records)
         assert [item.text for item in screen.transcript.records if isinstance(item, ProseRecord)] == ["All found."]
         children.ended[A].set()
@@ -147,14 +150,17 @@ async def test_agents_of_a_stored_session_are_listed_and_read(world: World):
         await hand.send("/agents")
         await shown(hand, AgentList)
         await hand.until(lambda: "Ended (2)" in lines(hand))
-        assert "explore-1  Look at main/explore-1" in lines(hand) and "2.0k" in lines(hand)
+        assert "explore-1  Look at main/explore-1" in lines(hand)
+        assert "2.0k" in lines(hand)
         await hand.press("down", "enter")
         await shown(hand, AgentScreen)
         screen = hand.app.screen
-        assert isinstance(screen, AgentScreen) and screen.agent_id == A
+        assert isinstance(screen, AgentScreen)
+        assert screen.agent_id == A
         await hand.until(lambda: screen.line.ending == "done" and screen.transcript.records)
         assert [item.text for item in screen.transcript.records if isinstance(item, Prompt)] == [f"CHILD {A}"]
-        assert not screen.running and "Enter open" in keys(hand)
+        assert not screen.running
+        assert "Enter open" in keys(hand)
         await hand.press("escape", "escape")
         # A row opens it, too.
         hand.chat.transcript.focus()

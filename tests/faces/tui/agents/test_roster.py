@@ -44,10 +44,12 @@ def test_each_call_shows_its_own_agent_though_they_begin_in_another_order():
     first, second = shown(*events)
     assert [line.agent_id for line in (*first.agents, *second.agents)] == [A, B]
     assert (second.agents[0].calls, second.agents[0].tokens, second.agents[0].words) == (1, 1000, "read_file a.txt")
-    assert first.agents[0].words == "thinking" and first.open
+    assert first.agents[0].words == "thinking"
+    assert first.open
     first, second = shown(*events, *ends(A, "1"), *ends(B, "2"))
     assert [row.agents[0].words for row in (first, second)] == ["Found", "Found"]
-    assert not first.open and not second.open
+    assert not first.open
+    assert not second.open
 
 
 def test_tokens_of_agents_below_count_for_the_one_above():
@@ -75,11 +77,15 @@ def test_an_agent_in_the_background_stays_open_in_its_row_until_it_ends():
     # It begins when its call is over.
     turn = [*begun, *starts(A, "1", background=True), *works(A), TurnEnded("done", at=15.0)]
     (row,) = shown(*turn)
-    assert row.state == "ok" and row.open and row.agents[0].running
+    assert row.state == "ok"
+    assert row.open
+    assert row.agents[0].running
     (row,) = shown(*turn, *ends(A))
-    assert not row.open and row.agents[0].words == "Found"
+    assert not row.open
+    assert row.agents[0].words == "Found"
     (stored,) = [item for item in fold(turn) if isinstance(item, ToolRow)]
-    assert stored.agents[0].words == "interrupted" and not stored.open
+    assert stored.agents[0].words == "interrupted"
+    assert not stored.open
 
 
 def test_agents_that_no_call_started_have_rows_of_their_own():
@@ -101,7 +107,8 @@ def test_who_waits_is_paused_or_failed_says_so():
     roster.apply(TurnEnded("limit", ErrorInfo("deadline", "Stopped at 30 s."), agent=A))
     assert (roster.lines[A].state, roster.lines[A].words) == ("failed", "Stopped at 30 s.")
     roster.apply(AgentStarted("explore", "Go on", "2", resumed=True, agent=A, at=50.0))
-    assert roster.lines[A].running and roster.lines[A].began == 50.0
+    assert roster.lines[A].running
+    assert roster.lines[A].began == 50.0
 
 
 def test_the_transcript_of_an_agent_holds_what_it_was_told_said_and_did():
@@ -109,7 +116,8 @@ def test_the_transcript_of_an_agent_holds_what_it_was_told_said_and_did():
     found = fold(events, A)
     assert [item.text for item in found if isinstance(item, Prompt | ProseRecord)][:2] == [f"CHILD {A}", "I read it."]
     (row,) = [item for item in found if isinstance(item, ToolRow)]
-    assert row.name == "read_file" and [line.agent_id for line in row.agents] == [NESTED]
+    assert row.name == "read_file"
+    assert [line.agent_id for line in row.agents] == [NESTED]
 
 
 def test_columns_stand_below_each_other_at_any_width():
@@ -118,7 +126,8 @@ def test_columns_stand_below_each_other_at_any_width():
         space = AgentSpace(width, Palette(), 25.0)
         lines = ["".join(part.text for part in head(row.agents, "x", "y", space)) for row in (first, second)]
         assert [len(line) for line in lines] == [width, width]
-        assert lines[0].endswith("    14s") and lines[1].endswith("1.0k     14s")
+        assert lines[0].endswith("    14s")
+        assert lines[1].endswith("1.0k     14s")
     both = first.agents + second.agents
     told = ["".join(part.text for part in line) for line in below(both, AgentSpace(70, Palette(), 25.0))]
     assert [len(line) for line in told] == [70, 70]

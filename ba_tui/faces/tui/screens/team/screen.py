@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BREATH = 500
 SHOWN = 200
 """Messages that are listed, the newest."""
-KEYS = "Enter open · ← → other team · r refresh · Esc close"
+KEYS = "Enter open · p pause or continue · ← → other team · Esc close"
 EMPTY = "No team yet. /team GOAL starts one: /team --roles researcher,writer Write a report on …"
 WORKING = ("forming", "working", "synthesizing")
 SILENT = 30.0
@@ -43,6 +43,7 @@ class TeamScreen(GroupedPicker):
     """The newest team; the arrows go to earlier ones. Enter opens a member's transcript, a message or a conflict."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "pause", "Pause the team, or continue"),
         Binding("left", "team(-1)", "Earlier team", show=False),
         Binding("right", "team(1)", "Later team", show=False),
     ]
@@ -55,6 +56,7 @@ class TeamScreen(GroupedPicker):
         """How many teams before the newest one is shown."""
         self._stirred = True
         self._read = False
+        self._paused = False
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self._tick)
@@ -108,6 +110,15 @@ class TeamScreen(GroupedPicker):
     def action_team(self, by: int) -> None:
         self._back -= by
         self._draw(self.course)
+
+    def action_pause(self) -> None:
+        """Let the running team stand still, or continue."""
+        teams = self._chat.session.live[1].inventory.teams
+        if teams is None or not teams.pause(on=not self._paused):
+            self.say("No team is running.")
+            return
+        self._paused = not self._paused
+        self.say("The team pauses after its running requests." if self._paused else "The team continues.")
 
     def choose(self, id: str) -> None:
         course = self.course

@@ -31,7 +31,7 @@ COMMANDS = {
     "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
     "mcp": CliCommand("mcp.application", help="Add, list, test, log in to and remove MCP servers."),
     "agents": CliCommand("agents", help="List, show and check the agents that files describe."),
-    "worker": CliCommand("worker", "worker"),
+    "worker": CliCommand("workers.command", "worker"),
     "tokens": CliCommand("tokens", "tokens"),
     "migrate": CliCommand("migrate", "migrate"),
     "verify": CliCommand("verify", "verify"),

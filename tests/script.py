@@ -9,7 +9,7 @@ from typing import Any
 
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import TRANSIENT, Event, Mode, event_from_json, event_to_json
+from ba_tui.core.events import TRANSIENT, ActivityChanged, Event, Mode, event_from_json, event_to_json
 from ba_tui.core.loop_limits import CutAnswers, StepLimit
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Admitted, Inventory
@@ -167,4 +167,5 @@ async def collect(turn: Turn, react: Callable[[Event], None] | None = None) -> l
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
-    return [event.type for event in events]
+    """What happened; states of agents follow from it."""
+    return [event.type for event in events if not isinstance(event, ActivityChanged)]

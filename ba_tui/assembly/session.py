@@ -119,6 +119,7 @@ class Session:
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
             tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.data.datasets,
             guarded.mcp.servers, guarded.memory.memory, guarded.delegation.agents,
+            None, guarded.teams,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

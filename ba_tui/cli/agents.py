@@ -38,10 +38,7 @@ def list_(
     json_: Json = False,
     cwd: Cwd = None,
 ) -> int:
-    """Print every agent: whether it can be used, where it comes from, its model. Broken ones say why.
-
-    Sub-agents can't be started yet; this shows what ba makes of their files.
-    """
+    """Print every agent: whether it can be used, where it comes from, its model. Broken ones say why."""
     from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
 
     folder = folder_of(cwd)

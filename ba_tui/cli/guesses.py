@@ -29,7 +29,7 @@ def _all(names: str, words: str, follows: str = "", *, quoted: bool = False) -> 
 
 
 COMMANDS: Mapping[str, GuessedCommand] = {
-    **_all("agent subagents subagent", "ba agents list shows the agents; they can't be started yet.", "run"),
+    **_all("agent subagents subagent", "ba agents list shows the agents; in the app, ask for one by its name.", "run"),
     **_all("memories", "See ba memory --help; in the app, “# TEXT” remembers.", "list search"),
     **_all(
         "plugin plugins extension extensions",

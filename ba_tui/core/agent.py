@@ -84,6 +84,7 @@ class Agent:
             ProviderError, asyncio.CancelledError: what arrived until then is in the branch.
         """
         while True:
+            await branch.unpaused()
             branch.drain()
             try:
                 reply = await self._think(branch)

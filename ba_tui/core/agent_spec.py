@@ -21,6 +21,7 @@ class AgentSpec:
 
     ``model``: None asks the model of whoever starts it. ``tools``: the names of the tools it is given; None: all that
     its role may have. ``ceiling``: the most that it may do. ``max_loops``: model requests within one task.
+    ``expected_output``: what its answer must give, which a model checks before the agent ends; empty: nobody does.
     """
 
     name: str
@@ -31,3 +32,4 @@ class AgentSpec:
     ceiling: Ceiling = UNLIMITED
     max_loops: int = 100
     budget: Budget | None = None
+    expected_output: str = ""

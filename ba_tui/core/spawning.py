@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
@@ -14,6 +15,8 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
+GLANCE = 0.05
+"""Seconds between two looks at the clock of an agent that was paused just before its deadline."""
 
 
 @frozen
@@ -54,7 +57,10 @@ async def run_child(
     late, cancelled = False, False
     while not work.done():
         try:
-            await asyncio.wait({work}, timeout=None if late or cancelled else deadline)
+            if late or cancelled or deadline is None:
+                await asyncio.wait({work})
+            else:
+                await _until(work, branch, deadline)
         except asyncio.CancelledError:
             cancelled = True
         if not work.done():
@@ -69,6 +75,17 @@ async def run_child(
         raise asyncio.CancelledError
     message = next(said, Message("assistant", ()))
     return ChildResult(branch.name, ending.reason, message, branch.account.usage, ending.error)
+
+
+async def _until(work: asyncio.Task[Message], branch: Branch, deadline: float) -> None:
+    """Until ``work`` is done, or has run for ``deadline`` seconds; those in which the agent was paused do not count."""
+    began = time.monotonic()
+    while not work.done():
+        paused = branch.pauses.seconds(branch.name)
+        left = deadline + paused - (time.monotonic() - began)
+        if left <= 0:
+            return
+        await asyncio.wait({work}, timeout=max(left, GLANCE if paused else 0))
 
 
 def _ending(work: asyncio.Task[Message], deadline: float | None) -> TurnEnded:

@@ -18,15 +18,18 @@ from ba_tui.core.events import (
     MessageDone,
     Mode,
     ModeChanged,
+    PlanChanged,
     Rewound,
     SkillsChanged,
     Steered,
+    SubTaskChanged,
     ToolFinished,
     ToolStarted,
     TurnEnded,
     TurnStarted,
     WorkingChanged,
 )
+from ba_tui.core.events.planned import PlanFold
 from ba_tui.core.messages import Message, ToolOutput, ToolUse
 from ba_tui.core.results import SeenFile, StateChange
 from ba_tui.core.shared_output import SharedOutput
@@ -53,6 +56,7 @@ class Transcript:
         """Whether the session neither stores memories nor recalls any."""
         self.working: dict[str, dict[str, Any]] = {}
         """What working memory holds, by its scope: the name of a task, or empty for the session."""
+        self.plans = PlanFold()
         self.shared = SharedOutput()
         self._children: dict[str, int] = {}
         """How many sub-agents of each name this agent has had."""
@@ -106,6 +110,8 @@ class Transcript:
                     self._change(result.changes)
             case ModeChanged() | SkillsChanged() | MemoryChanged() | WorkingChanged():
                 self._keep(event)
+            case PlanChanged() | SubTaskChanged():
+                self.plans.apply(event)
             case Compressed(messages=messages, turn_start=turn_start):
                 self._replace(messages, turn_start)
             case Rewound(turns=int(turn), messages=messages, state=state):

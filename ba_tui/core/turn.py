@@ -14,10 +14,23 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ba_tui.core.effects import UNLIMITED, Ceiling
-from ba_tui.core.events import MAIN, Answered, Asked, Compressed, Event, MessageDone, Notice, Steered, TurnEnded
+from ba_tui.core.events import (
+    MAIN,
+    AgentPaused,
+    Answered,
+    Asked,
+    Compressed,
+    Event,
+    MessageDone,
+    Notice,
+    Steered,
+    TurnEnded,
+)
+from ba_tui.core.events.activity import Activities
 from ba_tui.core.ledger import Account
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.questions import Question, Reply, unanswered
+from ba_tui.core.teamwork.pauses import Pauses
 from ba_tui.core.transcript import Transcript
 
 T = TypeVar("T")
@@ -35,6 +48,9 @@ class Turn:
         self._arrived = asyncio.Event()
         self._questions: dict[str, asyncio.Future[Reply]] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self.pauses = Pauses()
+        self.activities = Activities()
+        """What its agents are doing."""
         self.inbox: deque[Message] = deque()
         self.opened = False
         """Whether the prompt was let through; else it goes back to the person."""
@@ -45,11 +61,25 @@ class Turn:
         """Whether words can join it; False for work that asks no model."""
 
     def run(self, task: asyncio.Task[Any], agent: str = MAIN) -> None:
-        """Bind the work of an agent, which ``cancel`` stops."""
+        """Bind the work of an agent, which ``cancel`` stops. An agent that goes on later does not begin paused."""
         self._tasks[agent] = task
+        self.pauses.end(agent)
 
-    def publish(self, event: Event) -> None:
-        """To every listener first (the journal is one), then to the face. A listener's error reaches the agent."""
+    def publish(self, event: Event, *, planning: bool = False) -> None:
+        """To every listener first (the journal is one), then to the face. A listener's error reaches the agent.
+
+        The change of state that follows from the event comes next; before the end of a turn, which nothing follows.
+        ``planning``: the agent's mode is plan.
+        """
+        change = self.activities.apply(event, planning=planning)
+        if change is None:
+            self._publish(event)
+            return
+        first, then = (change, event) if isinstance(event, TurnEnded) else (event, change)
+        self._publish(first)
+        self._publish(then)
+
+    def _publish(self, event: Event) -> None:
         for listener in self._listeners:
             listener(event)
         self.deliver(event)
@@ -107,6 +137,22 @@ class Turn:
             # After its first step: a task that never began could not tell of its end.
             task.get_loop().call_soon(task.cancel)
 
+    def pause(self, agent: str = MAIN) -> bool:
+        """Let an agent, and all below it, stand still before its next request; False when it has no work.
+
+        Each says AgentPaused when it stands still, and when it goes on. What runs by then goes on to its end; words
+        that come meanwhile wait, and ``cancel`` works as always.
+        """
+        task = self._tasks.get(agent)
+        if task is None or task.done() or (self.ended and agent == MAIN):
+            return False
+        self.pauses.begin(agent)
+        return True
+
+    def resume(self, agent: str = MAIN) -> bool:
+        """Let a paused agent go on; False when it was not paused. Below an agent that is still paused, it waits."""
+        return self.pauses.end(agent)
+
     async def wait(self) -> None:
         """Until the work is over, also when nobody iterates."""
         if task := self._tasks.get(MAIN):
@@ -135,6 +181,7 @@ class Branch:
         self.name = transcript.agent
         self.ceiling = UNLIMITED
         self.account = Account()
+        self.pauses = turn.pauses
 
     def state(self, kind: Callable[[], T]) -> T:
         """Return what ``kind`` (a class or another factory) keeps for this agent during this turn.
@@ -166,7 +213,7 @@ class Branch:
             return
         if event.agent != self.name:
             event = replace(event, agent=self.name)
-        self._turn.publish(event)
+        self._turn.publish(event, planning=self.transcript.mode == "plan")
         self.transcript.apply(event)
         if isinstance(event, MessageDone | Compressed):
             self._spend(event)
@@ -201,6 +248,17 @@ class Branch:
     def stop(self) -> None:
         """Cancel this agent's work, and that of all agents below it."""
         self._turn.cancel(self.name)
+
+    def pause(self, agent: str, *, on: bool) -> bool:
+        """Pause any agent of the turn by its name, or let it go on: see ``Turn.pause`` and ``Turn.resume``."""
+        return self._turn.pause(agent) if on else self._turn.resume(agent)
+
+    async def unpaused(self) -> None:
+        """Stand still while this agent, or one above it, is paused. Between two steps of work, never within one."""
+        if self.pauses.now(self.name):
+            self.emit(AgentPaused(paused=True))
+            await self.pauses.over(self.name)
+            self.emit(AgentPaused(paused=False))
 
     def _spend(self, event: MessageDone | Compressed) -> None:
         """Count the tokens and the price of ``event`` for this agent and for all above it."""

@@ -18,6 +18,8 @@ from typing import Any, TextIO
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
+    ActivityChanged,
+    AgentPaused,
     Asked,
     Compressed,
     Event,
@@ -174,6 +176,10 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "memory_changed", {**fields, "private": private}
         case MemoryProposed(proposals=proposals):
             yield "memory_proposed", {"proposals": [asdict(memory) for memory in proposals]}
+        case ActivityChanged(activity=activity, before=before):
+            yield "activity", {"activity": activity, "before": before}
+        case AgentPaused(paused=paused):
+            yield "agent_paused", {"paused": paused}
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(agent="main", error=ErrorInfo() as error):

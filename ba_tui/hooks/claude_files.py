@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ba_tui.hooks.config import DEFAULT_SECONDS, EVENTS, Hook, matcher_problem
-from ba_tui.settings import FUTURE_HOOK_EVENTS
 from ba_tui.settings.claude.files import ClaudeFile, read_claude_file
 
 MAX_SECONDS = 600.0
@@ -59,9 +58,6 @@ def _hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
     """Each hook of a group, or what is wrong with it."""
     if event not in EVENTS:
         yield "ba has no such event; its hooks are ignored."
-        return
-    if event in FUTURE_HOOK_EVENTS:
-        yield "is not available yet: ba starts no sub-agents; its hooks are ignored."
         return
     match group:
         case {"hooks": list(), **rest}:

@@ -32,6 +32,12 @@ class _Blocked:
         self.times = 0
 
 
+class _Begun:
+    """Whether hooks were told of the agent in this turn."""
+
+    told = False
+
+
 class HookTurns:
     """core.agent.Interceptor over the hooks of one conversation; ``admit`` gives notes for a prompt."""
 
@@ -75,6 +81,7 @@ class HookTurns:
         self._untold.clear()
         if late.context:
             branch.emit(Steered(_note(late.context)))
+        await self._on_agent(branch)
         halt = branch.state(Halt)
         if why := halt.why:
             halt.why = ""
@@ -90,12 +97,13 @@ class HookTurns:
         if branch.waiting:
             return
         event = "stop" if branch.name == MAIN else "subagent_stop"
-        if not self.hooks.wanted(event):
+        names = () if branch.name == MAIN else (_type(branch),)
+        if not self.hooks.wanted(event, names):
             return
         blocked = branch.state(_Blocked)
         again = blocked.times
-        fields = {"stop_hook_active": again > 0, "last_assistant_message": reply.text, "agent_id": branch.name}
-        verdict = await self._fire(HookEvent(event, fields), branch)
+        fields = {"stop_hook_active": again > 0, "last_assistant_message": reply.text, **_agent(branch)}
+        verdict = await self._fire(HookEvent(event, fields, names), branch)
         if verdict.stop is not None:
             raise StopTurn(f"A hook ended the turn: {verdict.stop}")
         if verdict.decision != "deny":
@@ -135,6 +143,16 @@ class HookTurns:
             await self.hooks.fire(HookEvent("session_end", {"reason": reason}, (reason,), longest=CLOSE_SECONDS))
         await self.hooks.close()
 
+    async def _on_agent(self, branch: Branch) -> None:
+        """A sub-agent begins: a hook may tell it something, and can't keep it from its work."""
+        begun = branch.state(_Begun)
+        if branch.name == MAIN or begun.told or not self.hooks.wanted("subagent_start", (_type(branch),)):
+            return
+        begun.told = True
+        verdict = await self._fire(HookEvent("subagent_start", _agent(branch), (_type(branch),)), branch)
+        if verdict.context:
+            branch.emit(Steered(_note(verdict.context)))
+
     async def _on_start(self, source: str, branch: Branch) -> HookVerdict:
         return await self._fire(HookEvent("session_start", {"source": source}, (source,)), branch)
 
@@ -157,6 +175,17 @@ class HookTurns:
 
 def _note(text: str) -> Message:
     return reminder(f"A hook of the person adds:\n{text}")
+
+
+def _agent(branch: Branch) -> dict[str, Any]:
+    """Who it is about, in the fields of Claude Code."""
+    known = {"agent_id": branch.name}
+    return known if branch.name == MAIN else {**known, "agent_type": _type(branch)}
+
+
+def _type(branch: Branch) -> str:
+    """The type of a sub-agent: ``explore`` of ``main/explore-1``."""
+    return branch.name.rpartition("/")[2].rpartition("-")[0]
 
 
 def _kind(question: Question) -> str:

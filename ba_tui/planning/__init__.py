@@ -1,1 +1,2 @@
-"""Workflows: read, checked as a whole, run step by step. May import core, settings and resources, never a sibling."""
+"""Workflows and plans: read, checked as a whole, run step by step. May import core, settings, resources and plotting,
+never a sibling."""

@@ -23,6 +23,8 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
+from ba_tui.planning.executor import AT_ONCE as MAX_PARALLEL
+from ba_tui.planning.executor import Steps, execute
 from ba_tui.planning.flow_calls import FlowBranch, step_call
 from ba_tui.planning.flow_checks import check
 from ba_tui.planning.flow_results import ResultRow, StepFailed, failed_flow, finished, invalid_output, message
@@ -30,7 +32,6 @@ from ba_tui.planning.schemas import as_json, complaints, with_defaults
 from ba_tui.planning.templates import InvalidTemplate, expression, rendered, templates_in
 from ba_tui.planning.workflows import MAX_DEPTH, Conditional, Flow, Invocation, Loop, WorkflowStep, dependencies
 
-MAX_PARALLEL = 8
 MAX_BYTES = 10_000_000
 _FROM_MEMORY = regex(r"\n\(From memory: [^\n]*\)$")
 """The note at the end of a remembered result, which is for a model and no part of the data."""
@@ -104,44 +105,13 @@ class _Run:
 
     async def block(self, steps: Sequence[WorkflowStep], names: Names) -> Any:
         """Run ``steps``; the value that the last one in the file saves."""
-        if all(step.needs is None for step in steps):
-            value = None
-            for step in steps:
-                value = await self.step(step, names)
-            return value
-        return await self._concurrently(steps, names)
+        waits = dict(enumerate(dependencies(steps)))
 
-    async def _concurrently(self, steps: Sequence[WorkflowStep], names: Names) -> Any:
-        """Steps that do not wait for each other at once when they only read; any other has the block for itself."""
-        waiting, left = dependencies(steps), set(range(len(steps)))
-        values: dict[int, Any] = {}
-        running: dict[asyncio.Task[Any], int] = {}
-        failed: BaseException | None = None
-        try:
-            while running or (left and failed is None):
-                for index in sorted(left) if failed is None else ():
-                    if not waiting[index] <= values.keys():
-                        continue
-                    reads = self._reads(steps[index])
-                    if running and not (reads and all(self._reads(steps[other]) for other in running.values())):
-                        break
-                    left.discard(index)
-                    running[asyncio.create_task(self.step(steps[index], names))] = index
-                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in ended:
-                    index = running.pop(task)
-                    if error := task.exception():
-                        failed = failed or error
-                    else:
-                        values[index] = task.result()
-        finally:
-            for task in running:
-                task.cancel()
-            if running:
-                await asyncio.wait(running)
-        if failed:
-            raise failed
-        return values[len(steps) - 1]
+        async def run(index: int) -> Any:
+            return await self.step(steps[index], names)
+
+        values = await execute(Steps(waits, run, lambda index: self._reads(steps[index]), MAX_PARALLEL))
+        return values.get(len(steps) - 1)
 
     def _reads(self, step: WorkflowStep) -> bool:
         if step.approval:

@@ -116,6 +116,20 @@ class PlanMode:
         summary = f"keep planning: {words}" if words else "keep planning"
         return ToolResult(_again(words), Prose(plan, markdown=True), summary=" ".join(summary.split())[:200])
 
+    def agreed(self, reply: Reply, branch: Branch) -> bool:
+        """Whether the answer to a question about a plan lets it be carried out. Plan mode is left then; with
+        ``session`` edits are accepted."""
+        if reply.choice not in MODES:
+            return False
+        if self._mode() == "plan" or reply.choice == "session":
+            self._chosen(reply, branch)
+        return True
+
+    @property
+    def on(self) -> bool:
+        """Whether the mode is plan."""
+        return self._mode() == "plan"
+
     def _chosen(self, reply: Reply, branch: Branch) -> Mode | None:
         """The mode that the answer chooses, from now on; None when planning goes on."""
         mode = MODES.get(reply.choice)

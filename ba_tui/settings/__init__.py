@@ -6,13 +6,12 @@ from ba_tui.settings.keys import Key, read_key, save_key, sound_key
 from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
 from ba_tui.settings.model import Settings
 from ba_tui.settings.sections.context import CompressionSettings
-from ba_tui.settings.sections.hooks import FUTURE_HOOK_EVENTS, HOOK_EVENTS, HookGroup, HookSetting
+from ba_tui.settings.sections.hooks import HOOK_EVENTS, HookGroup, HookSetting
 from ba_tui.settings.sections.local import LocalSettings
 from ba_tui.settings.sections.permissions import RuleSettings
 from ba_tui.settings.sections.providers import ModelProfile
 
 __all__ = [
-    "FUTURE_HOOK_EVENTS",
     "HOOK_EVENTS",
     "CompressionSettings",
     "HookGroup",

@@ -26,6 +26,14 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "forget": ("Forget",),
 }
 """By our name, those of Claude Code for what the tool does."""
+AGENTS = {"general-purpose": "general", "plan": "explore"}
+"""What Claude Code calls agents that come with it, in lower case, and ours that do the same."""
+
+
+def agent_name(name: str) -> str:
+    """Our name of the agent that is called so; names of agents have no capitals."""
+    folded = name.strip().casefold()
+    return AGENTS.get(folded, folded)
 
 
 def names_of(tool: str) -> tuple[str, ...]:

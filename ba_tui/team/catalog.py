@@ -30,6 +30,8 @@ DEEPEST = 6
 PROJECT = (".opencode/agent", ".opencode/agents", ".claude/agents", ".ba/agents")
 PLUGINS = "plugins/*/agents"
 BESIDE = "agents"
+FOREIGN = frozenset({".claude", ".opencode", "opencode"})
+"""Folders of other assistants."""
 CODEX = ".codex/agents"
 DOCUMENTS = frozenset({"readme.md", "claude.md", "agents.md", "changelog.md", "contributing.md", "license.md"})
 """What lies beside agents in collections and describes none, unless it has front matter."""
@@ -97,9 +99,9 @@ class AgentFiles:
 
     def beside(self, name: str) -> tuple[Sequence[AgentFolder], Ingress]:
         """The folders called ``name`` beside ba's own folders of agents, and what lets their files be read."""
-        own = (folder for folder in self._folders() if folder.path.name == BESIDE and folder.path.parent.name[:1] != ".")
-        ours = [*own, *(each for each in self._folders() if each.path.parts[-2:] == (".ba", BESIDE))]
-        return [replace(folder, path=folder.path.with_name(name)) for folder in ours if not folder.plugin], self._ingress
+        ours = [each for each in self._folders() if each.path.name == BESIDE and not each.plugin]
+        ours = [each for each in ours if each.path.parent.name not in FOREIGN]
+        return [replace(folder, path=folder.path.with_name(name)) for folder in ours], self._ingress
 
     def own(self) -> bool:
         """Whether there are files of the person's or the project's. Looks at folders, reads no file."""

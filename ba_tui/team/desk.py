@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.bus import Delivery, MessageBus
@@ -57,7 +57,8 @@ class HandingOut:
 @frozen
 class Job:
     """Work for a member of ``role``. ``to``: the member that won it, empty for whoever is free. ``key``: the same on
-    every attempt. ``critical``: two members do it when there are two, and the first valid result counts."""
+    every attempt. ``critical``: two members do it when there are two, and the first valid result counts.
+    ``again``: the person wants it done although it may have been done in part."""
 
     task: str
     role: str
@@ -67,6 +68,7 @@ class Job:
     expected: str = ""
     critical: bool = False
     to: str = ""
+    again: bool = False
     max_loops: int = 10
     context: dict[str, Any] = field(default_factory=dict[str, Any])
     chain: tuple[str, ...] = ()
@@ -88,6 +90,25 @@ class Outcome:
     tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
+    asks: str = ""
+
+
+Confirming: TypeAlias = Callable[[str], Awaitable[bool]]
+
+
+async def no(text: str) -> bool:
+    """Where nobody is asked."""
+    return False
+
+
+@frozen
+class DeskMeans:
+    """``heard`` is called with a member and what it states besides responses. ``confirm`` asks whether work is to be
+    done again that may have changed something before its member vanished."""
+
+    bus: MessageBus
+    heard: Callable[[str, Sequence[Fact]], None]
+    confirm: Confirming = no
 
 
 @dataclass
@@ -115,21 +136,21 @@ class _Bids:
 
 
 class Desk:
-    """One lead: ``name`` is its inbox. ``heard`` is called with the member and what it states besides responses."""
+    """One lead: ``name`` is its inbox."""
 
     def __init__(
         self,
         name: str,
-        bus: MessageBus,
+        means: DeskMeans,
         watch: TeamWatch,
         rules: HandingOut,
-        heard: Callable[[str, Sequence[Fact]], None],
     ) -> None:
         self.name = name
-        self._bus = bus
+        self._bus = means.bus
+        self._stated = means.heard
+        self._confirm = means.confirm
         self._watch = watch
         self._rules = rules
-        self._stated = heard
         self._requests: dict[str, _Open] = {}
         self._answers: dict[str, asyncio.Future[tuple[AgentMessage, TaskResponse]]] = {}
         self._bids: dict[str, _Bids] = {}
@@ -167,6 +188,10 @@ class Desk:
                 return replace(last, attempts=attempt)
             partial = last.report or partial
             errors.append(f"{last.member or 'nobody'}: {last.error}")
+            if last.asks:
+                if not await self._confirm(last.asks):
+                    break
+                job = replace(job, again=True)
             if job.to:
                 # The winner of the bids failed: anybody may go on.
                 job = replace(job, to="")
@@ -188,9 +213,10 @@ class Desk:
         made = TaskRequest(
             job.task, job.prompt, job.description, job.expected, job.role,
             context=job.context, partial=partial[:CLIP], deadline=end, chain=(*job.chain, self.name),
-            attempt=attempt, critical=job.critical, max_loops=job.max_loops,
+            attempt=attempt, critical=job.critical, again=job.again, max_loops=job.max_loops,
         )  # fmt: skip
-        copies = 2 if job.critical and attempt == 1 and not job.to and self._alive(job.role) > 1 else 1
+        able = sum(each.role == job.role and each.activity != "error" for each in self._watch.team.members)
+        copies = 2 if job.critical and attempt == 1 and not job.to and able > 1 else 1
         sent = [await self._request(made, job, number) for number in range(copies)]
         try:
             return await self._first_valid(sent, end)
@@ -335,6 +361,7 @@ def _outcome(received: AgentMessage, response: TaskResponse) -> Outcome:
     return Outcome(
         ok, response.result, received.sender, response.agent_id, error, response.value, response.artifact,
         facts_of(received), tokens=response.tokens, cost=max(response.cost, 0.0), seconds=response.seconds,
+        asks="; ".join(response.asks) if response.outcome == "refused" else "",
     )  # fmt: skip
 
 

@@ -36,7 +36,6 @@ from ba_tui.team.messages import (
 from ba_tui.team.messages import Outcome as MessageOutcome
 from ba_tui.team.patterns.market import offer
 
-
 WITHDRAWN = 1_000
 """Requests that were taken back and may still wait in a topic."""
 
@@ -120,9 +119,7 @@ class LocalMember:
             self._now.withdrawn = True
             self._now.work.cancel()
 
-    async def _work(
-        self, received: AgentMessage, request: TaskRequest, renew: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def _work(self, received: AgentMessage, request: TaskRequest, renew: Callable[[], Awaitable[None]]) -> None:
         if received.id in self._withdrawn or (request.deadline and request.deadline <= time.time()):
             return
         label = f"{self.name}: {request.description or request.task}"

@@ -21,8 +21,8 @@ from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pattern, Role, Strategy, Team
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.team.conflicts import DIFFERENCE, Claims
-from ba_tui.team.desk import Desk, HandingOut, Job, Outcome
+from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
+from ba_tui.team.desk import Confirming, Desk, DeskMeans, HandingOut, Job, Outcome, facts_of, no
 from ba_tui.team.facts import Fact
 from ba_tui.team.local_members import Doing, LocalMember
 from ba_tui.team.patterns.committee import committee
@@ -41,7 +41,9 @@ LEAD = "lead"
 
 Working: TypeAlias = Callable[[SubTask, str], Awaitable[Outcome]]
 """Has a member do a subtask; the text is its description with the results that it refers to."""
-Carrying: TypeAlias = Callable[[Plan, Working, Branch], Awaitable[Plan]]
+Reading: TypeAlias = Callable[[SubTask], bool]
+"""Whether a subtask can change nothing, so that others may run beside it."""
+Carrying: TypeAlias = Callable[[Plan, Working, Reading, Branch], Awaitable[Plan]]
 """Carries out a plan: what is completed stays so; the events of plans are its business."""
 Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
 """Makes the plan for a goal and the roles there are."""
@@ -49,18 +51,22 @@ Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
 
 @frozen
 class TeamRules:
-    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: the most of one team."""
+    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: the most of one team.
+    ``shared``: other teams use the same bus, so names must be those of this one."""
 
     handing_out: HandingOut = HandingOut()
     difference: float = DIFFERENCE
     heartbeat: float = 5.0
     members: int = 50
+    shared: bool = False
 
 
 @frozen
 class TeamMeans:
     """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
-    agents of the session."""
+    agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
+    and work beside others. ``whole`` gives the whole report of a subtask; both may read files.
+    ``confirm``: see Desk."""
 
     bus: MessageBus
     do: Doing
@@ -68,6 +74,9 @@ class TeamMeans:
     carry: Carrying
     ask: Callable[[Conflict], Awaitable[str | None]]
     running: Callable[[], Sequence[RunningAgent]] = tuple
+    reads: Callable[[Role], bool] = lambda role: True
+    whole: Callable[[SubTask], str] = lambda step: step.result
+    confirm: Confirming = no
 
 
 @frozen
@@ -109,6 +118,8 @@ class Orchestrator:
         self.assignment = _with_verifier(assignment)
         self.roles = {role.name: role for role in self.assignment.roles}
         members = formed(self.assignment.roles, rules.members)
+        if rules.shared:
+            members = [(f"{name}@{assignment.id}", role) for name, role in members]
         self._local = dict(members)
         listed = tuple(Member(name, role.name, heard=time.time()) for name, role in members)
         self.watch = TeamWatch(Team(assignment.id, assignment.goal, assignment.pattern, listed), branch)
@@ -118,12 +129,14 @@ class Orchestrator:
         self.settling = Settling(claims, self.watch, assignment.conflicts, judges, rules.difference)
         self._desks = self._leads(len(members))
         self._done: dict[str, list[Outcome]] = {}
+        self._who: dict[str, str] = {}
 
     def _leads(self, members: int) -> list[Desk]:
         """One lead, or the sub-orchestrators of a large team, each for eight members."""
         first, number = f"{LEAD}:{self.assignment.id}", -(-members // SPAN)
         names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
-        made = [Desk(name, self._means.bus, self.watch, self._rules.handing_out, self.settling.heard) for name in names]
+        means = DeskMeans(self._means.bus, self.settling.heard, self._means.confirm)
+        made = [Desk(name, means, self.watch, self._rules.handing_out) for name in names]
         if number > 1:
             leads = (Member(name, LEAD, heard=time.time()) for name in names)
             self.watch.team = replace(self.watch.team, members=(*leads, *self.watch.team.members))
@@ -194,20 +207,41 @@ class Orchestrator:
         return best_role(words, self.assignment.roles) or self.assignment.roles[0]
 
     async def carry(self, plan: Plan, work: Working) -> Plan:
-        return await self._means.carry(plan, work, self._branch)
+        return await self._means.carry(plan, work, lambda each: self._means.reads(self._role(each)), self._branch)
 
     async def work(self, subtask: SubTask, prompt: str) -> Outcome:
         """Have ``subtask`` done by a member of its role, or by the member that wins it in a market."""
         role = self._role(subtask)
-        told = part_of(self.assignment.goal, role, subtask, prompt, self.settling.claims.facts)
+        # Members of a committee answer independently of each other.
+        facts = () if self.settling.held else self.settling.claims.facts
+        told = part_of(self.assignment.goal, role, subtask, prompt, facts)
         job = self.job(subtask.id, role, told, subtask.description)
-        job = replace(job, expected=subtask.expected_output, critical=subtask.critical, max_loops=role.max_loops)
+        job = replace(
+            job,
+            expected=subtask.expected_output,
+            critical=subtask.critical and self._means.reads(role),
+            max_loops=role.max_loops,
+        )
         if self.assignment.pattern == "market":
             job = await self._bid_for(job)
         return await self.do(job)
 
+    async def results(self, plan: Plan) -> Mapping[str, str]:
+        """What completed subtasks gave, whole, by id."""
+        done = [each for each in plan.subtasks if each.status == "completed"]
+        return {each.id: await asyncio.to_thread(self._means.whole, each) for each in done}
+
+    def overruled(self, task: str) -> bool:
+        """Whether the member that did ``task`` said something else than what was settled."""
+        member, share = self._who.get(task, ""), self._rules.difference
+        return any(
+            each.winner
+            and any(one.member == member and differ(one.value, each.winner.value, share) for one in each.claims)
+            for each in self.settling.claims.conflicts
+        )
+
     def job(self, task: str, role: Role, prompt: str, description: str) -> Job:
-        context = {each.key: each.value for each in self.settling.claims.facts}
+        context = {} if self.settling.held else {each.key: each.value for each in self.settling.claims.facts}
         return Job(task, role.name, prompt, f"{self.assignment.id}/{task}", description, context=context)
 
     async def do(self, job: Job) -> Outcome:
@@ -216,6 +250,7 @@ class Orchestrator:
         outcome = await desk.do(job)
         if outcome.member:
             self._done.setdefault(outcome.member, []).append(outcome)
+            self._who[job.task] = outcome.member
         if outcome.ok and outcome.facts:
             await self.settling.state(outcome.member, outcome.facts)
         return outcome
@@ -231,7 +266,7 @@ class Orchestrator:
         known = {role.name: role for role in (*self.assignment.known, *self.assignment.roles)}
         role = known.get(COORDINATOR) or self.assignment.roles[-1]
         told = synthesizing(self.assignment.goal, results, self.settling.claims.facts, missing)
-        name = COORDINATOR if COORDINATOR not in self._local else f"{COORDINATOR}-0"
+        name = f"{COORDINATOR}@{self.assignment.id}"
         member = asyncio.create_task(self._serve(name, replace(role, name=COORDINATOR)))
         self.watch.join(Member(name, COORDINATOR))
         try:
@@ -292,7 +327,6 @@ def _with_verifier(assignment: Assignment) -> Assignment:
 
 def stated_before(messages: Sequence[AgentMessage]) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     """What members had stated in an earlier run of the team, from its messages."""
-    from ba_tui.team.desk import facts_of  # noqa: PLC0415 - for a team that goes on alone
 
     found: list[tuple[str, tuple[Fact, ...]]] = []
     for each in messages:

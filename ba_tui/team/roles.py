@@ -47,8 +47,8 @@ class RoleFile:
 
 
 class Roles:
-    """Every role there is: files in ``roles`` beside the folders of agents (a later folder wins), and each of ``agents``,
-    which can be used as a role too. Reads files; any thread."""
+    """Every role there is: files in ``roles`` beside the folders of agents (a later folder wins), and each of
+    ``agents``, which can be used as a role too. Reads files; any thread."""
 
     def __init__(self, agents: AgentFiles) -> None:
         self._agents = agents

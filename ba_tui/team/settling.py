@@ -39,14 +39,40 @@ class Settling:
         self._share = share
         # One person answers one question at a time, and what one answer settles need not be asked again.
         self._one = asyncio.Lock()
+        self.held = False
+        """Whether conflicts wait for ``release``: until all members have spoken."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def state(self, member: str, facts: Sequence[Fact]) -> None:
         """Take in what a member states; returns when the conflicts that it makes are settled."""
-        for conflict in self.claims.state(member, facts):
-            self._watch.conflict(conflict)
-            async with self._one:
-                await self._settle(conflict)
+        opened = self.claims.state(member, facts)
+        if self.held:
+            return
+        for conflict in opened:
+            await self._open(conflict)
+        keys = {fact.key for fact in facts}
+        for conflict in [each for each in self.claims.conflicts if each.key in keys and each not in opened]:
+            self._count_again(conflict)
+
+    async def release(self) -> None:
+        """Settle what was held back, and from now on at once."""
+        self.held = False
+        for conflict in [each for each in self.claims.conflicts if each.winner is None]:
+            await self._open(conflict)
+
+    async def _open(self, conflict: Conflict) -> None:
+        self._watch.conflict(conflict)
+        async with self._one:
+            await self._settle(conflict)
+
+    def _count_again(self, conflict: Conflict) -> None:
+        """Another voice may turn a majority; what a person or a verifier decided stays."""
+        if conflict.winner is None or self._strategy in {"verifier", "person"}:
+            return
+        ended = settled(conflict, self._strategy, self._judges.authority, self._share)
+        if ended.winner and differ(ended.winner.value, conflict.winner.value, self._share):
+            self.claims.settle(ended)
+            self._watch.conflict(ended)
 
     def heard(self, member: str, facts: Sequence[Fact]) -> None:
         """The same for what comes in between; settled beside the work."""

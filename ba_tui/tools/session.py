@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
+from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
@@ -66,6 +67,8 @@ from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.teams.escalating import Escalation
+from ba_tui.tools.teams.session_room import TeamRoom, TeamScope
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.visible import Joining, Visible
 from ba_tui.tools.web.tools import web_options
@@ -217,6 +220,7 @@ class GuardedTools:
                 process.attended,
             ),
         )
+        self.teams = team_room(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean)
         tools = tuple(with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools))
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
@@ -237,8 +241,7 @@ class GuardedTools:
             runner.review.settle,
             policy.mode_changes.settled,
         )
-        judge = within_skill(policy.judge, skills.limits)
-        guard = pipeline(place, judge, policy.remember, shared, hook_guards(hooks))
+        guard = pipeline(place, within_skill(policy.judge, skills.limits), policy.remember, shared, hook_guards(hooks))
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
@@ -268,7 +271,8 @@ class GuardedTools:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
-        return (self.data.figures.apply, self.memory.apply, self.delegation.apply, self.checkpointing.apply)
+        heard = (self.data.figures.apply, self.memory.apply, self.delegation.apply, self.teams.apply)
+        return (*heard, self.checkpointing.apply)
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
@@ -299,6 +303,21 @@ class GuardedTools:
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)
+
+
+def team_room(
+    process: ToolSettings, scope: SessionScope, agents: Delegation, memory: MemoryRoom, redact: Callable[[str], str]
+) -> TeamRoom:
+    """The teams of the session, whose members are ``agents``."""
+    team, inherited = process.settings.team, process.shell.inherited()
+    escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, inherited, scope.id)
+    remember = None if memory.off() else memory.memory.remember
+    return TeamRoom(
+        team,
+        TeamScope(
+            agents, process.agents, scope.results, scope.history, escalation, redact, scope.ask, remember,
+        ),
+    )  # fmt: skip
 
 
 def hook_guards(along: HookTurns | None) -> HookGuards:

@@ -17,6 +17,7 @@ from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.tools.builtin.tool_search import Search, tool_search_tool
+from ba_tui.tools.delegating.foreign_calls import DELEGATE, TASK, task_tool
 from ba_tui.tools.own.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Registry, ToolEntry, size_of
 
@@ -60,6 +61,8 @@ class Visible:
 
     def find(self, name: str) -> Tool | None:
         """A listed tool in its present form; a deferred one is listed by being called."""
+        if name == DELEGATE or name in TASK:
+            return self._delegating(name)
         with self._lock:
             self.visible()
             if name in self._deferred:
@@ -67,6 +70,14 @@ class Visible:
             if name not in self._listed:
                 return None
             return self._registry.get_tool(name) or self._listed[name]
+
+    def _delegating(self, name: str) -> Tool | None:
+        """The tool that starts agents, also where it was not listed: models know it by its other names."""
+        tool = self._registry.get_tool(DELEGATE)
+        if tool is None or (self._for_subagent and not tool.facts.subagents):
+            return None
+        self.show([DELEGATE])
+        return task_tool(tool) if name in TASK else tool
 
     def deferred(self) -> Sequence[Tool]:
         """Those that would be listed, had they fitted the budget."""

@@ -18,7 +18,7 @@ from ba_tui.resources import places
 from tests.program import Program
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-NAMES = ["first", "stop", "mention", "analysis", "figures", "skill", "workflow", "compact", "memory", "rewind"]
+NAMES = ["first", "stop", "mention", "analysis", "figures", "skill", "workflow", "compact", "memory", "rewind", "team"]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_chapters_are_listed(program: Program) -> None:
     ("args", "said"),
     [
         (["demo", "frist"], "The demo has no chapter 'frist'. Did you mean first?"),
-        (["demo", "11"], "The demo has no chapter '11'. Chapters: first, stop, "),
+        (["demo", "12"], "The demo has no chapter '12'. Chapters: first, stop, "),
         (["demo", "stop"], "The demo can't be shown here. Not a terminal. ba demo --list prints its chapters."),
         (["demo"], "The demo can't be shown here. Not a terminal."),
     ],

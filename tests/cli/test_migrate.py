@@ -204,7 +204,7 @@ def test_agents_prompts_and_plugins_are_read_where_they_are(ba: Program) -> None
         "1 in ~/.codex/agents",
         "1 in ~/.config/opencode/agent",
     ]
-    assert "they can't be started yet" in agents[0]
+    assert "ba reads them" in agents[0]
     assert "ba trust" in agents[1]
     assert told["commands", "already"] == "1 in ~/.codex/prompts: ba reads them"
     assert told["commands of tidy", "already"] == "1 in ~/bought/tidy/commands: ba reads them"

@@ -28,6 +28,8 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
+from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Team
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
 from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.work import ActiveSkill, Todo
@@ -81,6 +83,31 @@ QUESTION = Question(
     "escalate",
 )
 SKILL = ActiveSkill("pdf", "1", "abc", "x.pdf", ("read_file",), True, "test/small")
+SUBTASK = SubTask(
+    "s2",
+    "Sum {s1}",
+    "A number",
+    "query_sql",
+    {"sql": "select {s1.rows}", "n": [1, {"y": None}]},
+    ("s1",),
+    ("s1",),
+    "analyst",
+    critical=True,
+    status="failed",
+    result="數字 🎉",
+    value={"rows": [1, None]},
+    artifact="a1",
+    error="Timed out.",
+    attempts=3,
+    agent_id="main/analyst-1",
+)
+PLAN = Plan(
+    "p1", Task("t1", "數字?", "Sum it", "EUR", ("All of 2026",)), (SubTask("s1", "Read"), SUBTASK), "running", 1
+)
+CONFLICT = Conflict(
+    "c1", "total", (Claim("a", 1.5, 0.9), Claim("b", {"x": None})), "verifier", Claim("a", 1.5, 0.9), "w"
+)
+TEAM = Team("t1", "Sum it", "market", (Member("a-1", "analyst", "acting", "Reads", "main/a-1", 1.5, "h:1"),), "working")
 SAMPLES: tuple[Event, ...] = (
     events.TurnStarted(MESSAGE),
     events.TurnResumed(("1", "2"), checkpointed=True),
@@ -125,6 +152,14 @@ SAMPLES: tuple[Event, ...] = (
         ),
     ),
     events.Notice("x", "warning", "y"),
+    events.AgentStarted("explore", "Find it", "1", "test/small", background=True, resumed=True, worktree="/w/x"),
+    events.ActivityChanged("acting", "thinking", agent="main/a"),
+    events.AgentPaused(paused=True, agent="main/a"),
+    events.PlanChanged(PLAN, "The hotel is full."),
+    events.SubTaskChanged("p1", SUBTASK),
+    events.TeamChanged(TEAM),
+    events.TeamMessage(AgentMessage("a-1", "*", "information_share", {"k": [1, None]}, "t1", "m0", "k1", 3, "m1", 1.5)),
+    events.ConflictChanged("t1", CONFLICT),
     events.ModeChanged("plan"),
     events.ModelChanged("a/b"),
     events.Titled("t"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.effects import Effect
+from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
 from ba_tui.core.ports.brain import Inventory
@@ -24,7 +25,6 @@ from ba_tui.team.means import AgentMeans
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.failed import failed_result
-from ba_tui.core.errors import BaError
 from tests.script import Memory, Mind, Script, says, thinking
 
 
@@ -69,7 +69,7 @@ class AgentHouse:
         self.tool = _reported(found.tool)
         self.tools["delegate_task"] = self.tool
         loop: tuple[Interceptor, ...] = (StepLimit(50), CutAnswers(), self.room)
-        self.mind._agent = Agent(self.main, (self.tool, self.tools["read_file"]), "Main.", loop)  # noqa: SLF001
+        self.mind._agent = Agent(self.main, (self.tool, self.tools["read_file"]), "Main.", loop)
         self.mind.inventory = Inventory(delegation=self.agents)
         self.mind.listeners = (self.room.apply,)
 

@@ -113,8 +113,11 @@ async def test_stream_json_is_one_event_a_line_and_ends_with_the_result():
     thought = Message("assistant", (Thinking("hm"), Text("Done.")), stop="end_turn", origin="assistant")
     _, out, _ = await run(says("", ("asks", {})), thought, format="stream-json")
     lines = [json.loads(line) for line in out.splitlines()]
-    kinds = [line["type"] for line in lines]
+    kinds = [line["type"] for line in lines if line["type"] != "activity"]
     assert kinds == ["init", "notice", "tool_use", "usage", "tool_result", "thinking", "message", "result"]
+    states = [line["activity"] for line in lines if line["type"] == "activity"]
+    assert states[:2] == ["thinking", "acting"]
+    assert states[-1] == "finished"
     assert lines[-1]["result"] == "Done."
 
 
@@ -197,7 +200,7 @@ async def test_json_tells_usage_and_cost_by_model_and_of_summaries():
         yield Message("assistant", (Text("Done."),), Usage(100, 10, 800, 90), "end_turn", "test/model", "assistant")
 
     _, out, _ = await run(shortened, format="stream-json")
-    lines = [json.loads(line) for line in out.splitlines()]
+    lines = [line for line in map(json.loads, out.splitlines()) if line["type"] != "activity"]
     assert [line["type"] for line in lines] == ["init", "notice", "compaction", "message", "usage", "result"]
     assert (lines[2]["before"], lines[2]["after"], lines[2]["cost_usd"]) == (900, 300, 0.25)
     report = lines[-1]

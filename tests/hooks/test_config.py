@@ -51,8 +51,6 @@ def test_both_shapes_are_read_in_their_order(tmp_path: Path) -> None:
     [
         ("hooks: {PreTool: [{command: a}]}", "expected an event; did you mean PreToolUse?"),
         ("hooks: {zzz: [{command: a}]}", "expected an event such as pre_tool"),
-        ("hooks: {subagent_start: [{command: a}]}", "subagent_start is not available yet"),
-        ("hooks: {SubagentStop: [{command: a}]}", "SubagentStop is not available yet"),
         ("hooks: {stop: [{comand: a}]}", "did you mean command?"),
         ("hooks: {stop: [{command: a, timeout: 0}]}", "expected more than 0"),
         ("hooks: {stop: [{hooks: [{type: prompt, command: a}]}]}", "expected a prompt"),
@@ -93,9 +91,9 @@ def test_claude_codes_own_file_is_read_as_it_stands(tmp_path: Path) -> None:
         Hook("pre_tool", "check", "Bash", 7, where, for_claude=True),
         Hook("pre_tool", "", "Bash", 60, where, True, "sure? $ARGUMENTS", condition="Bash(git *)", once=True),
         Hook("stop", "done", "", 60, where, for_claude=True, args=("a b",), background=True),
+        Hook("subagent_stop", "check", "", 7, where, for_claude=True),
     ]
-    assert len(problems) == 7
-    assert f"{file}: SubagentStop: is not available yet: ba starts no sub-agents; its hooks are ignored." in problems
+    assert len(problems) == 6
     assert f"{file}: Elsewhere: ba has no such event; its hooks are ignored." in problems
     assert f"{file}: SessionStart: ba has no hooks of type 'http'; it is ignored." in problems
     assert all(problem.startswith(f"{file}: ") for problem in problems)

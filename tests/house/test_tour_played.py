@@ -17,15 +17,19 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import (
     Asked,
     Compressed,
+    ConflictChanged,
     Event,
     FiguresChecked,
     MemoriesUsed,
     MessageDone,
+    TeamMessage,
     ToolFinished,
     ToolStarted,
     TurnEnded,
 )
+from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.turn import Turn
 from tests.house.touring import CHAPTERS, Opened, opened
 
 Answer = Callable[[Question], Reply | None]
@@ -85,7 +89,7 @@ class Player:
             await self.talk.close()
             self.talk = connect({"model": self.chapter.model}, self.chapter.folder).library.create()
             prompt = prompt.partition("\n")[2]
-        turn = compacting.compact(self.talk) if prompt == "/compact" else self.talk.say(prompt)
+        turn = self._turn(prompt)
         words = ""
         async for event in turn:
             self.events.append(event)
@@ -100,6 +104,15 @@ class Player:
         assert isinstance(ended, TurnEnded)
         assert ended.reason in {"done", "cancelled"}, ended
         return self.chapter.start.suggestions.get(words, "") if words and ended.reason == "done" else "go on"
+
+    def _turn(self, prompt: str) -> Turn:
+        if prompt == "/compact":
+            return compacting.compact(self.talk)
+        if prompt.startswith("/team --roles "):
+            roles, goal = prompt.removeprefix("/team --roles ").split(" ", 1)
+            assert self.talk.inventory.teams
+            return self.talk.say(goal, self.talk.inventory.teams.run(TeamOrder(goal, tuple(roles.split(",")))))
+        return self.talk.say(prompt)
 
     @property
     def said(self) -> str:
@@ -220,3 +233,19 @@ async def test_a_chapter_that_needs_something_asks_for_it_once_more(name: str) -
             suggested = await player.send(suggested)
         await talk.close()
     assert "**Next:**" in player.said
+
+
+async def test_a_team_contradicts_itself_and_agrees() -> None:
+    """Three roles, research, write and edit, on real files: the acceptance scenario of teams."""
+    with opened("team") as chapter:
+        player = await played(chapter, yes)
+    conflicts = [event.conflict for event in player.events if isinstance(event, ConflictChanged)]
+    assert [each.key for each in conflicts] == ["south_orders", "south_orders"]
+    assert {str(claim.value) for claim in conflicts[0].claims} == {"36", "31"}
+    assert conflicts[1].winner
+    assert (conflicts[1].winner.member, str(conflicts[1].winner.value)) == ("researcher", "31")
+    senders = {event.message.sender for event in player.events if isinstance(event, TeamMessage)}
+    assert senders >= {"researcher", "writer", "editor"}
+    counted = next(event.result for event in player.events if isinstance(event, ToolFinished))
+    assert "31" in counted.text
+    assert "South had 31 orders" in player.said

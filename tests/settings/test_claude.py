@@ -101,7 +101,7 @@ def test_an_allow_rule_means_the_same_here(rule: str, ours: list[str]) -> None:
             "*",
             "mcp__*",
         ),
-        *("WebFetch(https://x.org/a)", "WebFetch(domain:a*.org)", "Task(Explore)", "Nothing(x)", "bash(ls)", "()", ""),
+        *("WebFetch(https://x.org/a)", "WebFetch(domain:a*.org)", "Task(a{b})", "Nothing(x)", "bash(ls)", "()", ""),
     ],
 )
 def test_an_allow_rule_that_can_not_be_said_exactly_allows_nothing(rule: str) -> None:
@@ -143,7 +143,8 @@ def test_a_host_is_allowed_without_those_below_it() -> None:
         ("NotebookEdit", {"@write(**/*.ipynb)"}),
         ("WebFetch(https://evil.org/a)", {"web_fetch(domain:evil.org)"}),
         ("WebFetch(a b*c)", {"web_fetch"}),
-        ("Task(Explore)", {"task"}),
+        ("Task(Explore)", {"delegate_task(explore)"}),
+        ("Agent(general-purpose)", {"delegate_task(general)"}),
         ("mcp__x:y__*", {"mcp__x*y__*"}),
         ("Web*", {"web_fetch", "web_search"}),
         ("*", {"*"}),

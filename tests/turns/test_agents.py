@@ -26,7 +26,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.observe.metrics import Metrics
-from tests.script import Memory, Script, collect, conversation, says
+from tests.script import Memory, Script, collect, conversation, kinds, says
 from tests.turns.test_loop import echo, paired, tool
 
 LOOP: tuple[Interceptor, ...] = (StepLimit(20), CutAnswers())
@@ -77,7 +77,7 @@ async def test_a_child_answers_its_parent_and_its_events_carry_its_name():
     (result,) = parent.results
     assert (result.agent_id, result.status, result.message.text) == ("main/explore-1", "done", "Found it.")
     assert result.usage == Usage(200, 20)
-    assert [event.type for event in events if event.agent == "main/explore-1"] == [
+    assert kinds([event for event in events if event.agent == "main/explore-1"]) == [
         *("turn_started", "message_done", "tool_started", "tool_finished", "message_done", "turn_ended")
     ]
     assert events[-1].agent == "main"

@@ -13,7 +13,7 @@ from ba_tui.settings.tool_aliases import ALIASES
 _RULE = regex(r"(?P<name>[A-Za-z][\w-]*)(?:\(.*\))?")
 _OWN = regex(r"@?[a-z_]+(?:\(.*\))?")
 _ABSENT = regex(
-    r"Task(?!Output|Stop)\w*|Agent|(?:Enter|Exit)[A-Z]\w+|SlashCommand|\w+McpResources?\w*|Cron\w+|Workflow|SendMessage|LSP|Monitor"
+    r"Task(?!Output|Stop)\w+|(?:Enter|Exit)[A-Z]\w+|SlashCommand|\w+McpResources?\w*|Cron\w+|Workflow|SendMessage|LSP|Monitor"
 )
 """Tools of Claude Code that ba has no counterpart of: to allow or deny them changes nothing."""
 
@@ -43,8 +43,7 @@ def listed_rules(lists: Sequence[str], option: str, base: Path) -> Iterator[str]
         made = translated(text, option.removeprefix("--"), base)
         if made.why:
             raise UsageError(f"{option} can't say {text[:60]!r}: {made.why}.", "See ba guide permissions.")
-        # A wildcard may mean tasks, which no tool of ba starts yet.
-        yield from (rule for rule in made.rules if rule != "task")
+        yield from made.rules
 
 
 def _split(text: str) -> Iterator[str]:

@@ -20,6 +20,11 @@ class Plans(Protocol):
         """Work that goes on with the plan of that id: what was completed is kept. Raises UsageError."""
         ...
 
+    def interrupted(self) -> str:
+        """A line that says that the newest plan was interrupted, and how to go on; empty when none was. Known once the
+        history is read."""
+        ...
+
     def latest(self) -> Plan | None:
         """The newest plan of the session, as it stands."""
         ...

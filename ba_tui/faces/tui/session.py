@@ -15,6 +15,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.own_shell import OwnShell
+from ba_tui.core.ports.delegation import Work
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.services import Connect, Services, begin, open_or_view
 from ba_tui.core.start import Start
@@ -183,9 +184,10 @@ class OpenSession:
         conversation.model = self._model = info.id
         return info
 
-    def say(self, prompt: str) -> Turn:
-        """Raises UsageError, or StorageError when the choices before it can't be written."""
-        turn = self._chosen().say(prompt)
+    def say(self, prompt: str, work: Work | None = None) -> Turn:
+        """``work`` answers in place of the model. Raises UsageError, or StorageError when the choices before it can't
+        be written."""
+        turn = self._chosen().say(prompt, work)
         self.started = True
         return turn
 

@@ -52,7 +52,7 @@ REASONS: Mapping[str, str] = {
     **_all("checkpoints are always kept; see ba guide undo", "fileCheckpointingEnabled checkpointingEnabled"),
     **_all("memory is not supported yet; ba reads AGENTS.md", "autoMemoryEnabled autoMemoryDirectory autoDreamEnabled"),
     **_all(
-        "ba starts no sub-agents yet",
+        "not needed here; see ba guide agents",
         "agent agents disableAgentView teammateMode isolatePeerMachines daemonColdStart",
     ),
     **_all("ba has workflows of its own; see ba guide workflows", "enableWorkflows disableWorkflows"),

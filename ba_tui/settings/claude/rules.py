@@ -15,6 +15,7 @@ from typing import TypeAlias
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.settings.claude.file_patterns import Inexact, file_patterns, literal
+from ba_tui.settings.tool_aliases import agent_name
 
 LONGEST = 480
 _RULE = regex(r"\s*([^()]*?)\s*(?:\((.*)\)\s*)?", re.DOTALL)
@@ -27,7 +28,6 @@ _HOST = regex(r"(?:domain:)?(?:\w+://)?(?:[^/@]*@)?([\w.*-]+)(?:[:/?#].*)?")
 _PLAIN = regex(r"[\w ./:=@%+,-]*")
 _SKILL = regex(r"[\w./ -]+")
 
-NO_AGENTS = "ba starts no sub-agents yet"
 FILE_TOOLS = frozenset({"@read", "edit_file", "write_file", "apply_patch", "glob", "grep", "list_files"})
 """Tools whose patterns are those of files, in allow rules."""
 CODE_TOOLS = ("shell", "python", "run_skill_script")
@@ -216,12 +216,22 @@ def _searching(inner: _Inner) -> _Rules:
     yield "web_search" if inner.text is None else f"web_search({literal(inner.text.strip())})"
 
 
-def _same(tool: str, why: str = "") -> Callable[[_Inner], _Rules]:
-    """For a tool of which ba knows no patterns; a strict rule is about all of it. ``why`` it can't be allowed."""
+def _agents(inner: _Inner) -> _Rules:
+    if inner.text is None:
+        yield "delegate_task"
+        return
+    name = inner.text.strip()
+    if not _SKILL.fullmatch(name):
+        raise Inexact("expected the name of an agent")
+    yield f"delegate_task({agent_name(name)})"
+
+
+def _same(tool: str) -> Callable[[_Inner], _Rules]:
+    """For a tool of which ba knows no patterns; a strict rule is about all of it."""
 
     def rules(inner: _Inner) -> _Rules:
-        if not inner.strict and (why or inner.text is not None):
-            raise Inexact(why or f"ba has no patterns for {tool}")
+        if not inner.strict and inner.text is not None:
+            raise Inexact(f"ba has no patterns for {tool}")
         yield tool
 
     return rules
@@ -258,7 +268,7 @@ TOOLS: Mapping[str, Callable[[_Inner], _Rules]] = {
     "KillBash": _same("shell_kill"),
     "TaskStop": _same("shell_kill"),
     "ToolSearch": _same("tool_search"),
-    "Task": _same("task", NO_AGENTS),
-    "Agent": _same("task", NO_AGENTS),
+    "Task": _agents,
+    "Agent": _agents,
 }
 """By the name of a tool of Claude Code, what makes rules of ba."""

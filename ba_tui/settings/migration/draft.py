@@ -109,8 +109,7 @@ class Draft:
     def read(self, what: str, folder: Path, pattern: str, known: Collection[Path], otherwise: str) -> None:
         """Count the files of a folder: ba reads them where it is one of ``known``, else the person can do something."""
         if folder in known:
-            text = "ba reads them; they can't be started yet" if what == "agents" else "ba reads them"
-            self.count(what, folder, pattern, "already", text)
+            self.count(what, folder, pattern, "already", "ba reads them")
         else:
             self.count(what, folder, pattern, "by hand", otherwise)
 

@@ -26,8 +26,6 @@ HOOK_EVENTS = {
     "subagent_stop": "SubagentStop",
 }
 """What hooks can be set for: our name, and the one by which Claude Code calls the same."""
-FUTURE_HOOK_EVENTS = frozenset({"subagent_start", "subagent_stop", "SubagentStart", "SubagentStop"})
-"""Those that are refused as long as ba starts no sub-agents."""
 
 
 def hook_event(name: str) -> str:
@@ -35,8 +33,6 @@ def hook_event(name: str) -> str:
     if name not in known:
         close = nearest(name, known)
         raise ValueError(f"expected an event{f'; did you mean {close}?' if close else ' such as pre_tool'}")
-    if name in FUTURE_HOOK_EVENTS:
-        raise ValueError(f"{name} is not available yet: ba starts no sub-agents; remove this hook")
     return name
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.team.conflicts import differ
-from ba_tui.team.patterns.results import Answer, missing_of, results_of
+from ba_tui.team.patterns.results import Answer, missing_of
 from ba_tui.team.prompts import ANSWER, answering
 
 if TYPE_CHECKING:
@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 
 async def committee(team: Floor) -> Answer:
     """The report of a member whose answer won the vote; an answer from all reports when there was none to count."""
-    goal, said = team.assignment.goal, dict[str, Outcome]()
+    goal = team.assignment.goal
+    said: dict[str, Outcome] = {}
 
     async def work(subtask: SubTask, prompt: str) -> Outcome:
         outcome = await team.work(subtask, prompt)
         said[subtask.id] = outcome
         return outcome
 
+    # A vote is counted when all have spoken.
+    team.settling.held = True
     plan = await team.carry(team.assignment.plan or _plan(goal, team.assignment.id, team.assignment.roles), work)
-    results, missing = results_of(plan), missing_of(plan)
+    results, missing = await team.results(plan), missing_of(plan)
     if not results:
         return Answer("", complete=False, missing=tuple(missing))
-    await team.settling.done()
+    await team.settling.release()
     if (voted := _voted(team, said)) and len(said) == len(results):
         return Answer(voted, complete=not missing, missing=tuple(missing))
     if len(results) == 1:

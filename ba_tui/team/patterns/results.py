@@ -45,14 +45,13 @@ class Floor(Protocol):
 
     async def work(self, subtask: SubTask, prompt: str) -> Outcome: ...
 
+    async def results(self, plan: Plan) -> Mapping[str, str]: ...
+
+    def overruled(self, task: str) -> bool: ...
+
     async def do(self, job: Job) -> Outcome: ...
 
     async def synthesized(self, results: Mapping[str, str], missing: Sequence[str]) -> Answer: ...
-
-
-def results_of(plan: Plan) -> Mapping[str, str]:
-    """What completed subtasks gave, by id."""
-    return {each.id: each.result for each in plan.subtasks if each.status == "completed"}
 
 
 def missing_of(plan: Plan) -> Sequence[str]:

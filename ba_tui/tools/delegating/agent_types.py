@@ -10,12 +10,12 @@ from ba_tui.core.effects import READ_ONLY, Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import clipped, sentence, suggestion
 from ba_tui.core.tool import Tool
+from ba_tui.settings.tool_aliases import agent_name
 from ba_tui.team.catalog import AgentFiles
 
 if TYPE_CHECKING:
     from ba_tui.team.agent_file import AgentFile
 
-DELEGATE = "delegate_task"
 LISTED = 3_000
 """Characters of the list of agents in the tool's description."""
 DESCRIBED = 200
@@ -34,7 +34,7 @@ class AgentTypes:
     def file(self, name: str) -> AgentFile:
         """The file that describes the agent. Raises UsageError, naming the nearest, or saying why it can't be used."""
         files = self._files()
-        found = files.find(name)
+        found = files.find(name) or files.find(agent_name(name))
         if found is None:
             names = [agent.spec.name for agent in files.look() if agent.usable]
             raise UsageError(

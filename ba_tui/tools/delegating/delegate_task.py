@@ -13,8 +13,10 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.settings.tool_aliases import agent_name
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.delegating.agent_types import DELEGATE, AgentTypes
+from ba_tui.tools.delegating.agent_types import AgentTypes
+from ba_tui.tools.delegating.foreign_calls import DELEGATE
 from ba_tui.tools.delegating.lineage import kind_of
 from ba_tui.tools.delegating.sub_agents import SubAgents
 from ba_tui.tools.failed import Failed
@@ -26,9 +28,8 @@ def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTy
     """Reads files of agents when several calls of one message are compared."""
 
     def below(args: Mapping[str, Any]) -> Effect:
-        kind = kind_of(str(args.get("resume") or "")) or str(args.get("agent_type") or "")
         try:
-            file = types.file(kind)
+            file = types.file(type_named(args))
         except BaError:
             return Effect.READ
         apart = args.get("background") or file.background or file.isolated
@@ -49,10 +50,16 @@ def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTy
         except BaError as error:
             raise Failed("validation_error", str(error), error.hint) from None
 
-    facts = ToolFacts("agents", "agent_type", below=below, tags=("subagent", "agent", "task", "delegate", "parallel"))
+    tags = ("subagent", "agent", "task", "delegate", "parallel")
+    facts = ToolFacts("agents", target_of=type_named, below=below, tags=tags)
     return Tool(
         DELEGATE, definition.description, definition.input_schema, run, timeout=None, facts=facts, idempotent=False
     )
+
+
+def type_named(args: Mapping[str, Any]) -> str:
+    """The type of the agent that a call is about; rules of permission name it."""
+    return kind_of(str(args.get("resume") or "")) or agent_name(str(args.get("agent_type") or ""))
 
 
 def report(result: ChildResult) -> ToolResult:

@@ -23,8 +23,9 @@ from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.delegating.agent_types import DELEGATE, AgentTypes
+from ba_tui.tools.delegating.agent_types import AgentTypes
 from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
+from ba_tui.tools.delegating.foreign_calls import DELEGATE
 from ba_tui.tools.delegating.sub_agents import MakeAgent, SubAgents, Surroundings
 
 REPORT = 12_000
@@ -92,8 +93,7 @@ class DelegationRoom:
         self.agents.apply(event)
 
     async def before(self, branch: Branch) -> None:
-        """Tell the agent which of its background agents have ended; stand still while it is paused."""
-        await self.agents.standing(branch)
+        """Tell the agent which of its background agents have ended."""
         for child in self.agents.news(branch.name):
             if child.result:
                 branch.emit(Steered(reminder(clipped(note_of(child.description, child.result), REPORT))))

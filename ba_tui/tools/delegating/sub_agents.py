@@ -14,7 +14,7 @@ from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, Rewound, TurnEnded
-from ba_tui.core.events.teamwork import ActivityChanged, AgentPaused, AgentStarted
+from ba_tui.core.events.teamwork import ActivityChanged, AgentStarted
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.ports.delegation import Order, RunningAgent
 from ba_tui.core.spawning import ChildResult, run_child
@@ -41,7 +41,7 @@ leaving. Raises UsageError, AuthFailed."""
 
 
 class Child:
-    """A sub-agent of this session. ``until``: when it ended, in seconds since the epoch."""
+    """A sub-agent of this session. ``task``: its work in the background, until its owner was told of the end."""
 
     def __init__(self, order: Order, spec: AgentSpec, branch: Branch, *, background: bool) -> None:
         self.spec = spec
@@ -54,8 +54,6 @@ class Child:
         self.worktree = ""
         self.model = ""
         self.stopped = False
-        self.paused: asyncio.Event | None = None
-        """Set when it may go on."""
         self.result: ChildResult | None = None
         self.task: asyncio.Task[ChildResult] | None = None
 
@@ -64,9 +62,8 @@ class Child:
         return self.branch.name
 
     def shown(self) -> RunningAgent:
-        kind, paused = self.spec.name, self.paused is not None and self.result is None
-        activity: AgentActivity = "paused" if paused else self.activity
-        return RunningAgent(self.id, kind, self.description, activity, self.began, self.background, self.worktree)
+        kind, text = self.spec.name, self.description
+        return RunningAgent(self.id, kind, text, self.activity, self.began, self.background, self.worktree)
 
 
 @frozen
@@ -123,12 +120,7 @@ class SubAgents:
     def pause(self, agent_id: str, *, on: bool) -> bool:
         """See core.ports.delegation.Delegation."""
         child = self._alive(agent_id)
-        if child and on and child.paused is None:
-            child.paused = asyncio.Event()
-        elif child and not on and child.paused:
-            child.paused.set()
-            child.paused = None
-        return child is not None
+        return child is not None and child.branch.pause(agent_id, on=on)
 
     def cancel(self, agent_id: str) -> bool:
         """See core.ports.delegation.Delegation."""
@@ -151,14 +143,6 @@ class SubAgents:
         if tasks:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return bool(tasks)
-
-    async def standing(self, branch: Branch) -> None:
-        """Return when the agent may go on: at once unless it is paused."""
-        child = self._children.get(branch.name)
-        while child and (gate := child.paused):
-            branch.emit(AgentPaused(paused=True))
-            await gate.wait()
-            branch.emit(AgentPaused(paused=False))
 
     def apply(self, event: Event) -> None:
         """Follow what the agents do; end those whose turn was taken back."""
@@ -236,6 +220,10 @@ class SubAgents:
             child.result = self._none(child, "cancelled")
             child.activity = "cancelled"
             raise
+        finally:
+            # Nobody would be told of agents that it left in the background.
+            for other in self._below(child.id):
+                self.cancel(other.id)
         child.result = result
         child.activity = _ENDED.get(result.status, "finished")
         parent.state(Failures).note(child.spec.name, result)

@@ -89,12 +89,15 @@ def test_each_command_works_or_is_answered_in_one_line(ba: Program, name: str):
             ["--disallowedTools", "Read(.env),*"],
             ["--deny", "@read(**/.env)", "--deny", "@read(**/.env/**)", "--deny", "*"],
         ),
-        (["--allowedTools", "Task,ExitPlanMode,Skill(pdf)"], ["--allow", "activate_skill(pdf)"]),
+        (
+            ["--allowedTools", "Task,ExitPlanMode,Skill(pdf)"],
+            ["--allow", "delegate_task", "--allow", "activate_skill(pdf)"],
+        ),
         (["--allowedTools", "edit_file(src/**)"], ["--allow", "edit_file(src/**)"]),
         (["--allowedTools", "NotebookEdit"], ["--allow", "edit_file(**/*.ipynb)"]),
         (
             ["--disallowedTools", "TaskStop,Tas*"],
-            ["--deny", "shell_kill", "--deny", "shell_output", "--deny", "shell_kill"],
+            ["--deny", "shell_kill", "--deny", "shell_output", "--deny", "shell_kill", "--deny", "delegate_task"],
         ),
         (["--disallowedTools", "Bash"], ["--deny", "shell", "--deny", "python", "--deny", "run_skill_script"]),
         (["--disallowedTools", "Write"], ["--deny", "write_file", "--deny", "apply_patch"]),

@@ -82,14 +82,14 @@ async def _lent(chat: Actions, work: Coroutine[None, None, T]) -> T:
     raise fault
 
 
-async def edited(text: str, command: str) -> str:
+async def edited(text: str, command: str, suffix: str = ".md") -> str:
     """What ``command`` makes of ``text``, through a file that only the person can read.
 
     Raises:
         UsageError: it could not be run, or ended with an error.
     """
-    with _own_file(text, "ba-prompt-", ".md") as path:
-        await _run(command, path, "Set $VISUAL or $EDITOR.", kept="The prompt is as it was.")
+    with _own_file(text, "ba-prompt-", suffix) as path:
+        await _run(command, path, "Set $VISUAL or $EDITOR.", kept="Your text is as it was.")
         return path.read_text("utf-8", "replace").rstrip("\n")
 
 

@@ -73,14 +73,6 @@ def mode(chat: SessionActions, name: str) -> None:
     chat.activity.hint(f"{name}: {MEANING[known]}")
 
 
-def plan(chat: Actions, words: str) -> None:
-    """Only read from now on; ``words`` are what is to be planned."""
-    mode(chat, "plan")
-    if words:
-        chat.turns.submit(words)
-        chat.show_facts()
-
-
 def permissions(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.permissions import PermissionsScreen  # noqa: PLC0415 - most runs never show it
 
@@ -147,7 +139,6 @@ MODELS = Room({SlashCommand("model", "Choose the model", "[small|reasoning] [pro
 PERMISSIONS = Room(
     {
         SlashCommand("mode", "Change the permission mode", "[name]"): mode,
-        SlashCommand("plan", "Switch to plan mode, and send what to plan", "[prompt]"): plan,
         SlashCommand("permissions", "View and edit permissions", aliases=("allowed-tools", "approvals")): permissions,
         SlashCommand("cycle-mode", "Switch to the next permission mode", keys="shift+tab", slash=False): cycle_mode,
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ba_tui.core.displays.charts import Chart
+from ba_tui.core.displays.plans import PlanGraph
 from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
 from ba_tui.faces.tui.displays.chart import CHART
 from ba_tui.faces.tui.displays.command import COMMAND
 from ba_tui.faces.tui.displays.diff import DIFF, DIFFS
+from ba_tui.faces.tui.displays.plan import PLAN
 from ba_tui.faces.tui.displays.prose import PROSE
 from ba_tui.faces.tui.displays.renderer import Renderer
 from ba_tui.faces.tui.displays.script_call import SCRIPT_CALL
@@ -25,6 +27,7 @@ RENDERERS: dict[type, Renderer[Any]] = {
     Table: TABLE,
     Chart: CHART,
     Prose: PROSE,
+    PlanGraph: PLAN,
     Todos: TODOS,
 }
 

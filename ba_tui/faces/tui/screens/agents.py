@@ -25,7 +25,7 @@ from ba_tui.faces.tui.screens.skill_page import LABEL, listed, plain
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.faces.tui.transcript.view import TranscriptView
 
-KEYS = "Enter opens · Esc closes · Sub-agents can't be started yet."
+KEYS = "Enter opens · Esc closes · To start one, ask for it by its name."
 MEANING: dict[AgentState, str] = {
     "ready": "Ready: all that its file asks for is supported.",
     "partly": "Partly: some of what its file asks for is not supported.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from ba_tui.core.displays.plans import PlanGraph
 from ba_tui.core.questions import Question
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.rule_words import rule_words, split_rules
@@ -12,7 +13,9 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 
-AnswerName: TypeAlias = Literal["once", "session", "always", "edits", "no", "words", "go_on", "stop", "option", "write"]
+AnswerName: TypeAlias = Literal[
+    "once", "session", "always", "edits", "no", "words", "go_on", "stop", "option", "write", "plan"
+]
 
 Phase: TypeAlias = Literal["asking", "confirm", "rule", "words", "write", "edit"]
 
@@ -44,7 +47,7 @@ def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, 
         case "continue":
             return AskAnswer("go_on", ("1", "y"), "1 y", "Continue"), AskAnswer("stop", ("2", "n"), "2 n", "Stop")
         case "plan":
-            return _PLAN
+            return _STEPS if isinstance(question.preview, PlanGraph) else _PLAN
         case "choice":
             picks = tuple(
                 AskAnswer(
@@ -63,6 +66,16 @@ _PLAN = (
     AskAnswer("no", ("3", "n"), "3 n", "No, keep planning"),
     AskAnswer("words", ("tab",), "Tab", "No, and say what to change"),
 )
+
+
+_STEPS = (
+    AskAnswer("once", ("1", "y"), "1 y", "Yes, carry it out", "", "asks as the mode says"),
+    AskAnswer("edits", ("2", "a"), "2 a", "Yes, and accept edits", "", "commands still ask"),
+    AskAnswer("plan", ("3", "e"), "3 e", "Edit the plan first"),
+    AskAnswer("no", ("4", "n"), "4 n", "No"),
+    AskAnswer("words", ("tab",), "Tab", "No, and say what to change"),
+)
+"""For a plan of steps; the others are for one in prose."""
 
 
 def _permission(question: Question, edited: str | None) -> tuple[AskAnswer, ...]:

@@ -32,6 +32,8 @@ class Chosen:
     accepted: frozenset[int]
     total: int
     question: Question | None
+    words: str = ""
+    """What a yes would do now, where that is said already."""
 
     @property
     def whole(self) -> bool:
@@ -40,6 +42,8 @@ class Chosen:
     @property
     def told(self) -> str:
         """What a yes would do now."""
+        if self.words:
+            return self.words
         if self.question is None and self.accepted:
             return "These can't be made as one call: d to choose again"
         if self.question is None:

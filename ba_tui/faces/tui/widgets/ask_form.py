@@ -26,6 +26,7 @@ from ba_tui.faces.tui.widgets.ask_body import in_full
 from ba_tui.faces.tui.widgets.ask_edit import ArgumentDraft, Chosen, accepted, draft
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, WordsInput
 from ba_tui.faces.tui.widgets.ask_layout import AskLayout
+from ba_tui.faces.tui.widgets.ask_plan import PlanEdit, choose_plan, plan_in
 from ba_tui.faces.tui.widgets.ask_preview import QuestionPreview
 from ba_tui.faces.tui.widgets.ask_typing import RECENT, TypeAhead
 
@@ -50,7 +51,9 @@ class AskForm(AskLayout, can_focus=True):
         self._shown_at = clock()
         self._early = TypeAhead()
         self._draft = ArgumentDraft(None, "")
-        self._full: ModalScreen[Chosen | None] | ModalScreen[None] | None = None
+        self._full: ModalScreen[Chosen | None] | ModalScreen[None] | ModalScreen[PlanEdit] | None = None
+        self._plan_texts: dict[str, str] = {}
+        """What was written in the plan's editor and could not be taken yet."""
 
     def on_mount(self) -> None:
         self.set_class(self.question.kind == "permission", "-permission")
@@ -235,7 +238,9 @@ class AskForm(AskLayout, can_focus=True):
             case "once" | "go_on":
                 self._allow("once")
             case "edits":
-                self._answer(Reply("session"))
+                self._allow("session")
+            case "plan":
+                self._edit_plan()
             case "no" | "stop":
                 self._answer(Reply("deny"))
             case "always":
@@ -318,6 +323,19 @@ class AskForm(AskLayout, can_focus=True):
             self._allow("once")
         else:
             self._answer(Reply("once", edited=edited))
+
+    def _edit_plan(self) -> None:
+        from ba_tui.faces.tui.plan.editor import PlanEditor  # noqa: PLC0415 - only when it is wanted
+
+        first, now = plan_in(self.question), plan_in(self._current)
+        if first and now:
+            self._full = editor = PlanEditor(first, PlanEdit(now, self._plan_texts))
+            self.app.push_screen(editor, self._plan_edited)  # pyright: ignore[reportUnknownMemberType] - App is generic
+
+    def _plan_edited(self, edit: PlanEdit | None) -> None:
+        if edit is not None:
+            self._plan_texts = edit.texts
+            self._came_back(choose_plan(self.question, edit.plan))
 
     def _open_in_full(self) -> None:
         if self.question.preview and renderer_of(self.question.preview).changes:

@@ -17,6 +17,7 @@ from textual.widget import Widget
 from ba_tui.core.events import Event
 from ba_tui.faces.tui.widgets.side import SidePanel
 from ba_tui.faces.tui.widgets.todos import TodoList
+from ba_tui.plotting.plans.course import PlanCourse
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.model import Inspected
@@ -36,6 +37,7 @@ class MainArea(Vertical):
         self.side = SidePanel()
         self.side.display = False
         self.todos = TodoList(id="todos")
+        self.plans = PlanCourse()
         self.inspector: Inspector | None = None
         """The side inspector while it is open."""
         self.start_page: StartPage | None = None
@@ -60,10 +62,14 @@ class MainArea(Vertical):
         before = self.side.filled
         self.side.apply(event)
         self.todos.apply(event)
+        if self.plans.apply(event) and (newest := self.plans.newest):
+            self.side.todos.show_plan(newest.plan)
+            self.todos.show_plan(newest.plan)
         if before != self.side.filled:
             self.settle()
 
     def reset(self) -> None:
+        self.plans = PlanCourse()
         self.side.reset()
         self.todos.reset()
         self.settle()

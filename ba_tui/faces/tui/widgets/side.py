@@ -32,7 +32,7 @@ class SidePanel(VerticalScroll, can_focus=False):
     @property
     def filled(self) -> bool:
         """Whether there is anything to show."""
-        return bool(self.todos.items or self.ledger.session.requests)
+        return bool(self.todos.filled or self.ledger.session.requests)
 
     def compose(self) -> ComposeResult:
         yield self.usage

@@ -1,4 +1,7 @@
-"""The list of todos: a fold over results that change it. State is a mark and a colour, never colour alone."""
+"""The list of todos: a fold over results that change it. State is a mark and a colour, never colour alone.
+
+A plan stands above them while it is under way; one that is over gives way to them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,24 @@ from textual.message import Message
 from textual.widgets import Static
 
 from ba_tui.core.events import Event, Rewound, ToolFinished
+from ba_tui.core.teamwork.plans import Plan, SubTaskStatus
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.work import Todo
+from ba_tui.plotting.plans.signs import UNICODE, done, step_name, under_way
 
 MARKS = {"completed": ("✓", "$success"), "in_progress": ("▸", "$accent"), "pending": ("○", "$text-muted")}
+
+_LOOKS: dict[SubTaskStatus, tuple[str, str]] = {
+    "pending": ("$text-muted", "$text-muted"),
+    "executing": ("$accent", "$foreground"),
+    "completed": ("$success", "$text-muted"),
+    "failed": ("$error", "$text-error"),
+    "blocked": ("$warning", "$text-warning"),
+    "skipped": ("$text-muted", "$text-muted"),
+}
+"""Colours of a step's mark and of its words."""
+LEAST_ROWS = 3
+"""Rows that the todos need below a plan."""
 
 
 class TodoList(Static):
@@ -22,29 +39,39 @@ class TodoList(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self.items: tuple[Todo, ...] = ()
+        self.plan: Plan | None = None
         self._room = 0
-        self._drawn: tuple[tuple[Todo, ...], int, int] | None = None
+        self._drawn: tuple[tuple[Todo, ...], Plan | None, int, int] | None = None
 
     def on_resize(self) -> None:
         self._draw()
 
+    @property
+    def filled(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.items or self.plan)
+
     def reset(self) -> None:
-        self._take(())
+        self._take((), None)
+
+    def show_plan(self, plan: Plan) -> None:
+        """The newest plan, as it stands."""
+        self._take(self.items, plan)
 
     def apply(self, event: Event) -> None:
         match event:
             case ToolFinished(agent="main", result=result) if result.changes and result.changes.todos is not None:
-                self._take(result.changes.todos)
+                self._take(result.changes.todos, self.plan)
             case Rewound(agent="main", turns=int(), state=state):
-                self._take(state.todos or ())
+                self._take(state.todos or (), self.plan)
             case _:
                 pass
 
-    def _take(self, items: tuple[Todo, ...]) -> None:
-        changed = bool(items) != bool(self.items)
-        self.items = items
+    def _take(self, items: tuple[Todo, ...], plan: Plan | None) -> None:
+        before = self.filled
+        self.items, self.plan = items, plan
         self._draw()
-        if changed:
+        if before != self.filled:
             self.post_message(self.Changed())
 
     def fit(self, room: int) -> None:
@@ -53,10 +80,35 @@ class TodoList(Static):
         self._draw()
 
     def _draw(self) -> None:
-        wanted = (self.items, self.size.width, self._room)
+        wanted = (self.items, self.plan, self.size.width, self._room)
         if wanted != self._drawn:
             self._drawn = wanted
-            self.update(todo_lines(*wanted))
+            self.update(list_lines(*wanted))
+
+
+def list_lines(items: tuple[Todo, ...], plan: Plan | None, width: int = 0, room: int = 0) -> Content:
+    """The plan while it is under way, then the todos where there is room for both; the other way round after it."""
+    if plan is None or (items and not under_way(plan)):
+        return todo_lines(items, width, room)
+    lines = plan_lines(plan, width, room)
+    rows = len(lines.plain.split("\n"))
+    if not items or (room and room - rows < LEAST_ROWS):
+        return lines
+    return Content("\n").join([lines, Content(""), todo_lines(items, width, room - rows - 1 if room else 0)])
+
+
+def plan_lines(plan: Plan, width: int = 0, room: int = 0) -> Content:
+    """A step each, in the order in which they are written; in too small a ``room`` those around what is being done."""
+    head = Content.assemble(("Plan", "bold"), (f"  {done(plan)} of {len(plan.subtasks)} done", "$text-muted"))
+    entries = [
+        _marked(UNICODE.mark(step.status), *_LOOKS[step.status], step_name(step), width) for step in plan.subtasks
+    ]
+    rows = [row for entry in entries for row in entry]
+    if room and len(rows) >= room:
+        statuses = [step.status for step in plan.subtasks]
+        at = next((statuses.index(status) for status in ("executing", "pending") if status in statuses), 0)
+        rows = _around(entries, at, room - 2)
+    return Content("\n").join([head, *rows])
 
 
 def todo_lines(items: tuple[Todo, ...], width: int = 0, room: int = 0) -> Content:
@@ -79,7 +131,12 @@ def _entry(item: Todo, width: int) -> list[Content]:
     mark, style = MARKS[item.status]
     text = "$foreground" if item.status == "in_progress" else "$text-muted"
     urgent = (" high", "$warning") if item.priority == "high" and item.status != "completed" else ""
-    words = paintable(" ".join(item.content.split()), newlines=False)
+    return _marked(mark, style, text, paintable(" ".join(item.content.split()), newlines=False), width, urgent)
+
+
+def _marked(  # noqa: PLR0913 - the parts of one row
+    mark: str, style: str, text: str, words: str, width: int, urgent: tuple[str, str] | str = ""
+) -> list[Content]:
     said = Content.assemble((words, text), urgent)
     first, *rest = said.wrap(width - 2) if width > 2 else [said]
     return [Content.assemble((f"{mark} ", style), first), *(Content.assemble("  ", each) for each in rest)]

@@ -69,7 +69,7 @@ async def test_the_list_says_what_is_made_of_each_file(world: World, described: 
         for words in ("partly", "project", "2 tools", "sonnet", "all tools", "! line 1: the front matter"):
             assert words in lines(hand)
         assert str(hand.app.screen.query_one(".title", Static).content) == "3 agents, 1 can't be used"
-        assert keys(hand) == "Enter opens · Esc closes · Sub-agents can't be started yet."
+        assert keys(hand) == "Enter opens · Esc closes · To start one, ask for it by its name."
         await hand.press(*"sonnet")
         assert "general" not in lines(hand)
         await hand.press("enter")

@@ -1,0 +1,129 @@
+"""A plan: its steps as a tree, each with its state; for a person who judges it, also what each one calls and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.style import Style
+
+from ba_tui.core.displays.plans import PlanGraph
+from ba_tui.core.teamwork.plans import Plan, SubTask, SubTaskStatus
+from ba_tui.faces.tui.displays.renderer import Renderer
+from ba_tui.faces.tui.inspector.json_tree import argument_rows
+from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, missing
+from ba_tui.faces.tui.transcript.lines import PaintedLine
+from ba_tui.faces.tui.transcript.markdown import plain
+from ba_tui.faces.tui.transcript.palette import ASCII as PLAIN_GLYPHS
+from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, step_name, words
+from ba_tui.plotting.plans.tree import TreeLine, after, tree_lines, tree_text
+
+ROLES: dict[SubTaskStatus, str] = {
+    "pending": "",
+    "executing": "accent",
+    "completed": "muted",
+    "failed": "error",
+    "blocked": "warning",
+    "skipped": "muted",
+}
+"""How the words of a step look, by its state; its sign says it too."""
+
+
+def _preview(display: PlanGraph, space: PreviewSpace) -> list[PaintedLine]:
+    plan, palette = display.plan, space.palette
+    signs = ASCII if palette.glyphs == PLAIN_GLYPHS else UNICODE
+    lines = list[PaintedLine]()
+    tree = tree_lines(plan, signs)
+    shown = tree if len(tree) < space.limit else tree[: max(1, space.limit - 2)]
+    lines += plain(f"{counted(plan)} done · {STATES[plan.state]}", space.width, palette.dim)
+    for each in shown:
+        text = f"{each.rails}{signs.mark(each.step.status)} {step_name(each.step)}"
+        lines += plain(text, space.width, _style(each.step.status, palette))[:1]
+    left = len(tree) - len(shown)
+    return [*lines, missing(f"{left} more step{'s' if left > 1 else ''} below", space)] if left else lines
+
+
+def _style(status: SubTaskStatus, palette: Palette) -> Style:
+    styles = {"executing": palette.running, "failed": palette.failed, "blocked": palette.warning}
+    return styles.get(status, palette.text if status == "pending" else palette.dim)
+
+
+def plan_rows(display: PlanGraph) -> list[GridRow]:
+    """The tree first, then each step in full: nothing of it is hidden."""
+    plan = display.plan
+    rows: list[GridRow] = [line((visible(goal), "heading"))] if (goal := plan.task.goal.strip()) else []
+    if display.notes:
+        rows += [line((visible(note), "warning"), gutter="! ") for note in display.notes]
+    rows += [tree_row(each) for each in tree_lines(plan)]
+    if plan.task.assumptions:
+        rows += [line(), line(("Taken for granted", "heading"))]
+        rows += [line((visible(each), ""), gutter="- ") for each in plan.task.assumptions]
+    for step in plan.subtasks:
+        rows += [line(), *step_rows(step)]
+    return rows
+
+
+def tree_row(each: TreeLine) -> GridRow:
+    """A step in one row, its place in the tree before it."""
+    step = each.step
+    pieces: list[Piece] = [(visible(" ".join(step.description.split()) or step.id), ROLES[step.status])]
+    if step.tool_name:
+        pieces.append((f"  {visible(step.tool_name)}", "name"))
+    elif step.role:
+        pieces.append((f"  {visible(step.role)}", "name"))
+    if also := after(each):
+        pieces.append((also, "muted"))
+    return line(*pieces, gutter=f"{each.rails}{UNICODE.mark(step.status)} ")
+
+
+def step_rows(step: SubTask) -> list[GridRow]:
+    """All of one step, a field a row; what is empty is left out."""
+    rows: list[GridRow] = [line((visible(step.id), "heading"), (f"  {step.status}", "muted"))]
+    fields = [
+        ("does", step.description, ""),
+        ("gives", step.expected_output, ""),
+        ("after", ", ".join(step.dependencies), ""),
+        ("optional", ", ".join(step.optional), ""),
+        ("role", step.role, ""),
+        ("critical", "yes: when it fails, the plan is made anew" if step.critical else "", ""),
+        ("tool", step.tool_name, "name"),
+    ]
+    rows += _fields(fields)
+    if step.tool_args:
+        rows += [line(("arguments", "muted")), *argument_rows(step.tool_args)]
+    return [*rows, *_fields([("error", step.error, "error"), ("result", step.result, "")])]
+
+
+def _fields(fields: Iterable[tuple[str, str, str]]) -> list[GridRow]:
+    rows: list[GridRow] = []
+    for name, text, role in fields:
+        parts = text.strip("\n").split("\n") if text.strip() else []
+        rows += [line((visible(part), role), gutter=f"{name if not at else '':<9} ") for at, part in enumerate(parts)]
+    return rows
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan as plain lines, for the clipboard."""
+    return "\n".join([words(plan.task.goal), *tree_text(plan)]).strip()
+
+
+def _values(display: PlanGraph) -> Sequence[Any]:
+    return [
+        part
+        for step in display.plan.subtasks
+        for part in (step.description, step.expected_output, step.tool_args, step.result)
+    ]
+
+
+PLAN: Renderer[PlanGraph] = Renderer(
+    preview=_preview,
+    page=lambda display, _split: [lambda: plan_rows(display)],
+    question=lambda display: [lambda: plan_rows(display)],
+    text=lambda display: plan_text(display.plan),
+    values=_values,
+    word_wrap=True,
+    folded_rows=8,
+    complete=True,
+)

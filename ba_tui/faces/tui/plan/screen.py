@@ -1,0 +1,183 @@
+"""The newest plan over the whole screen: what is done, what runs, and one step more closely. It follows live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, TypeAlias
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ba_tui.core.results import Prose
+from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.faces.tui.clipboard import CopyToClipboard
+from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
+from ba_tui.faces.tui.inspector.rows import visible
+from ba_tui.faces.tui.plan.view import TICK, PlanView
+from ba_tui.plotting.plans.course import PlanCourse, PlanRecord
+from ba_tui.plotting.plans.mermaid import mermaid
+from ba_tui.plotting.plans.signs import STATES, can_resume, counted, lasted, words
+
+KEYS = "Esc close · g tree or graph · Enter open step · y copy as Mermaid"
+SAID: dict[str, CallState] = {"completed": "ok", "failed": "failed", "executing": "running"}
+OpenAgent: TypeAlias = Callable[[str], object]
+"""Shows what the agent of that id said and did."""
+
+
+class PlanScreen(ModalScreen[None]):
+    """``course`` gives the plans as they stand, which is looked at a few times a second."""
+
+    DEFAULT_CSS = """
+    PlanScreen {
+        background: $surface; padding: 0 1;
+        & .title { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & .state { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; margin-bottom: 1; }
+        & .about { height: 2; margin-top: 1; text-overflow: ellipsis; }
+        & .keys { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        &.-low .state { margin-bottom: 0; }
+        &.-low .about { height: 1; margin-top: 0; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,f6", "close", "Close", show=False),
+        Binding("g,tab", "switch", "Tree or graph", show=False),
+        Binding("y,c,ctrl+y", "copy", "Copy as Mermaid", show=False),
+        Binding("t", "agent", "The agent's transcript", show=False),
+    ]
+
+    def __init__(
+        self,
+        course: Callable[[], PlanCourse],
+        whole: Callable[[str], Whole | None] = lambda _: None,
+        open_agent: OpenAgent | None = None,
+        *,
+        live: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__()
+        self.view = PlanView()
+        self._course = course
+        self._whole = whole
+        self._open_agent = open_agent
+        self._live = live
+        """Whether the session works now: else a plan that runs was interrupted."""
+        self._seen: object = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(classes="title", markup=False)
+        yield Static(classes="state", markup=False)
+        yield self.view
+        yield Static(classes="about", markup=False)
+        yield Static(KEYS, classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.view.focus()
+        self.set_interval(TICK, self._follow)
+        self.call_after_refresh(self._follow)
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.height < 20, "-low")
+
+    def _follow(self) -> None:
+        """Show what is new; a frame of the spinner where a step runs."""
+        record = self._course().newest
+        if record is None:
+            return
+        if self._seen != (now := (record.plan, self._live())):
+            self._seen = now
+            self.view.show(record)
+            self._say_about()
+        elif any(step.status == "executing" for step in record.plan.subtasks):
+            self.view.advance()
+            self._say_about()
+        self._say_state(record)
+
+    def _say_state(self, record: PlanRecord) -> None:
+        plan = record.plan
+        goal = words(plan.task.goal or plan.task.original_query) or "Plan"
+        self.query_one(".title", Static).update(Content.styled(goal, "bold"))
+        stopped = plan.state in {"running", "approved", "paused"} and not self._live()
+        parts = ["interrupted" if stopped else STATES[plan.state], f"{counted(plan)} done"]
+        failed = sum(step.status in {"failed", "blocked"} for step in plan.subtasks)
+        parts += [f"{failed} failed or blocked"] if failed else []
+        parts += [f"planned anew {plan.replans} time{'s' if plan.replans > 1 else ''}"] if plan.replans else []
+        end = time.time() if plan.state == "running" and not stopped else record.changed
+        parts += [lasted(max(0.0, end - record.began))] if record.changed else []
+        if stopped or (can_resume(plan) and not self._live()):
+            parts.append("/plan resume continues it")
+        elif record.reason:
+            parts.append(words(record.reason))
+        self.query_one(".state", Static).update(Content(" · ".join(parts)))
+
+    @on(PlanView.Moved)
+    def _say_about(self) -> None:
+        """The step with the cursor in two lines: its state, and what came of it or should."""
+        step, record = self.view.step, self.view.record
+        if step is None or record is None:
+            return
+        seconds = record.time_of(step).lasted(time.time())
+        facts = [step.status, f"by {words(step.role)}" if step.role else "", words(step.tool_name)]
+        facts += [lasted(seconds)] if seconds is not None else []
+        facts += [f"attempt {step.attempts}"] if step.attempts > 1 else []
+        facts += [words(step.agent_id)] if step.agent_id else []
+        said = step.error or step.result
+        label = "" if said else "Gives: "
+        second = words(said or step.expected_output or step.description)
+        width = max(10, self.size.width - 4)
+        lines = [
+            Content(" · ".join([words(step.id), *filter(None, facts)])).truncate(width, ellipsis=True),
+            Content.assemble((label, "$text-muted"), (second, "$text-error" if step.error else "")).truncate(
+                width, ellipsis=True
+            ),
+        ]
+        self.query_one(".about", Static).update(Content("\n").join(lines[1:] if self.has_class("-low") else lines))
+
+    def action_switch(self) -> None:
+        self.view.switch()
+
+    def action_copy(self) -> None:
+        """The plan as Mermaid."""
+        if record := self.view.record:
+            self.post_message(CopyToClipboard(mermaid(record.plan)))
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    def action_agent(self) -> None:
+        """What the step's agent said and did."""
+        step = self.view.step
+        if step and step.agent_id and self._open_agent:
+            self._open_agent(step.agent_id)
+
+    @on(PlanView.Opened)
+    def _opened(self, event: PlanView.Opened) -> None:
+        from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - only when it is wanted
+
+        event.stop()
+        record = self.view.record
+        seconds = record.time_of(event.step).lasted(time.time()) if record else None
+        self.app.push_screen(InspectorScreen(step_in_full(event.step, self._whole(event.step.artifact), seconds)))  # pyright: ignore[reportUnknownMemberType] - App is generic
+
+
+def step_in_full(step: SubTask, whole: Whole | None, seconds: float | None = None) -> Inspected:
+    """A step for the inspector: its arguments, and all else in words; its stored result as a whole."""
+    parts = [
+        ("Does", step.description),
+        ("Gives", step.expected_output),
+        ("After", ", ".join(step.dependencies)),
+        ("Role", step.role),
+        ("Tool", step.tool_name),
+        ("Critical", "When it fails, the plan is made anew." if step.critical else ""),
+        ("Agent", step.agent_id),
+        ("Attempts", str(step.attempts) if step.attempts > 1 else ""),
+        ("Error", step.error),
+        ("Result", step.result),
+    ]
+    text = "\n\n".join(f"{name}\n{value.strip()}" for name, value in parts if value.strip())
+    state = SAID.get(step.status, "")
+    title = f"{visible(step.id)} · {step.status}"
+    return Inspected(title, step.tool_args, Prose(text), step.result, state, seconds, whole=whole)

@@ -1,0 +1,117 @@
+"""The words and signs of plans: one cell each for a state, characters for lines. Never colour alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, SubTaskStatus
+from ba_tui.core.text.untrusted import paintable
+
+
+class PlanSigns(NamedTuple):
+    """``lines``: by the directions in which a line leaves the cell, the sum of 1 up, 2 right, 4 down and 8 left."""
+
+    pending: str = "○"
+    executing: str = "●"
+    completed: str = "✓"
+    failed: str = "✗"
+    blocked: str = "⊘"
+    skipped: str = "–"
+    branch: str = "├─ "
+    last: str = "╰─ "
+    rail: str = "│  "
+    then: str = "↓  "
+    lines: str = " │─╰││╭├─╯─┴╮┤┬┼"
+    box: str = "╭─╮│╰╯"
+    arrow: str = "▼"
+    more: str = "…"
+
+    def mark(self, status: SubTaskStatus) -> str:
+        """The sign of a state."""
+        signs = (self.pending, self.executing, self.completed, self.failed, self.blocked, self.skipped)
+        return signs[_STATES.index(status)]
+
+
+_STATES: tuple[SubTaskStatus, ...] = ("pending", "executing", "completed", "failed", "blocked", "skipped")
+UNICODE = PlanSigns()
+ASCII = PlanSigns(
+    pending="o",
+    executing="*",
+    completed="+",
+    failed="x",
+    blocked="!",
+    skipped="-",
+    branch="|- ",
+    last="`- ",
+    rail="|  ",
+    then="v  ",
+    lines=" |-+||++-+-+++++",
+    box="+-+|++",
+    arrow="v",
+    more="...",
+)
+
+
+def signs_for(environ: Mapping[str, str]) -> PlanSigns:
+    """The characters that the terminal shows: ASCII where charts are drawn so too."""
+    from ba_tui.plotting import canvas, drawing  # noqa: PLC0415 - only what is drawn needs them
+
+    return ASCII if drawing.signs_for(environ) is canvas.ASCII else UNICODE
+
+
+STATES: dict[PlanState, str] = {
+    "proposed": "waits for your approval",
+    "approved": "approved",
+    "running": "running",
+    "paused": "paused",
+    "completed": "completed",
+    "partial": "partly done",
+    "rejected": "rejected",
+    "cancelled": "interrupted",
+}
+"""What a person reads of a plan's state."""
+_OVER = frozenset(("completed", "partial", "rejected"))
+
+
+def words(text: str) -> str:
+    """``text`` of a model as one line that a terminal may show."""
+    return " ".join(paintable(text, newlines=False).split())
+
+
+def step_name(step: SubTask) -> str:
+    """What a step is called in one line."""
+    return words(step.description) or words(step.id)
+
+
+def done(plan: Plan) -> int:
+    """How many steps are completed."""
+    return sum(step.status == "completed" for step in plan.subtasks)
+
+
+def under_way(plan: Plan) -> bool:
+    """Whether somebody still waits for the plan, or carries it out."""
+    return plan.state in {"proposed", "approved", "running", "paused"}
+
+
+def can_resume(plan: Plan) -> bool:
+    """Whether steps are left of a plan that was begun and stopped."""
+    begun = plan.state not in {"proposed", "rejected", "completed"}
+    return begun and any(step.status not in ENDED for step in plan.subtasks)
+
+
+def counted(plan: Plan) -> str:
+    """``3 of 7 steps``."""
+    total = len(plan.subtasks)
+    return f"{done(plan)} of {total} step{'' if total == 1 else 's'}"
+
+
+def lasted(seconds: float) -> str:
+    """A duration in the shortest words that say enough: ``0.4 s``, ``12 s``, ``3:05``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

@@ -32,7 +32,7 @@ def plain(name: str, effect: Effect, run: Any = None) -> Tool:
     async def done(args: Mapping[str, Any], call: Call) -> ToolResult:
         return ToolResult("done")
 
-    return Tool(name, name, {"type": "object"}, run or done, effect, facts=ToolFacts("files"))
+    return Tool(name, name, {"type": "object"}, run or done, effect, facts=ToolFacts("web" if effect is Effect.NETWORK else "files"))
 
 
 class AgentHouse:

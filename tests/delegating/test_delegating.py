@@ -273,8 +273,7 @@ async def test_an_agent_in_the_background_outlives_the_turn_and_reports_at_the_n
     let.set()
     async with asyncio.timeout(20):
         async for event in turn:
-            if isinstance(event, Notice):
-                assert event.text == "The agent main/explore-1 (look) has finished."
+            if isinstance(event, TurnEnded) and event.agent == "main/explore-1":
                 break
     await collect(house.talk.say("Well?"))
     assert "has ended. Its report:\nAll is well." in house.main.requests[-1].messages[-1].text
@@ -328,7 +327,7 @@ async def test_a_question_of_an_agent_carries_its_name_and_words_reach_it(house:
 
 
 async def test_the_tool_lists_agents_once_the_person_speaks_of_them(house: AgentHouse) -> None:
-    house.main.steps = [says("Hello."), says("Yes.")]
+    house.main.steps += [says("Hello."), says("Yes.")]
     await collect(house.talk.say("What is the capital of France?"))
     assert house.room.needed() == ()
     await collect(house.talk.say("Let two subagents look into it."))

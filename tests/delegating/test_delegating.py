@@ -128,6 +128,10 @@ async def test_an_agent_of_a_turn_that_was_taken_back_does_not_go_on(house: Agen
     house.journal.append(Rewound(turns=0))
     (told,) = results(await collect(house.talk.say("resume")))
     assert "main/explore-1 can't be resumed: the turn that started it was taken back with /rewind." in told
+    house.journal.append(Rewound(turns=1))
+    house.main.steps = [delegates({**EXPLORE, "resume": "explore-1"}), says("Done.")]
+    (told,) = results(await collect(house.talk.say("the rewind was undone")))
+    assert told.endswith("agent_id: main/explore-1")
 
 
 async def test_who_fails_at_once_is_not_started_a_third_time(house: AgentHouse) -> None:

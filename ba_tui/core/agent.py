@@ -83,6 +83,7 @@ class Agent:
             StopTurn: a limit was reached; the best answer so far is the branch's last message.
             ProviderError, asyncio.CancelledError: what arrived until then is in the branch.
         """
+        branch.ceiling = branch.ceiling.within(self.ceiling)
         while True:
             await branch.unpaused()
             branch.drain()
@@ -103,6 +104,7 @@ class Agent:
         Returns False, with nothing more done, when a call was settled without a question: nobody wants the turn to go
         on by itself. Raises what ``run`` does.
         """
+        branch.ceiling = branch.ceiling.within(self.ceiling)
         asked: list[Question] = []
 
         async def hear(question: Question) -> None:

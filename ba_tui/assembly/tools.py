@@ -28,7 +28,7 @@ class SessionTools:
     """Made once for a session; all its agents share it."""
 
     def __init__(self, start: Startup, scope: SessionScope, ask: AskModel) -> None:
-        settings, where, root = start.settings, start.where, project_root(scope.cwd)
+        self.ask, settings, where, root = ask, start.settings, start.where, project_root(scope.cwd)
         self.ingress = ingress_for(where, root, settings.secrets)
         self.plugins = start.plugins(root)
         catalog, choices = start.skills(self.ingress, self.plugins)

@@ -23,6 +23,7 @@ from ba_tui.core.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
+from ba_tui.core.loop_limits import Reasoner
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
 from ba_tui.core.open_turn import ASKING, WaitingCalls
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
@@ -136,7 +137,8 @@ class Agent:
     async def _think(self, branch: Branch, *, call_tools: bool = True) -> Message:
         for interceptor in self.interceptors:
             await interceptor.before(branch)
-        request = ModelRequest(self.system, branch.transcript.messages, self.toolset.visible(), call_tools)
+        messages, reasoning = branch.transcript.messages, branch.state(Reasoner).asked
+        request = ModelRequest(self.system, messages, self.toolset.visible(), call_tools, reasoning)
         words: list[str] = []
         earlier = ""
         try:

@@ -29,6 +29,7 @@ class PlanRecord:
     began: float
     reason: str = ""
     changed: float = 0.0
+    begun: bool = False
     times: dict[str, StepTimes] = field(default_factory=dict[str, StepTimes])
 
     def time_of(self, step: SubTask) -> StepTimes:
@@ -59,6 +60,9 @@ class PlanCourse:
             case PlanChanged(plan=plan, reason=reason, at=at):
                 record = self._records.setdefault(plan.id, PlanRecord(plan, at))
                 before = record.plan
+                if plan.state == "running" and not record.begun:
+                    # Until then somebody thought about it.
+                    record.began, record.begun = at, True
                 record.plan, record.reason, record.changed = plan, reason, at
                 for step in plan.subtasks:
                     self._time(record, before.find(step.id), step, at)

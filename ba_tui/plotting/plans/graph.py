@@ -69,12 +69,17 @@ def drawing(plan: Plan, width: int, signs: PlanSigns = UNICODE) -> PlanDrawing:
     if not waits:
         return PlanDrawing({}, {}, 0, 0)
     rows = layered(waits, max(1, (width + GAP) // (NARROWEST + GAP)))
-    most = max(map(len, rows))
-    box = max(NARROWEST, min(WIDEST, (width + GAP) // most - GAP))
     edges = _through(waits, rows)
+    box = max(NARROWEST, min(WIDEST, *(_room(row, set(waits), width) for row in rows)))
     _order(rows, edges)
     places = _placed(rows, edges, (box, set(waits)), width)
     return _joined(rows, edges, places, (box, set(waits)), signs)
+
+
+def _room(row: Sequence[str], steps: set[str], width: int) -> int:
+    """Columns that each box of a layer may take beside the lines that pass it."""
+    boxes = sum(id in steps for id in row)
+    return (width + GAP - (len(row) - boxes) * (1 + GAP)) // boxes - GAP
 
 
 def _through(waits: Mapping[str, Sequence[str]], rows: list[list[str]]) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.layers import depths
+from ba_tui.plotting.plans.layers import depths, reduced
 from ba_tui.plotting.plans.signs import UNICODE, PlanSigns, step_name, words
 
 DEEPEST = 8
@@ -18,7 +18,8 @@ DEEPEST = 8
 
 @frozen
 class TreeLine:
-    """``rails``: what stands before the step's mark. ``also``: the other steps that it waits for, by their ids."""
+    """``rails``: what stands before the step's mark. ``also``: the other steps that it waits for, by their
+    ids, without those that follow from the rest."""
 
     step: SubTask
     rails: str
@@ -55,16 +56,16 @@ def _pushed(steps: Sequence[SubTask], rails: str, signs: PlanSigns) -> list[tupl
 
 def _family(plan: Plan) -> tuple[Mapping[str, Sequence[SubTask]], Mapping[str, tuple[str, ...]]]:
     """The steps below each id (those that wait for nothing below the empty one), and what else a step waits for."""
-    depth = depths(plan)
+    depth, waits = depths(plan), reduced(plan)
     place = {step.id: index for index, step in enumerate(plan.subtasks)}
     children: dict[str, list[SubTask]] = {}
     also: dict[str, tuple[str, ...]] = {}
     for step in plan.subtasks:
         # Only a step that lies less deep can be a parent: so nothing is below itself.
-        needed = [id for id in dict.fromkeys(step.dependencies) if depth.get(id, depth[step.id]) < depth[step.id]]
+        needed = [id for id in waits[step.id] if depth[id] < depth[step.id]]
         parent = max(needed, key=lambda id: (depth[id], place[id]), default="")
         children.setdefault(parent, []).append(step)
-        also[step.id] = tuple(id for id in dict.fromkeys(step.dependencies) if id != parent)
+        also[step.id] = tuple(id for id in waits[step.id] if id != parent)
     return children, also
 
 

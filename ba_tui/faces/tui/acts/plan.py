@@ -144,7 +144,7 @@ class PlanProgress:
             case PlanChanged(plan=plan) if not plan.subtasks and plan.state == "proposed":
                 self._chat.activity.doing("Planning")
             case PlanChanged(plan=plan) if plan.state == "running" and not done(plan):
-                self._chat.activity.hint(f"The plan has {len(plan.subtasks)} steps. {OPEN}", 6.0)
+                self._chat.activity.hint(f"The plan has {len(plan.subtasks)} steps. {OPEN}", 3.0)
             case SubTaskChanged(plan=id, subtask=step) if step.status == "executing":
                 record = self._chat.main_area.plans.find(id)
                 total = len(record.plan.subtasks) if record else 0

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
 from ba_tui.core.events import (
+    MAIN,
     ActivityChanged,
     AgentPaused,
+    AgentStarted,
     Asked,
     Compressed,
     Event,
@@ -116,8 +118,14 @@ class Printer:
         if isinstance(event, PlanChanged | SubTaskChanged):
             self._planned(event)
         match event:
+            case AgentStarted(description=description, resumed=resumed):
+                goes = "continues" if resumed else "started"
+                self.say(f"{_asker(event.agent)}{goes}: {description}".rstrip(": "))
             case ToolStarted(call=call, target=target):
-                self.say(f"{call.name} {target}".rstrip())
+                self.say(f"{_asker(event.agent)}{call.name} {target}".rstrip())
+            case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
+                why = f": {error.message}" if error else ""
+                self.say(f"{_asker(event.agent)}{'finished' if reason == 'done' else f'ended ({reason}){why}'}")
             case Retrying(reason=reason, delay=delay, attempts=attempts):
                 what = "Trying again" if attempts else "Next request"
                 self.say(f"{reason} {what} in {max(1, round(delay))} s.")
@@ -184,6 +192,17 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "compaction", {**fields, "usage": asdict(usage)} if usage else fields
         case FiguresChecked(report=report):
             yield "figures", dict(figure_fields(report))
+        case Notice(text=text, level=level, hint=hint):
+            yield "notice", {"level": level, "message": text, "hint": hint}
+        case TurnEnded(agent="main", error=ErrorInfo() as error):
+            yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
+        case _:
+            yield from _work_lines(event)
+
+
+def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Those of an event of memory, of agents and of plans."""
+    match event:
         case MemoriesUsed(memories=memories):
             yield "memories_used", {"memories": [asdict(memory) for memory in memories]}
         case MemoryChanged(stored=stored, forgotten=forgotten, private=private):
@@ -195,16 +214,22 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "activity", {"activity": activity, "before": before}
         case AgentPaused(paused=paused):
             yield "agent_paused", {"paused": paused}
-        case Notice(text=text, level=level, hint=hint):
-            yield "notice", {"level": level, "message": text, "hint": hint}
-        case TurnEnded(agent="main", error=ErrorInfo() as error):
-            yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
+        case AgentStarted():
+            fields = {"agent_type": event.kind, "description": event.description, "call_id": event.call_id}
+            yield "agent_started", {**fields, "background": event.background, "resumed": event.resumed}
+        case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
+            yield "agent_ended", {"reason": reason, "error": asdict(error) if error else None}
         case PlanChanged() | SubTaskChanged():
             from ba_tui.plotting.plans.progress import plan_fields  # noqa: PLC0415 - few runs have a plan
 
             yield from plan_fields(event)
         case _:
             pass
+
+
+def _asker(agent: str) -> str:
+    """The name of a sub-agent before what it does; empty for the main one."""
+    return f"{agent.removeprefix(f'{MAIN}/')}: " if agent.startswith(f"{MAIN}/") else ""
 
 
 def _quoted(memories: Sequence[MemoryLine]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
+    MAIN,
+    AgentStarted,
     Asked,
     Event,
     FiguresChecked,
@@ -45,6 +47,8 @@ EARLY = {
     ),
 }
 """Ends of an answer that no error tells: exit code, words and cure."""
+TOLD = ("name", "ok", "duration_ms", "agent")
+"""What the report says of a call; ``agent`` only of those that a sub-agent made."""
 NAMED = 5
 """Figures, and files, that a line names."""
 
@@ -62,6 +66,8 @@ class RunResult:
     """Those of the main agent."""
     ledger: Ledger = field(default_factory=Ledger)
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """The sub-agents, by name; ``ending`` is None for those that did not end."""
     denied: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     timed_out: bool = False
     stop: str = ""
@@ -112,7 +118,12 @@ class RunResult:
             case FiguresChecked(agent="main", report=report):
                 self.figures = report
             case ToolStarted(call=call, target=target):
-                self.tools.append({"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target})
+                row = {"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target}
+                self.tools.append(row if event.agent == MAIN else {**row, "agent": event.agent})
+            case AgentStarted():
+                self.agents[event.agent] = {"type": event.kind, "description": event.description, "ending": None}
+            case TurnEnded(reason=reason) if event.agent in self.agents:
+                self.agents[event.agent]["ending"] = reason
             case MemoriesUsed(memories=memories):
                 self.memory["used"] += map(asdict, memories)
             case MemoryChanged(stored=stored, forgotten=forgotten):
@@ -177,7 +188,8 @@ class RunResult:
             "summaries_cost_usd": _dollars(self.ledger.summaries),
             "summaries_usage": asdict(self.ledger.summed),
             "duration_ms": round((time.monotonic() - started) * 1000),
-            "tool_calls": [{key: row[key] for key in ("name", "ok", "duration_ms")} for row in self.tools],
+            "tool_calls": [{key: row[key] for key in TOLD if key in row} for row in self.tools],
+            "agents": [{"agent": name, **facts} for name, facts in self.agents.items()],
             "denied": self.denied,
             "memory": self.memory,
             **figure_fields(self.figures or FigureReport(), self.place),

@@ -12,7 +12,7 @@ import pytest
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import AuthFailed, SessionNotFound
-from ba_tui.core.events import Compressed, MessageDone, Notice, Retrying, TextDelta
+from ba_tui.core.events import Compressed, MessageDone, Notice, Retrying, TextDelta, TurnEnded
 from ba_tui.core.messages import Message, Text, Thinking, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
@@ -22,6 +22,7 @@ from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.headless import Printer, denial, refusals, speak
 from ba_tui.faces.run_result import RunResult
+from tests.faces.tui.agents.story import begins, ends, starts, works
 from tests.script import Script, conversation, says
 
 
@@ -119,6 +120,34 @@ async def test_stream_json_is_one_event_a_line_and_ends_with_the_result():
     assert states[:2] == ["thinking", "acting"]
     assert states[-1] == "finished"
     assert lines[-1]["result"] == "Done."
+
+
+def test_what_sub_agents_do_is_told_with_their_names_and_is_no_part_of_the_answer():
+    events = [*begins("1"), *starts("main/explore-1", "1"), *works("main/explore-1"), *ends("main/explore-1", "1")]
+    for format in ("text", "stream-json", "json"):
+        out, err = io.StringIO(), io.StringIO()
+        printer, outcome = Printer(format, out, err), RunResult()
+        for event in [*events, MessageDone(says("All is read.")), TurnEnded("done")]:
+            outcome.apply(event)
+            printer.event(event)
+        printer.finish(outcome)
+        if format == "text":
+            assert out.getvalue() == "All is read.\n"
+            assert "ba: explore-1: read_file a.txt\n" in err.getvalue()
+            assert "ba: explore-1: finished\n" in err.getvalue()
+        else:
+            *told, result = map(json.loads, out.getvalue().splitlines())
+            assert result["agents"] == [
+                {
+                    "agent": "main/explore-1",
+                    "type": "explore",
+                    "description": "Look at main/explore-1",
+                    "ending": "done",
+                }
+            ]
+            assert [each.get("agent") for each in result["tool_calls"]] == [None, "main/explore-1"]
+            kinds = [line["type"] for line in told if line.get("agent") == "main/explore-1"]
+            assert format == "json" or (kinds[0], kinds[-1]) == ("agent_started", "agent_ended")
 
 
 async def test_an_answer_in_several_parts_is_printed_whole():

@@ -28,8 +28,21 @@ class Teams(Protocol):
         """Work that forms a team for the goal and answers with what it found. Raises UsageError for unknown roles."""
         ...
 
+    def resume(self) -> Work:
+        """Work that goes on with the newest team of the session, which was interrupted: what was completed is kept, and
+        so is what members had stated. Raises UsageError when there is none."""
+        ...
+
+    def pause(self, *, on: bool) -> bool:
+        """Let the whole team stand still before its next requests, or go on; False when none is at work."""
+        ...
+
     def roles(self) -> Sequence[Role]:
         """Those that are known, by name. Reads files."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """What is wrong with files of roles, a line each. Reads files."""
         ...
 
     def latest(self) -> Team | None: ...

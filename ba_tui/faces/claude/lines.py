@@ -9,6 +9,7 @@ from typing import Any
 
 from ba_tui.core.events import (
     MAIN,
+    AgentStarted,
     Compressed,
     Event,
     MessageDone,
@@ -57,9 +58,11 @@ class ClaudeLines:
     def apply(self, event: Event) -> Iterator[Line]:
         """Return the lines of one event."""
         match event:
-            case TurnStarted():
+            case AgentStarted(agent=agent, call_id=id):
+                if id:
+                    self._parents[agent] = id
+            case TurnStarted(agent="main"):
                 self.calls.clear()
-                self._parents.clear()
                 yield from self._requesting()
             case TextDelta(text=text):
                 yield from self._piece(event.agent, {"type": "text", "text": ""}, {"type": "text_delta", "text": text})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ba_tui.core.events import Answered, Asked, Event, ModeChanged, ModelChanged, Titled, ToolFinished, TurnEnded
+from ba_tui.core.events import MAIN, Answered, Asked, Event, ModeChanged, ModelChanged, Titled, ToolFinished, TurnEnded
 from ba_tui.core.ports.jobs import Jobs
 from ba_tui.faces.tui.acts.port import Room
 
@@ -46,8 +46,9 @@ class Asking:
                 self._panel().ask(ask_id, question, agent)
             case Answered(ask_id=ask_id) if self._chat.ask:
                 self._chat.ask.withdraw(ask_id)
-            case TurnEnded(agent="main"):
-                self.reset()
+            case TurnEnded(agent="main") if self._chat.ask:
+                # Agents in the background ask on.
+                self._chat.ask.withdraw_all(MAIN)
             case _:
                 pass
 
@@ -71,7 +72,7 @@ class MeterFold:
 
     def apply(self, event: Event) -> None:
         match event:
-            case ModeChanged() | ModelChanged() | Titled() | TurnEnded():
+            case ModeChanged() | ModelChanged() | Titled() | TurnEnded(agent="main"):
                 self._chat.show_facts()
             case _:
                 pass

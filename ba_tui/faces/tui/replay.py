@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Event
+from ba_tui.core.events import MAIN, Event, TurnStarted
 from ba_tui.faces.tui.transcript.turn_records import reaches_back
 from ba_tui.faces.tui.transcript.view import RECENT, TranscriptView
 
@@ -25,7 +25,8 @@ async def replay(transcript: TranscriptView, conversation: Conversation, fold: C
     await painted.wait()
     events = await conversation.history()
     earlier = len(events) - len(tail)
-    if events[earlier:] == tail:
+    # Sub-agents can fill all of the tail: what does not begin with a turn is no part that stands for itself.
+    if events[earlier:] == tail and (not tail or opens_turn(tail[0])):
         transcript.prepend(events[:earlier])
     else:
         transcript.clear()
@@ -34,3 +35,8 @@ async def replay(transcript: TranscriptView, conversation: Conversation, fold: C
         fold(event)
         if index % BREATH == BREATH - 1:
             await asyncio.sleep(0)
+
+
+def opens_turn(event: Event) -> bool:
+    """Whether the person said something, not an agent to another."""
+    return isinstance(event, TurnStarted) and event.agent == MAIN

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ba_tui.faces.tui import panes, suggesting
 from ba_tui.faces.tui.acts import (
+    agents,
     compacting,
     data,
     editor,
@@ -20,6 +21,7 @@ from ba_tui.faces.tui.acts import (
     rewind,
     sessions,
     settings,
+    team,
     trust,
     view,
 )
@@ -47,7 +49,8 @@ ROOMS: Sequence[Room] = (
     figures.FIGURES,
     inventory.TOOLS,
     inventory.SKILLS,
-    inventory.AGENTS,
+    agents.AGENTS,
+    team.TEAMS,
     inventory.MCP,
     inventory.SHELLS,
     own_shell.SHELL,

@@ -52,6 +52,8 @@ class OpenSession:
         """What is wrong, found before there was a session to tell it in."""
         self.remembered: list[tuple[str, ...]] = []
         """Changes of memory while this session is open, by the ids of their entries, newest last: for undo."""
+        self.news: list[tuple[str, float]] = []
+        """Agents in the background that have ended, and when the person was told, by the monotonic clock."""
         self._mode: Mode | None = None
         self._model: str | None = None
 

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from ba_tui.core.errors import BaError, PromptRefused
-from ba_tui.core.events import Event, ToolFinished, TurnEnded
+from ba_tui.core.events import AgentStarted, Event, ToolFinished, TurnEnded
+from ba_tui.core.questions import Reply
 from ba_tui.core.turn import Turn
 from ba_tui.faces.tui.session import OpenSession
 
@@ -27,6 +28,52 @@ async def paced(turn: Turn) -> AsyncIterator[Event]:
         yield event
         if isinstance(event, ToolFinished) and turn.heard:
             await asyncio.sleep(REST)
+
+
+class FollowedTurns:
+    """The turns whose events are shown. One that has ended stays while agents in the background work on: they ask, and
+    end, through the turn that started them."""
+
+    def __init__(self, session: OpenSession) -> None:
+        self._session = session
+        self._running: dict[Turn, set[str]] = {}
+        """Each turn with its agents in the background that run."""
+
+    @property
+    def outlived(self) -> bool:
+        """Whether agents in the background outlive their turn."""
+        return any(self._running.values())
+
+    def answer(self, ask_id: str, reply: Reply) -> bool:
+        """Answer the turn that asks; False when none of them does any more."""
+        return any(turn.answer(ask_id, reply) for turn in self._running)
+
+    async def events(self, turn: Turn) -> AsyncIterator[Event]:
+        """The events of ``turn``, then those of its agents in the background, while the session is open."""
+        running = self._running[turn] = set[str]()
+        conversation = self._session.conversation
+        try:
+            async for event in paced(turn):
+                _count(running, event)
+                yield event
+            if not running:
+                return
+            # The end of the last one may be told in another event.
+            async for event in turn:
+                if self._session.conversation is not conversation:
+                    return
+                _count(running, event)
+                yield event
+        finally:
+            del self._running[turn]
+
+
+def _count(running: set[str], event: Event) -> None:
+    """Keep count of the agents in the background."""
+    if isinstance(event, AgentStarted) and event.background:
+        running.add(event.agent)
+    elif isinstance(event, TurnEnded):
+        running.discard(event.agent)
 
 
 class RunningTurns:
@@ -58,6 +105,7 @@ class Turns:
         self._refused = refused
         self.current: Turn | None = None
         self.running = RunningTurns()
+        self.followed = FollowedTurns(session)
         self.waiting: deque[str] = deque()
         self.paused = False
         self.opened = asyncio.Event()

@@ -6,11 +6,13 @@ Pure: events in, parts out. How a part looks is the business of markdown and htm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
 from ba_tui.core.displays.charts import Chart
 from ba_tui.core.events import (
+    AgentStarted,
     Compressed,
     Event,
     FiguresChecked,
@@ -38,6 +40,8 @@ from ba_tui.sessions.records import MAIN
 from ba_tui.sessions.timeline import current_events
 
 _DIFF_LINES = 20_000
+BELOW = f"{MAIN}/"
+"""What the names of sub-agents begin with."""
 OUTPUT = 20_000
 """Characters of a tool's output that stand in a document."""
 _ENDINGS = {
@@ -100,8 +104,8 @@ class ToolCallPart:
 
     @property
     def agent(self) -> str:
-        """Empty for the main one."""
-        return "" if self.end.agent == MAIN else self.end.agent
+        """Who made it beside the turns; empty for the main agent, and for those that have a section of their own."""
+        return "" if self.end.agent == MAIN or self.end.agent.startswith(BELOW) else self.end.agent
 
 
 @frozen
@@ -118,7 +122,29 @@ class PlanPart:
     plan: Plan
 
 
-DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPart | PlanPart | Remark
+@frozen
+class AgentPart:
+    """What a sub-agent was told, said and did, its own sub-agents among it. ``calls`` are its own."""
+
+    name: str
+    kind: str
+    description: str
+    parts: tuple[DocumentPart, ...]
+    calls: int = 0
+    seconds: float = 0.0
+    ending: str = ""
+
+    @property
+    def head(self) -> str:
+        """The line that stands for all of it while it is folded."""
+        kind = f" ({self.kind})" if self.kind and not self.name.startswith(f"{self.kind}-") else ""
+        about = f"{self.name}{kind}: {self.description}" if self.description else f"{self.name}{kind}"
+        ended = self.ending if self.ending != "done" else ""
+        facts = [count(self.calls, "call"), f"{self.seconds:.0f} s" if self.seconds >= 1 else "", ended]
+        return " · ".join([one_line(about), *filter(None, facts)])
+
+
+DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPart | PlanPart | Remark | AgentPart
 
 
 def _without_middle(text: str, lines: int) -> str:
@@ -151,10 +177,78 @@ def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentP
         yield answer
 
 
+@dataclass
+class _Section:
+    """A sub-agent that has not ended yet."""
+
+    kind: str = ""
+    description: str = ""
+    background: bool = False
+    began: float = 0.0
+    calls: int = 0
+    parts: list[DocumentPart] = field(default_factory=list["DocumentPart"])
+    started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
+
+
+class AgentSections:
+    """Gathers what each sub-agent did until it ends: several work at once, and a reader wants one after the other."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Section] = {}
+
+    def take(self, event: Event) -> Iterator[AgentPart]:
+        """Take in an event of a sub-agent; its section comes with its end."""
+        section = self._open.setdefault(event.agent, _Section(began=event.at))
+        match event:
+            case AgentStarted():
+                section.kind, section.description, section.background = event.kind, event.description, event.background
+            case TurnStarted(prompt=message):
+                section.parts.append(PromptPart(message))
+            case Steered(message=message) if not message.hidden:
+                section.parts.append(PromptPart(message))
+            case MessageDone(message=message) if message.text.strip():
+                section.parts.append(AnswerPart(message))
+            case ToolStarted(call=call):
+                section.calls += 1
+                section.started[call.id] = event
+            case ToolFinished(call_id=call_id):
+                section.parts.append(ToolCallPart(section.started.pop(call_id, None), event))
+            case Notice(text=text, level="warning" | "error"):
+                section.parts.append(Remark(text))
+            case TurnEnded(reason=reason, error=error):
+                if error:
+                    section.parts.append(Remark(error.message))
+                yield from self._close(event.agent, reason, event.at)
+            case _:
+                pass
+
+    def left(self, at: float | None = None) -> Iterator[AgentPart]:
+        """Those that have no end, at the beginning or end of a turn; those in the background only at the very end."""
+        for agent in sorted(self._open, key=lambda name: -name.count("/")):
+            if at is None or not self._open[agent].background:
+                yield from self._close(agent, "interrupted", at or self._open[agent].began)
+
+    def _close(self, agent: str, reason: str, at: float) -> Iterator[AgentPart]:
+        ended = self._open.pop(agent)
+        facts = (ended.kind, ended.description, tuple(ended.parts), ended.calls, max(0.0, at - ended.began), reason)
+        part = AgentPart(agent.rpartition("/")[2], *facts)
+        above = self._open.get(agent.rpartition("/")[0])
+        if above is None:
+            yield part
+        else:
+            above.parts.append(part)
+
+
 def _parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart | FiguresChecked]:
     started: dict[str, ToolStarted] = {}
     planned: set[str] = set()
+    sections = AgentSections()
     for event in current_events(events, whole.timeline):
+        if event.agent.startswith(BELOW):
+            yield from sections.take(event)
+            continue
+        if isinstance(event, TurnStarted | TurnEnded):
+            yield from sections.left(event.at)
         match event:
             case PlanChanged(plan=plan) if plan.subtasks and plan.id not in planned:
                 planned.add(plan.id)
@@ -163,8 +257,6 @@ def _parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart | Fi
             case TurnStarted(prompt=message, agent="main", at=at):
                 yield DocumentOpening(at)
                 yield PromptPart(message)
-            case TurnStarted(prompt=message):
-                yield Remark(f"{event.agent} is asked: {message.text}")
             case Steered(message=message) if not message.hidden:
                 yield PromptPart(message)
             case MessageDone(message=message, agent="main") if message.text.strip():
@@ -178,6 +270,7 @@ def _parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart | Fi
             case _:
                 if remark := _remark(event):
                     yield Remark(remark)
+    yield from sections.left()
 
 
 def _remark(event: Event) -> str:

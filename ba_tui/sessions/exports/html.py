@@ -20,6 +20,7 @@ from ba_tui.core.text.footnotes import MARK, AnswerNotes, Footnotes
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
+    AgentPart,
     AnswerPart,
     DocumentOpening,
     DocumentPart,
@@ -59,6 +60,7 @@ code { font-family: ui-monospace, monospace; font-size: .9em; }
 table { border-collapse: collapse; display: block; overflow-x: auto; } th, td { border: 1px solid var(--line);
   padding: .25rem .6rem; text-align: left; }
 details { margin: .4rem 0; } summary { cursor: pointer; } .plus { color: var(--plus); } .minus { color: var(--minus); }
+.sub { border-left: 3px solid var(--soft); padding-left: .8rem; }
 .failed, .unsourced, .unsourced a { color: var(--minus); }
 .figures { color: var(--soft); font-size: .85rem; } .figures li { margin: .1rem 0; }
 """.strip()
@@ -112,6 +114,10 @@ class HtmlPage:
                 rows = "\n".join(map(escape, plan_lines(plan, self._hide)))
                 title = escape(plan_title(plan, self._hide))
                 return f"<details open><summary><b>{title}</b></summary>\n<pre>{rows}</pre></details>"
+            case AgentPart():
+                inside = "\n".join(map(self._part, part.parts))
+                head = f"<b>Agent</b> {self._safe(part.head)}"
+                return f'<details class="sub"><summary>{head}</summary>\n{inside}\n</details>'
             case _:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
 

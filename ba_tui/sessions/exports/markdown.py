@@ -6,6 +6,7 @@ Pure: events in, pieces of text out. What its parts are stands in document.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
 
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Message, Text
@@ -15,6 +16,7 @@ from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.footnotes import Footnotes, noted
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
+    AgentPart,
     AnswerPart,
     DocumentOpening,
     DocumentPart,
@@ -59,8 +61,17 @@ class Markdown:
                 return self._call(part)
             case PlanPart(plan=plan):
                 return [f"**{plan_title(plan, self._hide)}**", "", *_fenced(plan_lines(plan, self._hide), "")]
+            case AgentPart():
+                return self._agent(part)
             case _:
                 return [f"*{one_line(self._safe(part.text))}*"]
+
+    def _agent(self, agent: AgentPart) -> list[str]:
+        """A section that is folded where Markdown is shown with HTML."""
+        lines = ["<details>", f"<summary>{escape(one_line(self._safe(agent.head)))}</summary>"]
+        for part in agent.parts:
+            lines += ["", *self._part(part)]
+        return [*lines, "", "</details>"]
 
     def _quote(self, message: Message) -> list[str]:
         others = [f"[{block.type}]" for block in message.blocks if not isinstance(block, Text)]

@@ -14,6 +14,7 @@ from typing import Any
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import (
     PERSON,
+    AgentStarted,
     Compressed,
     Event,
     MessageDone,
@@ -21,6 +22,7 @@ from ba_tui.core.events import (
     Steered,
     ToolFinished,
     ToolStarted,
+    TurnEnded,
     TurnStarted,
 )
 from ba_tui.core.events import event_to_json as line_of
@@ -109,6 +111,7 @@ def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[
     yield f'{{\n  "schema_version": {SCHEMA_VERSION},\n  "session": {line(session)},\n'
     yield from lines("turns", map(as_record, whole.turns))
     yield from lines("messages", map(_message, _messages(current_events(events, whole.timeline))))
+    yield from lines("agents", _agents(current_events(events, whole.timeline)))
     yield from lines("tool_calls", _tool_calls(current_events(events, whole.timeline)))
     yield from lines("compressions", map(_compression, whole.compressions))
     yield from lines("plans", _plans(whole))
@@ -151,6 +154,26 @@ def _messages(events: Iterable[Event]) -> Iterator[Message]:
             transcript = Transcript(events=[Steered(ready[-1])])
         transcript.apply(event)
     yield from transcript.messages
+
+
+def _agents(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """The sub-agents in the order in which they began, each with what it was told and what it said."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if not event.agent.startswith(f"{MAIN}/"):
+            continue
+        new: dict[str, Any] = {"agent": event.agent, "type": "", "description": "", "call_id": "", "ending": None}
+        agent = found.setdefault(event.agent, {**new, "messages": []})
+        match event:
+            case AgentStarted(kind=kind, description=description, call_id=call_id):
+                agent.update(type=kind, description=description, call_id=call_id)
+            case TurnStarted(prompt=message) | Steered(message=message) | MessageDone(message=message):
+                agent["messages"].append(_message(message))
+            case TurnEnded(reason=reason):
+                agent["ending"] = reason
+            case _:
+                pass
+    yield from found.values()
 
 
 def _tool_calls(events: Iterable[Event]) -> Iterator[dict[str, Any]]:

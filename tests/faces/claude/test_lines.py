@@ -7,7 +7,9 @@ from pathlib import Path
 
 from ba_tui.cli.foreign.words import ClaudeWords
 from ba_tui.core.events import (
+    AgentStarted,
     Compressed,
+    Event,
     MessageDone,
     MessageRestarted,
     Retrying,
@@ -15,8 +17,9 @@ from ba_tui.core.events import (
     ThinkingDelta,
     ToolFinished,
     ToolStarted,
+    TurnStarted,
 )
-from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage
+from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import ToolResult
@@ -73,12 +76,15 @@ async def test_pieces_come_in_the_order_of_the_messages_api():
 def test_what_sub_agents_do_names_the_call_that_started_them():
     lines = ClaudeLines("s", "test/model", ClaudeWords(Path("/srv")))
     starts = [ToolUse("t1", "task", {}), ToolUse("t2", "task", {})]
-    events = [MessageDone(Message("assistant", tuple(starts))), *(ToolStarted(each) for each in starts)]
-    for name in ("main/explore-1", "main/explore-2"):
+    events: list[Event] = [MessageDone(Message("assistant", tuple(starts))), *(ToolStarted(each) for each in starts)]
+    # They begin in another order than their calls.
+    for name, call_id in (("main/explore-2", "t2"), ("main/explore-1", "t1")):
         call = ToolUse(f"{name}-r", "read_file", {"path": "a"})
+        events += [AgentStarted("explore", call_id=call_id, agent=name), TurnStarted(user("look"), agent=name)]
         events += [MessageDone(Message("assistant", (call,)), agent=name), ToolStarted(call, agent=name)]
         events += [ToolFinished(call.id, ToolResult("x"), agent=name)]
     events += [ToolFinished("t2", ToolResult("done"))]
     told = [line for event in events for line in lines.apply(event)]
     parents = [line["parent_tool_use_id"] for line in told]
-    assert parents == [None, None, "t1", "t1", "t2", "t2", None]
+    assert parents == [None, None, "t2", "t2", "t1", "t1", None]
+    assert lines.calls, "the turn of a sub-agent begins no turn"

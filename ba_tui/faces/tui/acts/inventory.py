@@ -43,12 +43,6 @@ def skills(chat: Actions, __: str) -> None:
     chat.ba.push_screen(SkillBrowser(needed(inventory_of(chat).skills, "This session has no skills.")))
 
 
-def agents(chat: Actions, __: str) -> None:
-    from ba_tui.faces.tui.screens.agents import AgentBrowser  # noqa: PLC0415 - most runs never show it
-
-    chat.ba.push_screen(AgentBrowser(needed(inventory_of(chat).agents, "This session has no agents.")))
-
-
 def mcp(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.mcp.browser import ServerBrowser  # noqa: PLC0415 - most runs never show it
 
@@ -101,7 +95,6 @@ def _weight(weight: Weight) -> str:
 
 TOOLS = Room({SlashCommand("tools", "View tools and switch them on or off"): tools})
 SKILLS = Room({SlashCommand("skills", "View, start, end and check skills"): skills})
-AGENTS = Room({SlashCommand("agents", "View the agents that files describe", aliases=("agent",)): agents})
 MCP = Room({SlashCommand("mcp", "View MCP servers, their tools and logins"): mcp})
 SHELLS = Room(
     {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged
-from ba_tui.core.events.plan_course import PlanRecord
+from ba_tui.core.events.plan_course import PlanCourse, PlanRecord
 from ba_tui.core.ports.delegation import Work
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
@@ -43,7 +44,8 @@ async def plan(chat: Actions, argument: str) -> None:
 
 def view(chat: Actions, _: str) -> None:
     """The newest plan over the whole screen."""
-    from ba_tui.faces.tui.plan.screen import PlanScreen  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.acts.agents import open_agent  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.plan.screen import PlanScreen  # noqa: PLC0415 - see above
 
     if any(isinstance(screen, PlanScreen) for screen in chat.ba.screen_stack):
         return
@@ -53,7 +55,10 @@ def view(chat: Actions, _: str) -> None:
     def whole(ref: str) -> Whole | None:
         return Whole(results, ref) if results and ref else None
 
-    chat.ba.push_screen(PlanScreen(lambda: chat.main_area.plans, whole, live=lambda: chat.turns.busy))
+    def course() -> PlanCourse:
+        return chat.main_area.plans
+
+    chat.ba.push_screen(PlanScreen(course, whole, partial(open_agent, chat), live=lambda: chat.turns.busy))
 
 
 def _plan(chat: Actions, goal: str) -> None:

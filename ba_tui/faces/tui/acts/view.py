@@ -151,6 +151,11 @@ async def inspect(chat: Actions, record: Record) -> None:
 
         await open_figure(chat, record.grounded, record.figure)
         return
+    if isinstance(record, ToolRow) and record.agents:
+        from ba_tui.faces.tui.acts.agents import open_agents  # noqa: PLC0415 - only for agents
+
+        open_agents(chat, record.agents)
+        return
     note = record if isinstance(record, MemoryNote) else record.changed if isinstance(record, ToolRow) else None
     if note and note.memories:
         from ba_tui.faces.tui.acts.memory import open_note  # noqa: PLC0415 - only for memories

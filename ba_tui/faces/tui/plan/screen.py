@@ -21,9 +21,9 @@ from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.plan.view import TICK, PlanView
 from ba_tui.plotting.plans.mermaid import mermaid
-from ba_tui.plotting.plans.signs import STATES, can_resume, counted, lasted, words
+from ba_tui.plotting.plans.signs import STATES, can_resume, counted, lasted, step_name, words
 
-KEYS = "Esc close · g tree or graph · Enter open step · y copy as Mermaid"
+KEYS = "Esc close · g tree or graph · Enter open step · t transcript · y copy Mermaid"
 SAID: dict[str, CallState] = {"completed": "ok", "failed": "failed", "executing": "running"}
 OpenAgent: TypeAlias = Callable[[str], object]
 """Shows what the agent of that id said and did."""
@@ -151,8 +151,13 @@ class PlanScreen(ModalScreen[None]):
     def action_agent(self) -> None:
         """What the step's agent said and did."""
         step = self.view.step
-        if step and step.agent_id and self._open_agent:
+        if step is None or self._open_agent is None:
+            return
+        if step.agent_id:
             self._open_agent(step.agent_id)
+        else:
+            why = "has no agent yet" if step.status in {"pending", "executing"} else "was done without an agent"
+            self.query_one(".about", Static).update(f"“{step_name(step)}” {why}.")
 
     @on(PlanView.Opened)
     def _opened(self, event: PlanView.Opened) -> None:

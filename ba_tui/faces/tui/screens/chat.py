@@ -26,7 +26,7 @@ from ba_tui.core.services import Connect
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.acts import beginning, inventory, start_page, view, watching, writing
+from ba_tui.faces.tui.acts import agents, beginning, inventory, start_page, view, watching, writing
 from ba_tui.faces.tui.acts.port import EventPane
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.command_table import CommandTable
@@ -37,7 +37,7 @@ from ba_tui.faces.tui.replay import replay
 from ba_tui.faces.tui.rooms import ACTS, COMMANDS, ROOMS
 from ba_tui.faces.tui.session import OpenSession
 from ba_tui.faces.tui.transcript.view import TranscriptView
-from ba_tui.faces.tui.turns import Presses, Turns, paced
+from ba_tui.faces.tui.turns import Presses, Turns
 from ba_tui.faces.tui.widgets.activity import Activity
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.faces.tui.widgets.main_area import MainArea
@@ -216,7 +216,7 @@ class ChatScreen(Screen[None]):
         self.run_worker(partial(self._follow, turn), group="turn", exit_on_error=False)
 
     async def _follow(self, turn: Turn) -> None:
-        async for event in paced(turn):
+        async for event in self.turns.followed.events(turn):
             self.transcript.apply(event)
             self._fold(event, (*self._meters, *self._live))
             if isinstance(event, TurnEnded) and event.agent == "main":
@@ -250,9 +250,7 @@ class ChatScreen(Screen[None]):
 
     def _on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
         event.stop()
-        if self.turns.current is None:
-            return
-        self.turns.current.answer(event.ask_id, event.reply)
+        self.turns.followed.answer(event.ask_id, event.reply)
         if event.interrupt:
             self.turns.cancel()
 
@@ -269,7 +267,7 @@ class ChatScreen(Screen[None]):
             self.begin()
         elif not text.strip() and self.session.read_only:
             self.call_command("fork")
-        elif not text.strip():
+        elif not text.strip() and not agents.open_news(self):
             self.turns.nudge()
         elif called is None:
             if not self.turns.busy:

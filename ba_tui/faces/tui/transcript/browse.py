@@ -195,7 +195,7 @@ class Browsing(TranscriptPane):
                 self.post_message(RecordOpened(opened))
             elif line.table and (again or marker):
                 self.post_message(RecordOpened(replace(record, table=line.table)))
-        elif again or (marker and (layout.expanded or isinstance(record, Prompt))):
+        elif again or (marker and (layout.expanded or isinstance(record, Prompt))) or _with_agents(record):
             self.post_message(RecordOpened(record))
         elif place.line == 0 or not layout.expanded:
             self._expand(place.record)
@@ -236,3 +236,8 @@ class Browsing(TranscriptPane):
         event.stop()
         event.prevent_default()
         self.action_page_down()
+
+
+def _with_agents(record: Record) -> bool:
+    """Whether a click leads to the transcript of an agent: its row has no more to unfold."""
+    return isinstance(record, ToolRow) and bool(record.agents)

@@ -5,12 +5,13 @@ Pure: no screen and no clock; what a record is, is said in records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ba_tui.core.events import (
+    MAIN,
     PERSON,
+    AgentStarted,
     Answered,
     Asked,
     Compressed,
@@ -36,7 +37,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
-from ba_tui.faces.tui.transcript.figure_marks import Grounded
+from ba_tui.faces.tui.agents.rows import AgentRows
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
@@ -47,28 +48,37 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    agent_row,
+    answered,
     compaction,
     denial,
     finished,
+    grounded,
     memory_note,
+    own_row,
     prompt_of,
     queued,
     records_of,
+    rewound,
+    row_of,
+    with_agents,
 )
 from ba_tui.faces.tui.transcript.turn_records import TurnRecords
 
 TAIL = 4_000
-INTERRUPTED = "interrupted"
 MEMORY_TOOLS = ("remember", "forget")
 
 
 class Records:
     """The fold. ``items`` only ever change from ``changed`` on, or in the places of ``touched``."""
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str = MAIN) -> None:
+        """``agent``: whose transcript it is."""
         self.items: list[Record] = []
         self.touched: set[int] = set()
         self.changed = 0
+        self._agent = agent
+        self.agents = AgentRows(agent)
         self._calls: dict[str, int] = {}
         self._asked: dict[str, str] = {}
         self._persons: set[str] = set()
@@ -84,18 +94,13 @@ class Records:
     @property
     def busy(self) -> bool:
         """Something runs whose elapsed time or countdown is shown."""
-        return any(
-            isinstance(item, Retry) or (isinstance(item, ToolRow) and item.state in OPEN) for item in self._live()
-        )
-
-    def _live(self) -> list[Record]:
-        return self.items[-1:] + [self.items[index] for index in self._calls.values()]
+        live = self.items[-1:] + [self.items[index] for index in self._calls.values()]
+        return any(isinstance(item, Retry) or (isinstance(item, ToolRow) and item.open) for item in live)
 
     def apply(self, event: Event) -> None:
         """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
-        if event.agent == PERSON:
-            self._own(event)
-        if event.agent != "main":
+        if event.agent != self._agent:
+            self._other(event)
             return
         match event:
             case TextDelta(text=text):
@@ -133,14 +138,22 @@ class Records:
             case _:
                 pass
 
+    def _other(self, event: Event) -> None:
+        """Of agents below; those in the background begin when their call is over."""
+        if event.agent == PERSON and self._agent == MAIN:
+            self._own(event)
+            return
+        if isinstance(event, AgentStarted) and (at := row_of(event.call_id, self.items)) is not None:
+            self._calls[event.call_id] = at
+        if line := self.agents.apply(event, self._calls):
+            self._calls[line.agent_id] = self._add(agent_row(line))
+
     def _own(self, event: Event) -> None:
         """A command that the person runs beside the turns."""
         match event:
             case ToolStarted(call=call, target=target, at=at):
                 self._persons.add(call.id)
-                name = "/sql" if "sql" in call.input else "!! private" if call.input.get("private") else "! shared"
-                row = ToolRow(call.id, name, target, "running", call.input, at, own=True)
-                self._calls[call.id] = self._add(row)
+                self._calls[call.id] = self._add(own_row(call, target, at))
             case ToolProgress(call_id=call_id, text=text):
                 self._report(call_id, text)
             case ToolFinished(call_id=call_id):
@@ -164,6 +177,12 @@ class Records:
                 self.items[index] = replace(item, text=item.text + "".join(self._pieces))
                 self.touched.add(index)
         self._pieces.clear()
+        for id, lines in self.agents.take():
+            if (row := self._row(id)) is not None:
+                row = with_agents(row, lines)
+                self._change(id, row)
+                if not row.open:
+                    del self._calls[id]
 
     def interrupt(self) -> None:
         """Nothing runs any more: calls without a result will not get one.
@@ -176,23 +195,20 @@ class Records:
             item = self.items[index]
             if not isinstance(item, ProseRecord) or not item.text.strip():
                 self._remove(index)
-        kept = {id: at for id, at in self._calls.items() if id in self._persons}
+        kept = {id: at for id, at in self._calls.items() if id in self._persons or self.agents.alive(id)}
         for call_id in set(self._calls) - set(kept):
-            row = self._row(call_id)
-            if row is not None and row.state in OPEN:
-                self._change(call_id, replace(row, state="cancelled", summary=INTERRUPTED, tail=""))
+            if (row := self._row(call_id)) is not None and row.state in OPEN:
+                self._change(call_id, replace(row, state="cancelled", summary="interrupted", tail=""))
         self._calls = kept
         self._asked.clear()
         for index in self._drafts:
-            item = self.items[index]
-            if isinstance(item, ProseRecord | Thought):
-                self.items[index] = replace(item, open=False)
-                self.touched.add(index)
+            self._close(index)
         self._drafts.clear()
 
     def end(self) -> None:
         """The file ends here: the person's own commands do not run any more either."""
         self._persons.clear()
+        self.agents.end()
         self.interrupt()
 
     def take_changes(self) -> tuple[int, set[int]]:
@@ -294,13 +310,9 @@ class Records:
         id, start, size = self._answer
         if event.message != id or not event.report.verdicts:
             return
-        found = [(at, item) for at, item in enumerate(self.items[start : start + size], start)]
-        prose = [(at, item) for at, item in found if isinstance(item, ProseRecord)]
-        place = 0
-        for at, item in prose:
-            self.items[at] = replace(item, grounded=Grounded(event.report, id, place, at == prose[-1][0]))
-            self.touched.add(at)
-            place += len(item.text)
+        for at, item in grounded(self.items[start : start + size], event):
+            self.items[start + at] = item
+            self.touched.add(start + at)
 
     def _memory(self, event: MemoriesUsed | MemoryChanged) -> None:
         """A line of its own, unless a call wrote to memory: then the call's row says it."""
@@ -315,15 +327,15 @@ class Records:
             case ToolStarted(call=call, target=target, at=at):
                 if call.id not in self._calls:
                     self._calls[call.id] = self._add(queued(call))
-                row = self._row(call.id) or queued(call)
-                self._counted += 1
-                self._change(
-                    call.id, replace(row, state="running", target=target or row.target, started=at, summary="")
-                )
+                row, self._counted = self._row(call.id) or queued(call), self._counted + 1
+                row = replace(row, state="running", target=target or row.target, started=at, summary="")
+                self._change(call.id, row)
             case ToolFinished(call_id=call_id, result=result, duration=duration):
+                self.settle()
                 if (row := self._row(call_id)) is not None:
                     self._change(call_id, finished(row, result, duration))
-                    del self._calls[call_id]
+                    if not self.agents.alive(call_id):
+                        del self._calls[call_id]
             case Asked(ask_id=ask_id, question=question):
                 if (row := self._row(question.call_id)) is not None:
                     self._asked[ask_id] = question.call_id
@@ -331,13 +343,10 @@ class Records:
             case Answered(ask_id=ask_id, reply=reply):
                 call_id = self._asked.pop(ask_id, "")
                 if (row := self._row(call_id)) is not None:
-                    refused = reply.choice == "deny"
-                    note = reply.text if refused else ""
-                    row = row if reply.edited is None else _edited(row, reply.edited)
-                    row = replace(row, state="running", started=event.at, note=note, refused=refused)
-                    self._change(call_id, row)
+                    self._change(call_id, answered(row, reply, event.at))
 
     def _turn(self, event: TurnStarted | Steered | TurnResumed | TurnEnded) -> None:
+        self.agents.own(event)
         match event:
             case TurnStarted(prompt=message, at=at):
                 self.interrupt()
@@ -379,22 +388,13 @@ class Records:
             cut = self._course.back(self.items, event.turns)
             self.changed = min(self.changed, cut)
             self._calls = {id: at for id, at in self._calls.items() if at < cut}
-        what = "The files were rewound" if event.turns is None else "Rewound to here"
-        files = ", files included" if event.files and event.turns is not None else ""
-        self._add(NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again."))
+        self._add(rewound(event))
 
 
-def fold(events: Iterable[Event]) -> list[Record]:
+def fold(events: Iterable[Event], agent: str = MAIN) -> list[Record]:
     """The records of a stored conversation. Calls that never got a result read as interrupted."""
-    records = Records()
+    records = Records(agent)
     for event in events:
         records.apply(event)
     records.end()
     return records.items
-
-
-def _edited(row: ToolRow, args: Mapping[str, Any]) -> ToolRow:
-    """The row of a call that the person changed: it names what runs, not what was asked for."""
-    said = [key for key, value in (row.args or {}).items() if value == row.target]
-    named = [args[key] for key in said if isinstance(args.get(key), str)]
-    return replace(row, args=args, target=named[0] if named else row.target)

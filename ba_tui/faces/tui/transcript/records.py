@@ -5,17 +5,28 @@ Pure: no screen, no width, no colour. Text is kept as it came; whoever paints it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Compressed, Ending, Judged, MemoriesUsed, MemoryChanged, Strategy
+from ba_tui.core.events import (
+    Compressed,
+    Ending,
+    FiguresChecked,
+    Judged,
+    MemoriesUsed,
+    MemoryChanged,
+    Rewound,
+    Strategy,
+)
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
+from ba_tui.core.questions import Reply
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
 from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.agents.roster import AgentLine
 from ba_tui.faces.tui.transcript.figure_marks import Grounded
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
@@ -83,6 +94,13 @@ class ToolRow:
     own: bool = False
     changed: MemoryNote | None = None
     """What it wrote to memory."""
+    agents: tuple[AgentLine, ...] = ()
+    """The sub-agents that it started."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it runs, or waits; or one of its agents does, in the background."""
+        return self.state in OPEN or any(line.running for line in self.agents)
 
 
 @frozen
@@ -277,3 +295,62 @@ def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
         older = [f"before: “{one_line(each.older, QUOTED)}”" for each in row.changed.memories if each.older]
         summary = " · ".join((summary, *older, UNDO))
     return replace(row, state=state, result=result, duration=duration, summary=summary, tail="")
+
+
+def own_row(call: ToolUse, target: str, at: float) -> ToolRow:
+    """The row of a command that the person runs."""
+    name = "/sql" if "sql" in call.input else "!! private" if call.input.get("private") else "! shared"
+    return ToolRow(call.id, name, target, "running", call.input, at, own=True)
+
+
+def agent_row(line: AgentLine) -> ToolRow:
+    """The row of an agent that no call started; its id is the agent's name."""
+    return ToolRow(line.agent_id, line.kind, line.description, "running", started=line.began, agents=(line,))
+
+
+def with_agents(row: ToolRow, lines: tuple[AgentLine, ...]) -> ToolRow:
+    """The row with its agents as they are now; that of an agent alone ends with it."""
+    first = lines[0]
+    if row.call_id == first.agent_id and not first.running:
+        return replace(row, agents=lines, state=first.state, duration=first.seconds(first.ended), summary=first.words)
+    return replace(row, agents=lines)
+
+
+def answered(row: ToolRow, reply: Reply, at: float) -> ToolRow:
+    """The row of a call that the person allowed or denied."""
+    refused = reply.choice == "deny"
+    row = row if reply.edited is None else _edited(row, reply.edited)
+    return replace(row, state="running", started=at, note=reply.text if refused else "", refused=refused)
+
+
+def _edited(row: ToolRow, args: Mapping[str, Any]) -> ToolRow:
+    """The row of a call that the person changed: it names what runs, not what was asked for."""
+    said = [key for key, value in (row.args or {}).items() if value == row.target]
+    named = [args[key] for key in said if isinstance(args.get(key), str)]
+    return replace(row, args=args, target=named[0] if named else row.target)
+
+
+def grounded(items: Sequence[Record], event: FiguresChecked) -> Iterator[tuple[int, Record]]:
+    """The words among the records of an answer, by place, which know then where their figures come from."""
+    prose = [(at, item) for at, item in enumerate(items) if isinstance(item, ProseRecord)]
+    place = 0
+    for at, item in prose:
+        yield at, replace(item, grounded=Grounded(event.report, event.message, place, at == prose[-1][0]))
+        place += len(item.text)
+
+
+def row_of(call_id: str, items: Sequence[Record]) -> int | None:
+    """Where the row of a call stands, among those of the newest turn."""
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if isinstance(item, ToolRow) and item.call_id == call_id:
+            return at
+        if isinstance(item, Prompt) and not item.steered:
+            return None
+    return None
+
+
+def rewound(event: Rewound) -> NoticeRecord:
+    what = "The files were rewound" if event.turns is None else "Rewound to here"
+    files = ", files included" if event.files and event.turns is not None else ""
+    return NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again.")

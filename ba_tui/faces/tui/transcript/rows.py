@@ -15,6 +15,9 @@ from ba_tui.core.results import failed_how
 from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.agents.painted import AgentSpace
+from ba_tui.faces.tui.agents.painted import below as agents_below
+from ba_tui.faces.tui.agents.painted import head as agents_head
 from ba_tui.faces.tui.meters import money, short_count
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_middle, wrapped
@@ -134,17 +137,36 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
 def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[PaintedLine]:
     palette = look.palette
     sign = getattr(palette.glyphs, record.state)
-    if record.state == "running":
+    if record.state == "running" or (record.state == "ok" and record.open):
         frames = palette.glyphs.spinner
         sign = frames[int(look.now) % len(frames)]
     tone = getattr(palette, record.state, palette.dim)
+    edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
+    if record.agents:
+        return _agents(record, look, (_sign(sign, tone), edge), expanded=expanded)
     line = PaintedLine(_tool_words(record, look), _sign(sign, tone), Unit(_tool_source(record)))
     if record.state in OPEN and not expanded:
         return [line]
-    edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
     room = max(8, look.width - GUTTER - 2)
     space = PreviewSpace(room, palette, UNFOLDED if expanded else FOLDED, unfolded=expanded)
     return [line, *(item._replace(gutter=(*edge, *item.gutter)) for item in preview(record, space))]
+
+
+def _agents(record: ToolRow, look: Look, gutters: tuple[Segments, Segments], *, expanded: bool) -> list[PaintedLine]:
+    """Which agents work on it, and what each does; opened, what came of it."""
+    sign, edge = gutters
+    space = AgentSpace(look.room, look.palette, look.now)
+    name = paintable(_short(record.name), newlines=False)
+    first = PaintedLine(agents_head(record.agents, name, record.target, space), sign, Unit(_tool_source(record)))
+    space = space._replace(width=max(8, look.room - 2))
+    lines = [
+        PaintedLine(words, edge, Unit("".join(part.text for part in words).rstrip()))
+        for words in agents_below(record.agents, space, everything=expanded)
+    ]
+    if not expanded or record.result is None:
+        return [first, *lines]
+    shown = preview(record, PreviewSpace(max(8, look.width - GUTTER - 2), look.palette, UNFOLDED, unfolded=True))
+    return [first, *lines, *(item._replace(gutter=(*edge, *item.gutter)) for item in shown)]
 
 
 def _tool_source(record: ToolRow) -> str:
@@ -316,4 +338,4 @@ def figure_footer(report: FigureReport, look: Look) -> list[PaintedLine]:
 
 def lively(record: Record) -> bool:
     """Its picture changes with the clock."""
-    return isinstance(record, Retry) or (isinstance(record, ToolRow) and record.state in OPEN)
+    return isinstance(record, Retry) or (isinstance(record, ToolRow) and record.open)

@@ -12,7 +12,17 @@ from typing import Any, cast
 from textual.app import App
 from textual.timer import Timer
 
-from ba_tui.core.events import Event, TextDelta, ThinkingDelta, ToolProgress, TurnEnded, TurnStarted
+from ba_tui.core.events import (
+    MAIN,
+    PERSON,
+    AgentStarted,
+    Event,
+    TextDelta,
+    ThinkingDelta,
+    ToolProgress,
+    TurnEnded,
+    TurnStarted,
+)
 from ba_tui.faces.tui.transcript import messages, style
 from ba_tui.faces.tui.transcript.browse import Browsing
 from ba_tui.faces.tui.transcript.fold import Records, fold
@@ -50,9 +60,11 @@ class TranscriptView(Browsing, can_focus=True):
     CopyRequested = messages.TranscriptCopy
     NewBelow = messages.NewBelow
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str = MAIN) -> None:
+        """``agent``: whose events it shows. Those of agents below it only change rows, once a second."""
         super().__init__()
-        self._records = Records()
+        self.agent = agent
+        self._records = Records(agent)
         self._older: list[Record] = []
         self._sent: list[Record] = []
         """What the person sent and no event has told of yet; it stands at the end."""
@@ -89,6 +101,8 @@ class TranscriptView(Browsing, can_focus=True):
     def apply(self, event: Event) -> None:
         """Take one event in; it is painted a moment later."""
         self._records.apply(event)
+        if event.agent not in (self.agent, PERSON) and not isinstance(event, AgentStarted):
+            return
         ended = isinstance(event, TurnEnded)
         if ended or not self._flushing:
             self._flushing = True
@@ -125,7 +139,7 @@ class TranscriptView(Browsing, can_focus=True):
             self.prepend(events)
             return
         cut = max(0, len(events) - RECENT)
-        while cut and not isinstance(events[cut], TurnStarted):
+        while cut and not (isinstance(events[cut], TurnStarted) and events[cut].agent == self.agent):
             cut -= 1
         for event in events[cut:]:
             self._records.apply(event)
@@ -140,7 +154,7 @@ class TranscriptView(Browsing, can_focus=True):
         transcript = self._transcript
 
         def work() -> None:
-            records = fold(events)
+            records = fold(events, self.agent)
             layouts = layouts_of(records, transcript.look.width)
             cast("App[Any]", self.app).call_from_thread(self._join_above, transcript, records, layouts)
 
@@ -160,7 +174,8 @@ class TranscriptView(Browsing, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything that is shown."""
-        self._records, self._transcript, self._older, self._sent = Records(), TranscriptLayout(), [], []
+        self._records, self._transcript = Records(self.agent), TranscriptLayout()
+        self._older, self._sent = [], []
         self._place, self._following, self.cursor, self.search = FIRST, True, None, None
         self._styled = False
         self._strips.clear()
@@ -205,6 +220,8 @@ class TranscriptView(Browsing, can_focus=True):
             self._ticking = None
 
     def _tick(self) -> None:
+        if self._records.agents.stirred:
+            self.flush()
         self._transcript.tick(self.clock())
         for layout in self._transcript.layouts[-64:]:
             if lively(layout.record):

@@ -13,6 +13,8 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ba_tui.core.events import (
+    MAIN,
+    AgentStarted,
     Answered,
     Asked,
     Event,
@@ -28,6 +30,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.meters import duration, short_count
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -52,6 +55,7 @@ class Activity(Static):
         self._reading: PromptProgress | None = None
         self._reading_since = 0.0
         self._tick: Timer | None = None
+        self._agents: set[str] = set()
         self._hint = ""
         self._note = ""
         self._hint_timer: Timer | None = None
@@ -78,9 +82,13 @@ class Activity(Static):
         self._draw()
 
     def reset(self) -> None:
+        self._agents.clear()
         self._stop()
 
     def apply(self, event: Event) -> None:
+        if event.agent.startswith(f"{MAIN}/"):
+            self._below(event)
+            return
         match event:
             case TurnStarted(agent="main"):
                 self.begin()
@@ -95,7 +103,7 @@ class Activity(Static):
             case Asked():
                 self._say("Waiting for you")
             case ToolFinished() | MessageDone() | Answered():
-                self._say("Working")
+                self._say(self._working)
             case PromptProgress(agent="main") if self._word not in ANSWERS:
                 if self._reading is None:
                     self._say("Working")
@@ -109,6 +117,26 @@ class Activity(Static):
                 self._stop()
             case _:
                 pass
+
+    def _below(self, event: Event) -> None:
+        """What sub-agents do, the conversation says: here only how many work, and that one asks."""
+        match event:
+            case AgentStarted():
+                self._agents.add(event.agent)
+                self._say(self._working)
+            case TurnEnded():
+                self._agents.discard(event.agent)
+                self._say(self._working)
+            case Asked():
+                self._say("Waiting for you")
+            case Answered():
+                self._say(self._working)
+            case _:
+                pass
+
+    @property
+    def _working(self) -> str:
+        return f"Working, {count(len(self._agents), 'agent')} running" if self._agents else "Working"
 
     def begin(self) -> None:
         """A turn is on its way; what looks at its prompt may take a while before anything else happens."""

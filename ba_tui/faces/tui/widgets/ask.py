@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.widgets.ask_body import heading, time_left
+from ba_tui.faces.tui.widgets.ask_body import asker, heading, time_left
 from ba_tui.faces.tui.widgets.ask_form import AskForm
 from ba_tui.faces.tui.widgets.text_fields import is_text
 
@@ -139,10 +139,13 @@ class AskPanel(Widget):
             self._open()
         self._count()
 
-    def withdraw_all(self) -> None:
-        """Take all of them away: the turn is over."""
-        self._queue.clear()
-        self._open()
+    def withdraw_all(self, agent: str = "") -> None:
+        """Take all of them away, or all of ``agent``: its turn is over."""
+        shown = self._queue[0] if self._queue else None
+        self._queue = deque(item for item in self._queue if agent and item.agent != agent)
+        if not self._queue or self._queue[0] is not shown:
+            self._open()
+            self._count()
 
     @on(AskForm.Done)
     def _answered(self, event: AskForm.Done) -> None:
@@ -179,7 +182,8 @@ class AskPanel(Widget):
             return
         first = self._queue[0]
         total = self._done + len(self._queue)
-        parts = [heading(first.question)]
+        who = asker(first.agent)
+        parts = [f"{who} asks: {heading(first.question)}" if who else heading(first.question)]
         if total > 1:
             parts.append(f"{self._done + 1} of {total}")
         if first.question.timeout is not None:

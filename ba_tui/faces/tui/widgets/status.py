@@ -17,6 +17,7 @@ from ba_tui.core.events import Event, Mode
 from ba_tui.core.ledger import Ledger
 from ba_tui.core.messages import Usage
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import bar, filled, fullness, money, share, short_count
 
@@ -43,6 +44,7 @@ class Situation:
     branch: str = ""
     queue: int = 0
     shells: int = 0
+    agents: int = 0
     paused: bool = False
     sandbox: str = ""
 
@@ -117,6 +119,7 @@ def line(now: Situation, ledger: Ledger, width: int) -> Content:
         (5, "left", folder, muted),
         (1, "right", queue_words(now), "$accent"),
         (2, "right", f"{now.shells} shell{'s' if now.shells > 1 else ''}" if now.shells else "", "$accent"),
+        (2, "right", count(now.agents, "agent") if now.agents else "", "$accent"),
         (8, "right", f"{filled(ledger)}/{short_count(now.window)}" if known else "", fill),
         (9, "right", bar(percent, 10) if known else "", fill),
         (2, "right", f"{percent}%" if known else "", fill),

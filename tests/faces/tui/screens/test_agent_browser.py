@@ -58,7 +58,7 @@ def shown(hand: Hand) -> str:
 
 
 async def browse(hand: Hand) -> None:
-    await hand.send("/agents")
+    await hand.send("/agents files")
     await hand.until(lambda: isinstance(hand.app.screen, AgentBrowser) and hand.app.screen.is_mounted)
 
 

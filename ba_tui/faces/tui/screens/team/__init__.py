@@ -1,0 +1,1 @@
+"""The screen of teams. May import what the other screens may."""

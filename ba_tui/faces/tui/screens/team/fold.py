@@ -1,0 +1,78 @@
+"""The teams of a session as a fold over events: members, messages in order, conflicts. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ba_tui.core.events import ConflictChanged, Event, TeamChanged, TeamMessage
+from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Claim, Conflict, Team
+from ba_tui.core.text.wording import count, one_line
+
+KEPT = 2_000
+"""Messages of one team that are kept, the newest."""
+LONGEST = 200
+"""Characters of the first line of a message."""
+TELLING = ("text", "task", "result", "summary", "status", "question", "answer", "error", "description")
+"""Keys of a message's content that say what it is about, the first that is there."""
+
+
+@dataclass
+class TeamCourse:
+    """One team as it is now. ``messages``: the oldest first; ``gone``: how many older ones are not kept."""
+
+    team: Team
+    messages: list[AgentMessage] = field(default_factory=list[AgentMessage])
+    conflicts: dict[str, Conflict] = field(default_factory=dict[str, Conflict])
+    gone: int = 0
+
+
+class TeamFold:
+    """All teams of the session, by id, the newest last."""
+
+    def __init__(self) -> None:
+        self.teams: dict[str, TeamCourse] = {}
+
+    def apply(self, event: Event) -> bool:
+        """Whether anything changed."""
+        match event:
+            case TeamChanged(team=team):
+                self._of(team.id).team = team
+            case TeamMessage(message=message):
+                course = self._of(message.team or next(reversed(self.teams), ""))
+                course.messages.append(message)
+                if len(course.messages) > 2 * KEPT:
+                    course.gone += KEPT
+                    del course.messages[:KEPT]
+            case ConflictChanged(team=id, conflict=conflict):
+                self._of(id).conflicts[conflict.id] = conflict
+            case _:
+                return False
+        return True
+
+    def _of(self, id: str) -> TeamCourse:
+        return self.teams.setdefault(id, TeamCourse(Team(id, "", "hierarchical")))
+
+
+def receiver(message: AgentMessage) -> str:
+    return "everybody" if message.receiver == EVERYBODY else message.receiver
+
+
+def first_line(content: dict[str, Any]) -> str:
+    """What a message is about, in a line."""
+    told = next((content[key] for key in TELLING if content.get(key)), None)
+    if told is None:
+        told = next((value for value in content.values() if value not in (None, "", [], {})), "")
+    return one_line(told[: 4 * LONGEST] if isinstance(told, str) else str(told)[: 4 * LONGEST], LONGEST)
+
+
+def settled(conflict: Conflict) -> str:
+    """How a conflict ended, in a line; that it is open otherwise."""
+    if conflict.winner is None:
+        return f"open, {count(len(conflict.claims), 'claim')}"
+    said = f"{conflict.winner.member}: {claimed(conflict.winner)}"
+    return f"settled by {conflict.strategy} for {said}"
+
+
+def claimed(claim: Claim) -> str:
+    return one_line(str(claim.value), LONGEST)

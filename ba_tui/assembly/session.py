@@ -76,8 +76,7 @@ class Session:
         settings, cwd, root, folder = start.settings, info.cwd, project_root(info.cwd), journal.path.parent
 
         # What happened so far.
-        metrics, spending = Metrics(), Spending()
-        self._requests = RequestStore(folder)
+        metrics, spending, self._requests = Metrics(), Spending(), RequestStore(folder)
         model = ModelInUse(start.access, settings, self._requests.recorder)
         history = partial(asyncio.to_thread, journal.read)
         results = Artifacts(folder / FOLDER, int(settings.commands.output_mb * 1e6))

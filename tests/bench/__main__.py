@@ -20,6 +20,7 @@ from tests.bench import (
     long,
     memory,
     names,
+    plans,
     requests,
     rest,
     servers,
@@ -58,6 +59,7 @@ FAMILIES: dict[str, Family] = {
     "caching": caching.caching,
     "compressing": compressing.compressing,
     "memory": memory.memory,
+    "plans": plans.overhead,
 }
 
 

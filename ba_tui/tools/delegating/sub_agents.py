@@ -198,6 +198,7 @@ class SubAgents:
             ceiling=parent.ceiling.within(most),
             max_loops=order.max_loops or spec.max_loops,
             budget=order.budget or spec.budget,
+            expected_output=order.expected_output or spec.expected_output,
         )
         child = Child(order, spec, parent.fork(spec.name, spec.ceiling, transcript), background=background)
         above = self._children.get(parent.name)

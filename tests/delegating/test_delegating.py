@@ -243,6 +243,15 @@ async def test_twenty_agents_share_the_places_there_are(tmp_path: Path, ba_home:
     assert {each.activity for each in house.agents.running()} == {"finished"}
 
 
+async def test_one_message_starts_as_many_agents_as_there_are_places(tmp_path: Path, ba_home: Path) -> None:
+    house = AgentHouse(tmp_path, at_once=20)
+    house.tools["read_file"] = plain("read_file", Effect.READ, meets(20))
+    house.plays(explore=[[says("", ("read_file", {})), says("Met.")] for _ in range(20)])
+    house.main.steps = [delegates(*[("explore", f"Part {number}") for number in range(20)]), says("Done.")]
+    told = results(await collect(house.talk.say("go")))
+    assert [text[:4] for text in told] == ["Met."] * 20
+
+
 async def test_a_chain_of_agents_does_not_wait_for_its_own_place(tmp_path: Path, ba_home: Path) -> None:
     house = AgentHouse(tmp_path, at_once=1)
     house.main.steps = [delegates(("general", "Do it.")), says("Done.")]

@@ -111,6 +111,23 @@ async def test_a_child_stops_at_its_own_budget(house: House) -> None:
     await house.tools.close()
 
 
+async def test_a_child_is_judged_by_what_its_answer_must_give(house: House) -> None:
+    async def judge(system: str, text: str, purpose: str) -> tuple[str, SideRequest]:
+        return "MISSING: the number of lines", SideRequest(purpose, "test/small")
+
+    house.tools.ask = judge
+    spec = AgentSpec("explore", prompt="You look.", expected_output="The number of lines")
+    script = house.start.cwd / "twice.yaml"
+    script.write_text("steps:\n  - say: It has words.\n  - say: Many words.\n")
+    async with house.builder.child(spec, f"scripted:{script}") as child:
+        result = await spawn(child, spec.name, "Read.", house.branch)
+    assert (result.status, result.error and result.error.message) == (
+        "limit",
+        "Stopped: 2 answers did not give what was expected. Missing: the number of lines.",
+    )
+    await house.tools.close()
+
+
 def test_named_tools_are_all_that_it_is_given(house: House) -> None:
     parts = house.builder.parts(AgentSpec("reader", tools=("read_file", "grep")))
     assert {tool.name for tool in parts.tools.visible()} == {"read_file", "grep"}

@@ -110,7 +110,7 @@ class Planner:
             if found.size > MOST:
                 message = f"The plan has {found.size:,} steps; at most {MOST} are allowed."
                 raise NoPlan(message, "Ask for a part of it, or describe the goal more broadly.")
-            return found
+            return replace(found, wrong=tuple(wrong))
 
 
 def _answered(reply: Message, text: str) -> tuple[Message, Message]:
@@ -125,7 +125,7 @@ def _answered(reply: Message, text: str) -> tuple[Message, Message]:
 
 def _draft(plan: Plan, found: Written, means: Means) -> PlanDraft:
     """``plan`` with the steps of ``found`` behind those that it has. Raises NoPlan when there is no step."""
-    steps, notes = mended(found.subtasks, means)
+    steps, notes = mended(found.subtasks, means, sound=not found.wrong)
     if not steps and not found.question:
         raise NoPlan("The model gave a plan without a step.", "Say more exactly what is to be done.")
     made = replace(plan, subtasks=(*plan.subtasks, *steps))

@@ -21,6 +21,7 @@ from tests.bench import (
     memory,
     names,
     plans,
+    planning,
     requests,
     rest,
     servers,
@@ -60,6 +61,7 @@ FAMILIES: dict[str, Family] = {
     "compressing": compressing.compressing,
     "memory": memory.memory,
     "plans": plans.overhead,
+    "planning": planning.planning,
 }
 
 

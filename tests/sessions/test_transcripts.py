@@ -132,6 +132,10 @@ def test_json_holds_messages_calls_turns_and_what_was_spent() -> None:
         (1, "one", "done"),
         (2, "two", None),
     ]
+    assert [each["activity"] for each in document["activities"]] == [
+        *("thinking", "acting", "observing", "thinking", "finished"),
+        *("thinking", "acting"),
+    ]
 
 
 def test_summaries_count_once_in_what_was_spent() -> None:

@@ -25,15 +25,20 @@ SINGLE = 10
 """Edges that are dropped one by one; in a plan with more circles, steps wait only for those written before them."""
 
 
-def mended(steps: Sequence[SubTask], means: Means) -> tuple[tuple[SubTask, ...], list[str]]:
-    """``steps`` without faults, and what was changed, a sentence each."""
-    notes = [f"Step {step.id} says nothing, so it was left out." for step in steps if not step.description]
+def mended(steps: Sequence[SubTask], means: Means, *, sound: bool) -> tuple[tuple[SubTask, ...], list[str]]:
+    """``steps`` without faults, and what was changed, a sentence each. ``sound``: nothing was found to be wrong."""
+    notes: list[str] = []
+    straight = list(steps) if sound else _without_faults(steps, means, notes)
+    once = _once(straight, means, notes)
+    return tuple(_joined(once, notes)), notes
+
+
+def _without_faults(steps: Sequence[SubTask], means: Means, notes: list[str]) -> list[SubTask]:
+    notes += [f"Step {step.id} says nothing, so it was left out." for step in steps if not step.description]
     named = _named_apart([step for step in steps if step.description], means.done, notes)
     known = [*means.done, *(step.id for step in named)]
     whole = [_mended(waiting(step, {*known}), known, means, notes) for step in named]
-    straight = _straight(whole, notes)
-    once = _once(straight, means, notes)
-    return tuple(_joined(once, notes)), notes
+    return _straight(whole, notes)
 
 
 def _named_apart(steps: Sequence[SubTask], done: Sequence[str], notes: list[str]) -> list[SubTask]:

@@ -26,6 +26,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.events import event_to_json as line_of
+from ba_tui.core.events.activity import activities
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.transcript import Transcript
@@ -115,7 +116,13 @@ def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[
     yield from lines("tool_calls", _tool_calls(current_events(events, whole.timeline)))
     yield from lines("compressions", map(_compression, whole.compressions))
     yield from lines("plans", _plans(whole))
+    yield from lines("activities", _activities(current_events(events, whole.timeline)))
     yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
+
+
+def _activities(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """What each agent did from when on."""
+    return ({"at": iso(at), "agent": agent, "activity": activity} for at, agent, activity in activities(events))
 
 
 def _plans(whole: Survey) -> Iterator[dict[str, Any]]:

@@ -42,6 +42,7 @@ from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.tools.delegating.session_room import Delegating
 from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.planning.asking import ModelRequests
 from ba_tui.tools.prompts import PromptSources, SessionPrompts
 from ba_tui.tools.session import SessionScope
 
@@ -54,9 +55,8 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     """In the session's own folder, or in ba's when that is gone. Flags win over what the session had."""
     cwd = info.cwd if info.cwd.is_dir() else start.cwd
     named = replace(info, cwd=cwd, model=info.model or start.access.default_model())
-    transcript = Transcript()
+    transcript, settings = Transcript(), start.settings
     made = Conversation(named, journal, Session(start, named, journal, transcript), transcript)
-    settings = start.settings
     if made.read_only:
         return made
     if info.model and start.given("model") and settings.model != info.model:
@@ -85,8 +85,9 @@ class Session:
         full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
         self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
         making = Delegating(lambda: model.info().id, lambda spec, model: self._agents.child(spec, model))
-        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen, self._small.ask, making)
-        self._tools = tools = SessionTools(start, scope, self._small.ask)
+        asking, ask = ModelRequests(model, spending, settings), self._small.ask
+        scope = SessionScope(cwd, results, id, journal.path, transcript, history, full, seen, ask, making, asking)
+        self._tools = tools = SessionTools(start, scope, ask)
         guarded, registry, policy = tools.guarded, tools.registry, tools.policy
 
         # The main agent.
@@ -118,8 +119,7 @@ class Session:
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
             tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.data.datasets,
-            guarded.mcp.servers, guarded.memory.memory, guarded.delegation.agents,
-            None, guarded.teams,
+            guarded.mcp.servers, guarded.memory.memory, guarded.delegation.agents, guarded.plans, guarded.teams,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
     "guide": CliCommand("guide", "guide"),
     "run": CliCommand("run", "run"),
+    "plan": CliCommand("plans.commands", help="Plan a goal and carry it out; list, show, export and continue plans."),
     "data": CliCommand("data.application", help="Profile, query, chart and check data files, without a model."),
     "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
     "memory": CliCommand("memory.commands", help="List, search, edit, forget and export what ba remembers."),

@@ -107,9 +107,9 @@ def export(  # noqa: PLR0913 - typer reads one parameter a flag
         typer.Option(
             "--format",
             "-f",
-            metavar="md|html|json|jsonl|ipynb|py|workflow",
+            metavar="md|html|json|jsonl|ipynb|py|workflow|mermaid|plan-json",
             help="By default from FILE's name, or Markdown. ipynb and py run the queries again; "
-            "workflow: the newest turn as a workflow.",
+            "workflow: the newest turn as a workflow; mermaid, plan-json: the newest plan.",
         ),
     ] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Not to stdout.")] = None,

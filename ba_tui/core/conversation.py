@@ -219,11 +219,9 @@ class Conversation:
             turn.opened = True
             self._close_left()
             self._open_turn(branch, prompt, admitted.notes)
-            if instead is not None:
-                await instead(branch)
-                return
+            # Also for other work: what it starts asks the model that was chosen last.
             agent = await self._agent(admitted.model)
-            await agent.run(branch)
+            await (agent.run(branch) if instead is None else instead(branch))
 
         ending = await self._ending(turn, work)
         if not turn.opened:

@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
@@ -29,7 +29,9 @@ from ba_tui.core.events import (
     MemoryProposed,
     MessageDone,
     Notice,
+    PlanChanged,
     Retrying,
+    SubTaskChanged,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -45,6 +47,9 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.turn import Turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, figure_fields, figure_lines
+
+if TYPE_CHECKING:
+    from ba_tui.plotting.plans.progress import PlanLines
 
 QUOTED = 80
 """Characters of a memory that a line repeats."""
@@ -62,6 +67,7 @@ class Printer:
         self._started = time.monotonic()
         self._held: list[str] | None = []
         """What start-up had to say: ``init`` comes first."""
+        self._plans: PlanLines | None = None
         self.lost: OSError | None = None
         """Why ``out`` can't be written any more."""
 
@@ -107,6 +113,8 @@ class Printer:
         self._err.flush()
 
     def _narrate(self, event: Event) -> None:
+        if isinstance(event, PlanChanged | SubTaskChanged):
+            self._planned(event)
         match event:
             case ToolStarted(call=call, target=target):
                 self.say(f"{call.name} {target}".rstrip())
@@ -125,6 +133,13 @@ class Printer:
                 self.say(with_hint(text, hint))
             case _:
                 pass
+
+    def _planned(self, event: Event) -> None:
+        from ba_tui.plotting.plans.progress import PlanLines  # noqa: PLC0415 - few runs have a plan
+
+        self._plans = self._plans or PlanLines()
+        if line := self._plans.said(event):
+            self.say(line)
 
     def _line(self, type: str, /, **fields: Any) -> None:
         line = _json({"type": type, **fields}) + "\n"
@@ -184,6 +199,10 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "notice", {"level": level, "message": text, "hint": hint}
         case TurnEnded(agent="main", error=ErrorInfo() as error):
             yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
+        case PlanChanged() | SubTaskChanged():
+            from ba_tui.plotting.plans.progress import plan_fields  # noqa: PLC0415 - few runs have a plan
+
+            yield from plan_fields(event)
         case _:
             pass
 

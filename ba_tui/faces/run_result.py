@@ -19,6 +19,7 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message
 from ba_tui.core.questions import Question
@@ -75,6 +76,7 @@ class RunResult:
     """Of the newest answer; None when they were not checked, or it has none."""
     memory: dict[str, list[Any]] = field(default_factory=lambda: {"used": [], "stored": [], "forgotten": []})
     """Memories that went with the prompt, those that were stored, and the ids of those forgotten."""
+    plans: PlanCourse = field(default_factory=PlanCourse)
     place: int = 0
     """Where the newest message begins in ``result``."""
 
@@ -102,6 +104,7 @@ class RunResult:
 
     def apply(self, event: Event) -> None:
         self.ledger.apply(event)
+        self.plans.apply(event)
         match event:
             case MessageDone(message=message, agent="main"):
                 self.answers += 1
@@ -179,6 +182,10 @@ class RunResult:
             "memory": self.memory,
             **figure_fields(self.figures or FigureReport(), self.place),
         }
+        if self.plans.newest:
+            from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415 - few runs have a plan
+
+            report["plan"] = as_json(self.plans.newest.plan)
         if self.error:
             report["error"] = asdict(self.error)
         return report

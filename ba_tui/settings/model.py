@@ -23,6 +23,7 @@ from ba_tui.settings.sections.local import LocalSettings
 from ba_tui.settings.sections.mcp import McpSettings
 from ba_tui.settings.sections.memory import MemorySettings, memory_switch
 from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
+from ba_tui.settings.sections.plans import PlanSettings
 from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
 from ba_tui.settings.sections.sessions import CheckpointSettings
 from ba_tui.settings.sections.sources import SourceSettings, source_name
@@ -155,6 +156,7 @@ class Settings(SettingsGroup):
     memory: Annotated[MemorySettings, FieldCheck(memory_switch, first=True)] = field(
         default=MemorySettings(), metadata=about("What is remembered across sessions.")
     )
+    plans: PlanSettings = field(default=PlanSettings(), metadata=about("Limits of plans (guide: plans)."))
     team: TeamSettings = field(default=TeamSettings(), metadata=about("Teams of agents."))
     agents: AgentSettings = field(default=AgentSettings(), metadata=about("Limits of sub-agents (guide: agents)."))
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(

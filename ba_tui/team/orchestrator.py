@@ -19,6 +19,7 @@ from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.ports.delegation import RunningAgent
 from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pattern, Role, Strategy, Team
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
@@ -38,6 +39,7 @@ VERIFIER, COORDINATOR = "verifier", "coordinator"
 SPAN = 8
 """Members that one lead watches over; a larger team has sub-orchestrators."""
 LEAD = "lead"
+_REFERENCE = regex(r"\{([\w.-]+)\}")
 
 Working: TypeAlias = Callable[[SubTask, str], Awaitable[Outcome]]
 """Has a member do a subtask; the text is its description with the results that it refers to."""
@@ -215,7 +217,7 @@ class Orchestrator:
         # Members of a committee answer independently of each other.
         facts = () if self.settling.held else self.settling.claims.facts
         told = part_of(self.assignment.goal, role, subtask, prompt, facts)
-        job = self.job(subtask.id, role, told, subtask.description)
+        job = self.job(subtask.id, role, told, _REFERENCE.sub(r"\1", subtask.description))
         job = replace(
             job,
             expected=subtask.expected_output,

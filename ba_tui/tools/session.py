@@ -64,10 +64,14 @@ from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
 from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.planning.asking import ModelRequests
+from ba_tui.tools.planning.scope import PlanScope
+from ba_tui.tools.planning.session_room import PlanRoom
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.teams.escalating import Escalation
+from ba_tui.tools.teams.planned import planning
 from ba_tui.tools.teams.session_room import TeamRoom, TeamScope
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.visible import Joining, Visible
@@ -96,6 +100,8 @@ class SessionScope:
     """Asks the small model."""
     delegating: Delegating | None = None
     """What makes agents below others; None where no conversation is."""
+    requests: ModelRequests | None = None
+    """Asks the session's model beside its main agent."""
 
     @property
     def folder(self) -> Path | None:
@@ -191,9 +197,12 @@ class GuardedTools:
         self.readers = {name: named[name] for name in READERS}
         """Without their guards: for what the person names."""
 
-        exports = ExportRules(workspace, named["write_file"], policy.judge)
         access = DataAccess(
-            workspace, named["read_file"], policy.judge, exports, agreed_metrics(where, skills.catalog.ingress)
+            workspace,
+            named["read_file"],
+            policy.judge,
+            ExportRules(workspace, named["write_file"], policy.judge),
+            agreed_metrics(where, skills.catalog.ingress),
         )
         inherited = process.shell.inherited()
         data_scope = DataScope(
@@ -220,8 +229,25 @@ class GuardedTools:
                 process.attended,
             ),
         )
+        self.plans = PlanRoom(
+            definitions["plan"],
+            settings.plans,
+            PlanScope(
+                scope.transcript,
+                lambda: self.registry.tools(),
+                delegation.agents,
+                self.memory,
+                scope.results,
+                self.plan_mode,
+                scope.requests,
+                process.attended,
+                agents=process.agents,
+            ),
+        )
         self.teams = team_room(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean)
-        tools = tuple(with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools))
+        tools = tuple(
+            with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools, self.plans.tool)
+        )
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
@@ -266,13 +292,13 @@ class GuardedTools:
     def closing(self) -> tuple[Interceptor, ...]:
         """Interceptors for the main agent that look at its final answer, in their order: a plan ends the turn with a
         question to the person, and figures are checked once nothing else goes on."""
-        return (self.plan_mode, self.data.figures)
+        return (self.plan_mode, self.data.figures, self.plans)
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
-        heard = (self.data.figures.apply, self.memory.apply, self.delegation.apply, self.teams.apply)
-        return (*heard, self.checkpointing.apply)
+        rooms = (self.data.figures, self.memory, self.delegation, self.plans, self.teams, self.checkpointing)
+        return tuple(room.apply for room in rooms)
 
     def needed(self) -> Sequence[str]:
         """Tools that are listed once there is something for them."""
@@ -288,6 +314,7 @@ class GuardedTools:
             *joining(self._notes.skills),
             *self.memory.needed(),
             *self.delegation.needed(),
+            *self.plans.needed(),
         )
 
     def shell(self) -> Tool | None:
@@ -297,6 +324,7 @@ class GuardedTools:
     async def close(self) -> None:
         """End shells, Python, the data engine and the workers of people's own tools; wait for what is being kept."""
         await self.delegation.close()
+        await self.plans.close()
         await self.mcp.close()
         await self.memory.close()
         await self.data.close()
@@ -316,6 +344,7 @@ def team_room(
         team,
         TeamScope(
             agents, process.agents, scope.results, scope.history, escalation, redact, scope.ask, remember,
+            planning(scope.requests),
         ),
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ba_tui.cli import team
 from ba_tui.cli.main import run
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.traps import KINDS
@@ -42,7 +43,7 @@ WIDEST_CODE = 70
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, _, _ in described()}
-FIELDS = (headless, run_result, asking, host, lines, results, anthropic_wire, flow_files)
+FIELDS = (headless, team, run_result, asking, host, lines, results, anthropic_wire, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
 EXAMPLES = {"run_skill_script", "word_count", "node_modules", "allowed_tools"}

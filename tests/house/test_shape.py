@@ -148,7 +148,7 @@ STARTING = {"Popen", "run", "call", "check_call", "check_output", "create_subpro
 IN_THE_FOREGROUND = {
     "ba_tui/analysis/kernel/kernel_process.py": "in the sandbox, below the supervisor of its worker",
     "ba_tui/cli/config.py": "the person's editor has the terminal",
-    "ba_tui/faces/tui/acts/editor.py": "the person's editor has the terminal",
+    "ba_tui/faces/tui/external.py": "the person's editor has the terminal",
 }
 
 

@@ -52,8 +52,8 @@ class World:
         self.most = max(self.most, self.at_once)
         try:
             await asyncio.sleep(0)
-            waiting = self.outcomes.get(step.id) or [Outcome(f"done {step.id}")]
-            outcome = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+            waiting: list[Any] = self.outcomes.get(step.id) or [Outcome(f"done {step.id}")]
+            outcome: Any = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             if outcome == "hang":
                 self.hanging.set()
                 await self.hang.wait()

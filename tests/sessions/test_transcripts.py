@@ -239,7 +239,7 @@ def test_redacting_a_long_text_takes_no_time_of_note() -> None:
 def test_another_format_is_refused() -> None:
     with pytest.raises(UsageError, match="pdf") as refused:
         exporter("pdf")
-    assert "md, html, json, jsonl or workflow" in refused.value.hint
+    assert "jsonl, workflow, mermaid or plan-json" in refused.value.hint
 
 
 @pytest.mark.outside

@@ -277,8 +277,6 @@ async def test_an_interrupted_team_goes_on_where_it_was(tmp_path: Path) -> None:
     assert {each.activity for each in team.members} <= {"idle", "cancelled"}
 
     later = TeamHouse(tmp_path, journal=house.journal)
-    for event in house.journal.read():
-        later.teams.apply(event)
     later.plays(writer=[[says("Written.")]])
     events = await collect(later.talk.say("go on", later.teams.resume()))
     assert answer(events) == "Written."
@@ -334,3 +332,10 @@ async def test_a_thousand_subtasks_are_carried_out(tmp_path: Path) -> None:
     assert ending(events).reason == "done"
     assert not [event for event in events if isinstance(event, ConflictChanged)]
     assert len(told(house, -1)) < 100_000
+
+
+async def test_nothing_goes_on_where_no_team_was(tmp_path: Path) -> None:
+    house = TeamHouse(tmp_path)
+    ended = ending(await collect(house.talk.say("go on", house.teams.resume())))
+    assert ended.error
+    assert "has had no team" in ended.error.message

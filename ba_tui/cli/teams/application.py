@@ -14,7 +14,7 @@ from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.events import Asked, ConflictChanged, Event, SubTaskChanged, TeamChanged, TeamMessage
+from ba_tui.core.events import MAIN, Asked, ConflictChanged, Event, SubTaskChanged, TeamChanged, TeamMessage
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
@@ -165,10 +165,6 @@ async def _run(services: Services, order: TeamOrder, start: Start, printer: Team
         teams = conversation.inventory.teams
         if teams is None:
             raise UsageError("Teams can't be used here.")
-        if start.resume:
-            for event in await conversation.history():
-                if isinstance(event, TeamChanged):
-                    printer.story.team = event.team
         work = await asyncio.to_thread(teams.resume if start.resume else lambda: teams.run(order))
         turn = conversation.say(order.goal or "Go on with the team's goal.", work)
     except BaError as error:
@@ -246,11 +242,10 @@ class TeamPrinter(Printer):
             case ConflictChanged(conflict=conflict):
                 self.story.conflicts = {**(self.story.conflicts or {}), conflict.id: conflict}
                 self._of_team("conflict", conflict_line(conflict), **conflict_facts(conflict))
-            case SubTaskChanged(subtask=step):
+            case SubTaskChanged(subtask=step) if self._kind == "text":
                 words = {"executing": "started", "completed": "done"}.get(step.status, step.status)
                 why = f": {one_line(step.error, BRIEF)}" if step.error and step.status != "executing" else ""
-                fields = {"id": step.id, "role": step.role, "status": step.status, "error": step.error}
-                self._of_team("subtask", f"{step.id}: {words}{why}", **fields)
+                self.say(f"{step.id}: {words}{why}")
             case _:
                 super().event(event)
 
@@ -262,7 +257,7 @@ class TeamPrinter(Printer):
 
     def _of_team(self, type: str, words: str, /, **fields: Any) -> None:
         if self._kind == "stream-json":
-            self._line(type, **fields)
+            self._line(type, agent=MAIN, **fields)
         elif words and words != "Team: .":
             self.say(words)
 

@@ -30,7 +30,7 @@ class Teams(Protocol):
 
     def resume(self) -> Work:
         """Work that goes on with the newest team of the session, which was interrupted: what was completed is kept, and
-        so is what members had stated. Raises UsageError when there is none."""
+        so is what members had stated. The work raises UsageError when there is none."""
         ...
 
     def pause(self, *, on: bool) -> bool:

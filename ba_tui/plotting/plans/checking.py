@@ -62,7 +62,7 @@ def _own(step: SubTask, number: Mapping[str, int]) -> Iterable[tuple[str, str]]:
         if other == step.id:
             yield "after", "the step waits for itself"
         elif other not in number:
-            yield "after", f"there is no step {words(other)}. {did_you_mean(other, number)}".strip()
+            yield "after", f"there is no step {words(other)}{did_you_mean(other, number)}"
     for other in step.optional:
         if other not in step.dependencies:
             yield "optional", f"{words(other)} is not among the steps that it waits for"

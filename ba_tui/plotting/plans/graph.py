@@ -6,7 +6,7 @@ Lines of one source share a track between two layers; a line that crosses anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from ba_tui.core.teamwork.plans import Plan
@@ -73,7 +73,7 @@ def drawing(plan: Plan, width: int, signs: PlanSigns = UNICODE) -> PlanDrawing:
     box = max(NARROWEST, min(WIDEST, (width + GAP) // most - GAP))
     edges = _through(waits, rows)
     _order(rows, edges)
-    places = _placed(rows, edges, box, waits)
+    places = _placed(rows, edges, (box, set(waits)), width)
     return _joined(rows, edges, places, (box, set(waits)), signs)
 
 
@@ -118,10 +118,11 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 
 def _placed(
-    rows: Sequence[Sequence[str]], edges: Mapping[str, Sequence[str]], box: int, steps: Iterable[str]
+    rows: Sequence[Sequence[str]], edges: Mapping[str, Sequence[str]], of: tuple[int, set[str]], width: int
 ) -> dict[str, int]:
-    """The centre of each place: near the middle of what it is joined to, and nothing upon another."""
-    known = set(steps)
+    """The centre of each place: near the middle of what it is joined to, and nothing upon another. ``of``: the columns
+    of a box, and what is a step."""
+    box, known = of
     half = {id: box // 2 if id in known else 0 for row in rows for id in row}
     after = {id: (box - 1) // 2 if id in known else 0 for id in half}
     above: dict[str, list[str]] = {}
@@ -140,7 +141,8 @@ def _placed(
         for row in rows if down else reversed(rows):
             wanted = [_mean([centre[other] for other in joined.get(id, ())], centre[id]) for id in row]
             gaps = [0, *(after[a] + half[b] + 1 + GAP for a, b in pairwise(row))]
-            centre.update(zip(row, _apart(wanted, gaps), strict=True))
+            ends = half[row[0]], width - 1 - after[row[-1]]
+            centre.update(zip(row, _apart(wanted, gaps, ends), strict=True))
     whole = {id: round(value) for id, value in centre.items()}
     left = min(whole[id] - half[id] for id in whole)
     for row in rows:
@@ -150,8 +152,9 @@ def _placed(
     return {id: value - left for id, value in whole.items()}
 
 
-def _apart(wanted: Sequence[float], gaps: Sequence[int]) -> list[float]:
-    """The values nearest to ``wanted`` of which each is at least its gap behind the one before it."""
+def _apart(wanted: Sequence[float], gaps: Sequence[int], ends: tuple[int, int]) -> list[float]:
+    """The values nearest to ``wanted`` of which each is at least its gap behind the one before it, within ``ends`` as
+    far as they fit."""
     blocks: list[tuple[float, int]] = []
     offsets: list[float] = []
     offset = 0.0
@@ -163,7 +166,8 @@ def _apart(wanted: Sequence[float], gaps: Sequence[int]) -> list[float]:
             before, number = blocks.pop()
             mean, size = (before * number + mean * size) / (number + size), number + size
         blocks.append((mean, size))
-    means = [mean for mean, size in blocks for _ in range(size)]
+    first, last = ends[0], max(ends[0], ends[1] - offset)
+    means = [min(max(mean, first), last) for mean, size in blocks for _ in range(size)]
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 

@@ -76,7 +76,7 @@ _OVER = frozenset(("completed", "partial", "rejected"))
 
 def words(text: str) -> str:
     """``text`` of a model as one line that a terminal may show."""
-    return " ".join(paintable(text, newlines=False).split())
+    return paintable(" ".join(text.split()), newlines=False)
 
 
 def step_name(step: SubTask) -> str:

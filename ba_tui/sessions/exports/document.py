@@ -16,6 +16,7 @@ from ba_tui.core.events import (
     FiguresChecked,
     MessageDone,
     Notice,
+    PlanChanged,
     Rewound,
     Steered,
     ToolFinished,
@@ -26,6 +27,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import CommandText, Diff, Diffs
+from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
@@ -109,7 +111,14 @@ class Remark:
     text: str
 
 
-DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPart | Remark
+@frozen
+class PlanPart:
+    """A plan as it stood in the end, in the place where it was made."""
+
+    plan: Plan
+
+
+DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPart | PlanPart | Remark
 
 
 def _without_middle(text: str, lines: int) -> str:
@@ -144,8 +153,13 @@ def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentP
 
 def _parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart | FiguresChecked]:
     started: dict[str, ToolStarted] = {}
+    planned: set[str] = set()
     for event in current_events(events, whole.timeline):
         match event:
+            case PlanChanged(plan=plan) if plan.subtasks and plan.id not in planned:
+                planned.add(plan.id)
+                record = whole.plans.find(plan.id)
+                yield PlanPart(record.plan if record else plan)
             case TurnStarted(prompt=message, agent="main", at=at):
                 yield DocumentOpening(at)
                 yield PromptPart(message)

@@ -23,6 +23,7 @@ from ba_tui.sessions.exports.document import (
     AnswerPart,
     DocumentOpening,
     DocumentPart,
+    PlanPart,
     PromptPart,
     ToolCallPart,
     changed_lines,
@@ -30,6 +31,7 @@ from ba_tui.sessions.exports.document import (
     session_summary,
 )
 from ba_tui.sessions.exports.outline import Survey, time_of
+from ba_tui.sessions.exports.plans import plan_lines, plan_title
 from ba_tui.sessions.foreign import one_line
 
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
@@ -106,6 +108,10 @@ class HtmlPage:
                 return answer_html(self._prose, AnswerNotes(self._plain(message.text)))
             case ToolCallPart():
                 return self._call(part)
+            case PlanPart(plan=plan):
+                rows = "\n".join(map(escape, plan_lines(plan, self._hide)))
+                title = escape(plan_title(plan, self._hide))
+                return f"<details open><summary><b>{title}</b></summary>\n<pre>{rows}</pre></details>"
             case _:
                 return f'<p class="remark">{self._safe(one_line(part.text, 2_000))}</p>'
 

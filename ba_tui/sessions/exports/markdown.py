@@ -18,6 +18,7 @@ from ba_tui.sessions.exports.document import (
     AnswerPart,
     DocumentOpening,
     DocumentPart,
+    PlanPart,
     PromptPart,
     ToolCallPart,
     changed_lines,
@@ -25,6 +26,7 @@ from ba_tui.sessions.exports.document import (
     session_summary,
 )
 from ba_tui.sessions.exports.outline import Survey, time_of
+from ba_tui.sessions.exports.plans import plan_lines, plan_title
 from ba_tui.sessions.foreign import one_line
 
 
@@ -55,6 +57,8 @@ class Markdown:
                 return [self._safe(message.text).strip()]
             case ToolCallPart():
                 return self._call(part)
+            case PlanPart(plan=plan):
+                return [f"**{plan_title(plan, self._hide)}**", "", *_fenced(plan_lines(plan, self._hide), "")]
             case _:
                 return [f"*{one_line(self._safe(part.text))}*"]
 

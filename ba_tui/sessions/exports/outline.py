@@ -20,6 +20,7 @@ from ba_tui.core.events import (
     TurnResumed,
     TurnStarted,
 )
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.sessions import Outline, TurnLine
 from ba_tui.sessions.foreign import one_line
@@ -35,6 +36,7 @@ class Survey:
         self.usage = Usage()
         self.compressions: list[Compressed] = []
         """Without the messages that they hold."""
+        self.plans = PlanCourse()
         self._cost: float | None = None
         self._priced = True
         self._turns: dict[int, TurnLine] = {}
@@ -57,6 +59,7 @@ class Survey:
         return Outline(self.usage, tuple(replace(line, prompt=hide(line.prompt)) for line in self.turns))
 
     def _add(self, event: Event) -> None:
+        self.plans.apply(event)
         turn = self.timeline.last
         match event:
             case MessageDone(message=message, cost=price):

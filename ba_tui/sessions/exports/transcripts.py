@@ -37,7 +37,7 @@ from ba_tui.sessions.timeline import current_events
 Writer = Callable[[SessionInfo, Any], Iterator[str]]
 """The pieces of a file. The events are gone through more than once, so that none need be held."""
 Hide = Callable[[str], str]
-FORMATS = ("md", "html", "json", "jsonl", "workflow")
+FORMATS = ("md", "html", "json", "jsonl", "workflow", "mermaid", "plan-json")
 _SHORT = 64
 _REMEMBERED = 4_096
 
@@ -67,6 +67,10 @@ def exporter(format: str, redact: Hide = str, *, with_secrets: bool = False) -> 
             raise UsageError("A workflow never holds secrets: they become its parameters.", "Leave --with-secrets out.")
         return lambda info, events: iter((as_flow(info, events),))
     hide: Hide = str if with_secrets else _remembering(lambda text: redact(redacted(text)))
+    if format in {"mermaid", "plan-json"}:
+        from ba_tui.sessions.exports.plans import newest_plan  # noqa: PLC0415 - one format of several
+
+        return lambda _info, events: iter((newest_plan(events, format, hide),))
     if format == "md":
         from ba_tui.sessions.exports.markdown import Markdown  # noqa: PLC0415 - one format of several
 
@@ -107,7 +111,14 @@ def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[
     yield from lines("messages", map(_message, _messages(current_events(events, whole.timeline))))
     yield from lines("tool_calls", _tool_calls(current_events(events, whole.timeline)))
     yield from lines("compressions", map(_compression, whole.compressions))
+    yield from lines("plans", _plans(whole))
     yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
+
+
+def _plans(whole: Survey) -> Iterator[dict[str, Any]]:
+    from ba_tui.plotting.plans.plan_json import as_json as as_plan  # noqa: PLC0415 - few sessions have a plan
+
+    return (as_plan(record.plan) for record in whole.plans.plans)
 
 
 def as_lines(info: SessionInfo, entries: Iterable[JournalEntry], hide: Hide) -> Iterator[str]:

@@ -225,7 +225,7 @@ def _checked(result: ToolResult) -> ToolResult:
     )
 
 
-def _with(value: Any, **wanted: Any) -> Any:
+def _with(value: Any, /, **wanted: Any) -> Any:
     """``value`` with these fields; itself where they are what it has, as nearly every result does."""
     for name, item in wanted.items():
         if getattr(value, name) is not item:

@@ -129,7 +129,9 @@ class Agreement:
         except UsageError as error:
             return plan, (f"Your change could not be read: {error}",)
         done = {step.id: step for step in plan.subtasks if step.status == "completed"}
-        steps = tuple(done.get(step.id) or fresh(step) for step in edited.subtasks)
+        steps = tuple(
+            done.get(step.id) or (step if step.status == "skipped" else fresh(step)) for step in edited.subtasks
+        )
         task = replace(edited.task, id=plan.task.id, original_query=plan.task.original_query)
         return replace(plan, task=task, subtasks=steps), ()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import cast
 
-from ba_tui.core.agent import Interceptor
+from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import (
     MessageDone,
@@ -23,21 +23,17 @@ from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
+from ba_tui.providers.in_use import ModelInUse
+from ba_tui.settings import Settings
 
 
 class ModelRequests:
-    """Over a connection of its own, as a provider keeps the body of its last request.
+    """Over a connection of its own, as a provider keeps the body of its last request. No request goes out beyond the
+    limits of the session."""
 
-    ``model``: the id of the model in use, ``made`` makes a connection to it (it may read keys and load an SDK).
-    ``limits``: what must let each request through, such as the session's budget.
-    """
-
-    def __init__(
-        self, model: Callable[[], str], made: Callable[[str], Provider], limits: Sequence[Interceptor] = ()
-    ) -> None:
+    def __init__(self, model: ModelInUse, spending: Spending, settings: Settings) -> None:
         self._model = model
-        self._made = made
-        self._limits = limits
+        self._limits = BudgetLimits(spending, model.info, settings.max_cost, settings.max_tokens)
         self._provider: Provider | None = None
         self._named = ""
 
@@ -81,12 +77,12 @@ class ModelRequests:
         self._provider = None
 
     async def _ready(self, branch: Branch) -> Provider:
-        for limit in self._limits:
-            await limit.before(branch)
-        if self._provider is None or self._named != self._model():
+        await self._limits.before(branch)
+        named = self._model.info().id
+        if self._provider is None or self._named != named:
             await self.close()
-            self._named = self._model()
-            self._provider = await asyncio.to_thread(self._made, self._named)
+            # It may read keys and load an SDK.
+            self._provider, self._named = await asyncio.to_thread(self._model.provider, named), named
         return self._provider
 
     @staticmethod

@@ -112,16 +112,7 @@ class TeamRoom:
         return work
 
     def resume(self) -> Work:
-        team = self._latest
-        if team is None:
-            raise UsageError("This session has had no team.", "Start one: ba team run GOAL.")
-        if team.state in {"completed", "failed"}:
-            raise UsageError("The newest team of this session has ended.", "Start a new one: ba team run GOAL.")
-
-        async def work(branch: Branch) -> None:
-            await self._go_on(team, branch)
-
-        return work
+        return self._go_on
 
     def pause(self, *, on: bool) -> bool:
         if self._work is None:
@@ -182,8 +173,13 @@ class TeamRoom:
         if result.status != "done":
             raise TeamIncomplete(f"The agent did not finish: {_why(result)}")
 
-    async def _go_on(self, team: Team, branch: Branch) -> None:
+    async def _go_on(self, branch: Branch) -> None:
         events = await self._scope.history()
+        team = next((event.team for event in reversed(events) if isinstance(event, TeamChanged)), None)
+        if team is None:
+            raise UsageError("This session has had no team.", "Start one: ba team run GOAL.")
+        if team.state in {"completed", "failed"}:
+            raise UsageError("The newest team of this session has ended.", "Start a new one: ba team run GOAL.")
         plan, messages = _left(events, team)
         names = list(dict.fromkeys(each.role for each in team.members if each.role not in {"lead", COORDINATOR}))
         numbers = {name: sum(each.role == name for each in team.members) for name in names}

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.ports.delegation import Work
-from ba_tui.core.teamwork.plans import Plan
-from ba_tui.core.text.wording import one_line
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.acts.settings import mode
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.inspector.model import Whole
-from ba_tui.plotting.plans.course import PlanRecord
-from ba_tui.plotting.plans.signs import can_resume, counted, done, step_name, words
 from ba_tui.resources import save_whole
 
-VERBS = ("view", "resume", "export")
-QUOTED = 60
-"""Characters of a goal in a line about its plan."""
 ENDINGS = {"mermaid": "mmd", "json": "json"}
 OPEN = "/plan view (F6) opens it."
 
@@ -39,6 +32,8 @@ async def plan(chat: Actions, argument: str) -> None:
     elif argument.strip():
         _plan(chat, argument.strip())
     elif record := chat.main_area.plans.newest:
+        from ba_tui.plotting.plans.signs import counted  # noqa: PLC0415 - few sessions have a plan
+
         stopped = _stopped(chat, record)
         cure = "/plan resume continues it." if stopped else "/mode plan only switches plan mode."
         chat.activity.hint(f"{counted(record.plan)} of the plan done. {OPEN} {cure}", 8.0)
@@ -87,8 +82,6 @@ def _resume(chat: Actions, id: str) -> None:
     record = chat.main_area.plans.find(id) if id else _newest(chat)
     if record is None:
         raise UsageError(f"There is no plan {id!r}.", "/plan resume continues the newest one.")
-    if not can_resume(record.plan):
-        raise UsageError(f"Nothing of this plan is left to do: {counted(record.plan)} done.", OPEN)
     _start(chat, "/plan resume", plans.resume(record.plan.id))
     chat.show_facts()
 
@@ -106,40 +99,29 @@ async def _export(chat: Actions, argument: str) -> None:
         form, name = by_name.get(Path(argument).suffix, "mermaid" if not argument else ""), argument
     if not form:
         raise UsageError(f"There is no format {argument.split()[0]!r}.", "/plan export mermaid, or json.")
-    record = _newest(chat)
-    _, conversation = chat.session.live
+    _newest(chat)
+    services, conversation = chat.session.live
     place = name.strip() or f"ba-plan-{conversation.id}.{ENDINGS[form]}"
     path = conversation.cwd / Path(place).expanduser()
     if path.exists():
         raise UsageError(f"{path} already exists.", f"Name another file: /plan export {form} <file>")
-    await asyncio.to_thread(save_whole, path, [written(record.plan, form)])
+    kind = "plan-json" if form == "json" else form
+    pieces = await asyncio.to_thread(services.library.export, conversation.id, kind)
+    await asyncio.to_thread(save_whole, path, pieces)
     chat.tell(Notice(f"Exported to {path}."))
 
 
-def written(plan: Plan, form: str) -> str:
-    """The plan in an export format."""
-    if form == "mermaid":
-        from ba_tui.plotting.plans.mermaid import mermaid  # noqa: PLC0415 - only for exports
-
-        return mermaid(plan)
-    from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415 - see above
-
-    return json.dumps(as_json(plan), ensure_ascii=True, indent=2, default=str) + "\n"
-
-
 def _stopped(chat: Actions, record: PlanRecord) -> bool:
+    from ba_tui.plotting.plans.signs import can_resume  # noqa: PLC0415 - few sessions have a plan
+
     return can_resume(record.plan) and not chat.turns.busy
 
 
 def offer(chat: Actions) -> None:
     """Say that the plan of a session that is opened again was interrupted, and how to continue."""
-    record = chat.main_area.plans.newest
-    if record is None or not _stopped(chat, record) or chat.session.read_only:
-        return
-    goal = one_line(words(record.plan.task.goal or record.plan.task.original_query), QUOTED)
-    chat.tell(
-        Notice(f"The plan “{goal}” was interrupted after {counted(record.plan)}.", hint="/plan resume continues it.")
-    )
+    plans = inventory_of(chat).plans
+    if plans and not chat.session.read_only and (line := plans.interrupted()):
+        chat.tell(Notice(line))
 
 
 class PlanProgress:
@@ -152,7 +134,15 @@ class PlanProgress:
         """There is nothing to forget: the plans are the main area's."""
 
     def apply(self, event: Event) -> None:
+        if isinstance(event, PlanChanged | SubTaskChanged):
+            self._follow(event)
+
+    def _follow(self, event: PlanChanged | SubTaskChanged) -> None:
+        from ba_tui.plotting.plans.signs import done, step_name  # noqa: PLC0415 - few sessions have a plan
+
         match event:
+            case PlanChanged(plan=plan) if not plan.subtasks and plan.state == "proposed":
+                self._chat.activity.doing("Planning")
             case PlanChanged(plan=plan) if plan.state == "running" and not done(plan):
                 self._chat.activity.hint(f"The plan has {len(plan.subtasks)} steps. {OPEN}", 6.0)
             case SubTaskChanged(plan=id, subtask=step) if step.status == "executing":

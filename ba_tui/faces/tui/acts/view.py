@@ -172,7 +172,7 @@ async def inspect(chat: Actions, record: Record) -> None:
 HELP = Room({SlashCommand("help", "Keys and commands", keys="f1"): show_help})
 PANELS = Room(
     {
-        SlashCommand("todos", "Show or hide the todos", keys="ctrl+t"): todos,
+        SlashCommand("todos", "Show or hide todos and plan steps", keys="ctrl+t"): todos,
         SlashCommand("panel", "Show or hide the side panel", keys="f3"): panel,
         SlashCommand(
             "inspector", "Open the newest tool result in full", aliases=("details",), keys="ctrl+o"

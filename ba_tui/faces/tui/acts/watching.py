@@ -1,4 +1,4 @@
-"""A session that another process writes: what it writes is shown here as it comes."""
+"""A session that was opened: an interrupted plan is offered, and what another process writes is shown as it comes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Rewound
+from ba_tui.faces.tui.acts import plan
 from ba_tui.faces.tui.acts.port import Actions
 
 log = logging.getLogger(__name__)
@@ -13,6 +14,7 @@ log = logging.getLogger(__name__)
 
 async def watch(chat: Actions) -> None:
     """Show what comes until another session is open. Ends at once for a session that is written here."""
+    plan.offer(chat)
     _, conversation = chat.session.live
     if not conversation.read_only:
         return

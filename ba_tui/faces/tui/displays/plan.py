@@ -10,13 +10,13 @@ from rich.style import Style
 from ba_tui.core.displays.plans import PlanGraph
 from ba_tui.core.teamwork.plans import Plan, SubTask, SubTaskStatus
 from ba_tui.faces.tui.displays.renderer import Renderer
-from ba_tui.faces.tui.inspector.json_tree import argument_rows
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, missing
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import plain
 from ba_tui.faces.tui.transcript.palette import ASCII as PLAIN_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.plotting.plans.checking import arguments_text
 from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, step_name, words
 from ba_tui.plotting.plans.tree import TreeLine, after, tree_lines, tree_text
 
@@ -55,11 +55,11 @@ def plan_rows(display: PlanGraph) -> list[GridRow]:
     plan = display.plan
     rows: list[GridRow] = [line((visible(goal), "heading"))] if (goal := plan.task.goal.strip()) else []
     if display.notes:
-        rows += [line((visible(note), "warning"), gutter="! ") for note in display.notes]
+        rows += [line((f"! {visible(note)}", "warning")) for note in display.notes]
     rows += [tree_row(each) for each in tree_lines(plan)]
     if plan.task.assumptions:
         rows += [line(), line(("Taken for granted", "heading"))]
-        rows += [line((visible(each), ""), gutter="- ") for each in plan.task.assumptions]
+        rows += [line((f"- {visible(each)}", "")) for each in plan.task.assumptions]
     for step in plan.subtasks:
         rows += [line(), *step_rows(step)]
     return rows
@@ -68,14 +68,16 @@ def plan_rows(display: PlanGraph) -> list[GridRow]:
 def tree_row(each: TreeLine) -> GridRow:
     """A step in one row, its place in the tree before it."""
     step = each.step
-    pieces: list[Piece] = [(visible(" ".join(step.description.split()) or step.id), ROLES[step.status])]
+    # Rails are no gutter: that is as wide as the widest one in all rows.
+    pieces: list[Piece] = [(each.rails, "muted"), (f"{UNICODE.mark(step.status)} ", ROLES[step.status])]
+    pieces.append((visible(" ".join(step.description.split()) or step.id), ROLES[step.status]))
     if step.tool_name:
         pieces.append((f"  {visible(step.tool_name)}", "name"))
     elif step.role:
         pieces.append((f"  {visible(step.role)}", "name"))
     if also := after(each):
         pieces.append((also, "muted"))
-    return line(*pieces, gutter=f"{each.rails}{UNICODE.mark(step.status)} ")
+    return line(*pieces)
 
 
 def step_rows(step: SubTask) -> list[GridRow]:
@@ -91,16 +93,17 @@ def step_rows(step: SubTask) -> list[GridRow]:
         ("tool", step.tool_name, "name"),
     ]
     rows += _fields(fields)
-    if step.tool_args:
-        rows += [line(("arguments", "muted")), *argument_rows(step.tool_args)]
-    return [*rows, *_fields([("error", step.error, "error"), ("result", step.result, "")])]
+    args = arguments_text(step) if step.tool_args else ""
+    return [*rows, *_fields([("with", args, ""), ("error", step.error, "error"), ("result", step.result, "")])]
 
 
 def _fields(fields: Iterable[tuple[str, str, str]]) -> list[GridRow]:
     rows: list[GridRow] = []
     for name, text, role in fields:
         parts = text.strip("\n").split("\n") if text.strip() else []
-        rows += [line((visible(part), role), gutter=f"{name if not at else '':<9} ") for at, part in enumerate(parts)]
+        rows += [
+            line((f"{name if not at else '':<9} ", "muted"), (visible(part), role)) for at, part in enumerate(parts)
+        ]
     return rows
 
 

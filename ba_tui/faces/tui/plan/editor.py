@@ -18,6 +18,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.plan.view import PlanView
@@ -33,7 +34,6 @@ from ba_tui.faces.tui.plan.yaml_form import (
 from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput
 from ba_tui.faces.tui.widgets.ask_plan import PlanEdit
 from ba_tui.plotting.plans.changing import added, changed, dependents, differences, free_id, moved, removed, skipped
-from ba_tui.plotting.plans.course import PlanRecord
 from ba_tui.plotting.plans.signs import counted, step_name, words
 
 KEYS = (
@@ -237,7 +237,7 @@ class PlanEditor(ModalScreen[PlanEdit]):
     @work(exclusive=True, group="editor", exit_on_error=False)
     async def _edit_all(self) -> None:
         """Faults stand in the text at their lines when it is opened again."""
-        from ba_tui.faces.tui.acts.editor import edited, editor_command  # noqa: PLC0415 - only when it is wanted
+        from ba_tui.faces.tui.external import edited, editor_command  # noqa: PLC0415 - only when it is wanted
 
         before = self._texts.get("", plan_form(self._plan))
         fault: UsageError | None = None

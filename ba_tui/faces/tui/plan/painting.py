@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.core.values import frozen
 from ba_tui.plotting.plans.boxes import box_line
-from ba_tui.plotting.plans.course import PlanRecord
 from ba_tui.plotting.plans.graph import HEIGHT, PlanDrawing, drawing
 from ba_tui.plotting.plans.signs import ASCII, PlanSigns, lasted, step_name, words
 from ba_tui.plotting.plans.tree import TreeLine, tree_lines

@@ -13,13 +13,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from ba_tui.core.events.plan_course import PlanCourse, PlanRecord
 from ba_tui.core.results import Prose
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.plan.view import TICK, PlanView
-from ba_tui.plotting.plans.course import PlanCourse, PlanRecord
 from ba_tui.plotting.plans.mermaid import mermaid
 from ba_tui.plotting.plans.signs import STATES, can_resume, counted, lasted, words
 
@@ -101,7 +101,8 @@ class PlanScreen(ModalScreen[None]):
         goal = words(plan.task.goal or plan.task.original_query) or "Plan"
         self.query_one(".title", Static).update(Content.styled(goal, "bold"))
         stopped = plan.state in {"running", "approved", "paused"} and not self._live()
-        parts = ["interrupted" if stopped else STATES[plan.state], f"{counted(plan)} done"]
+        state = "interrupted" if stopped else STATES[plan.state]
+        parts = [state, f"{counted(plan)} done"] if plan.subtasks else ["being made"]
         failed = sum(step.status in {"failed", "blocked"} for step in plan.subtasks)
         parts += [f"{failed} failed or blocked"] if failed else []
         parts += [f"planned anew {plan.replans} time{'s' if plan.replans > 1 else ''}"] if plan.replans else []

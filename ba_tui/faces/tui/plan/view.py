@@ -15,10 +15,10 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.faces.tui.plan.painting import Look, PlanLines, PlanMode
 from ba_tui.faces.tui.widgets.line_view import LineView
-from ba_tui.plotting.plans.course import PlanRecord
 from ba_tui.plotting.plans.signs import signs_for
 
 ROLES = ("pending", "executing", "completed", "failed", "blocked", "skipped", "line", "dim", "chosen")
@@ -113,8 +113,9 @@ class PlanView(LineView, can_focus=True):
         self.refresh()
 
     def _lay_out(self) -> None:
-        width = self.scrollable_content_region.width
-        if self.record is None or not width:
+        # As if the scroll bar stood there: whether it does follows from the layout.
+        width = self.size.width - 1
+        if self.record is None or width < 1:
             return
         self._lines = PlanLines(self.record, self.mode, width, self._signs)
         self.virtual_size = Size(*self._lines.size)
@@ -181,6 +182,7 @@ class PlanView(LineView, can_focus=True):
             plain = role in {"text", "pending"}
             style = self.rich_style if plain else self.get_component_rich_style(f"plan--{role}")
             if chosen:
-                style += self.get_component_rich_style("plan--chosen", partial=True)
+                ground = self.get_component_rich_style("plan--chosen")
+                style += Style(bgcolor=ground.bgcolor, bold=True, reverse=ground.reverse)
             self._styles[role, chosen] = style
         return self._styles[role, chosen]

@@ -174,7 +174,7 @@ def _step(row: Any, lines: Mapping[Any, int], before: SubTask | None = None) -> 
         return None, [FormFault(here, "expected a step: id, does, after …")]
     fields = cast("dict[str, Any]", row)
     found = [
-        FormFault(_line(lines, (key,)), f"{key}: not known. {did_you_mean(key, _KEYS)}".strip())
+        FormFault(_line(lines, (key,)), f"{key}: not known{did_you_mean(key, _KEYS)}")
         for key in fields
         if key not in _KEYS
     ]

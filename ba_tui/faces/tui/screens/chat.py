@@ -26,7 +26,7 @@ from ba_tui.core.services import Connect
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.acts import beginning, inventory, plan, start_page, view, watching, writing
+from ba_tui.faces.tui.acts import beginning, inventory, start_page, view, watching, writing
 from ba_tui.faces.tui.acts.port import EventPane
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.command_table import CommandTable
@@ -148,7 +148,6 @@ class ChatScreen(Screen[None]):
             pane.reset()
         if self.session.started:
             await replay(self.transcript, conversation, lambda event: self._fold(event, self._meters))
-            plan.offer(self)
         self.show_facts()
         if self.turns.ready:
             self._look_around()

@@ -15,9 +15,9 @@ from textual.events import Resize
 from textual.widget import Widget
 
 from ba_tui.core.events import Event
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.faces.tui.widgets.side import SidePanel
 from ba_tui.faces.tui.widgets.todos import TodoList
-from ba_tui.plotting.plans.course import PlanCourse
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.model import Inspected

@@ -15,7 +15,6 @@ from ba_tui.core.events import Event, Rewound, ToolFinished
 from ba_tui.core.teamwork.plans import Plan, SubTaskStatus
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.work import Todo
-from ba_tui.plotting.plans.signs import UNICODE, done, step_name, under_way
 
 MARKS = {"completed": ("✓", "$success"), "in_progress": ("▸", "$accent"), "pending": ("○", "$text-muted")}
 
@@ -88,7 +87,11 @@ class TodoList(Static):
 
 def list_lines(items: tuple[Todo, ...], plan: Plan | None, width: int = 0, room: int = 0) -> Content:
     """The plan while it is under way, then the todos where there is room for both; the other way round after it."""
-    if plan is None or (items and not under_way(plan)):
+    if plan is None:
+        return todo_lines(items, width, room)
+    from ba_tui.plotting.plans.signs import under_way  # noqa: PLC0415 - few sessions have a plan
+
+    if items and not under_way(plan):
         return todo_lines(items, width, room)
     lines = plan_lines(plan, width, room)
     rows = len(lines.plain.split("\n"))
@@ -99,7 +102,10 @@ def list_lines(items: tuple[Todo, ...], plan: Plan | None, width: int = 0, room:
 
 def plan_lines(plan: Plan, width: int = 0, room: int = 0) -> Content:
     """A step each, in the order in which they are written; in too small a ``room`` those around what is being done."""
-    head = Content.assemble(("Plan", "bold"), (f"  {done(plan)} of {len(plan.subtasks)} done", "$text-muted"))
+    from ba_tui.plotting.plans.signs import UNICODE, done, step_name  # noqa: PLC0415 - see list_lines
+
+    said = f"{done(plan)} of {len(plan.subtasks)} done" if plan.subtasks else "being made"
+    head = Content.assemble(("Plan", "bold"), (f"  {said}", "$text-muted"))
     entries = [
         _marked(UNICODE.mark(step.status), *_LOOKS[step.status], step_name(step), width) for step in plan.subtasks
     ]

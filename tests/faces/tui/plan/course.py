@@ -52,6 +52,8 @@ class Plans:
         self.first = plan
         self.goals: list[str] = []
         self.resumed: list[str] = []
+        self.stopped = ""
+        """What it says of a plan that was interrupted."""
         self.replies: list[Reply] = []
         self.carried: Sequence[str] = ()
         self.go = asyncio.Semaphore(0)
@@ -79,6 +81,9 @@ class Plans:
             await self._carry_out(self.first, branch)
 
         return work
+
+    def interrupted(self) -> str:
+        return self.stopped
 
     def latest(self) -> Plan | None:
         return None

@@ -57,7 +57,8 @@ async def test_a_plan_is_asked_about_carried_out_and_followed_live(world: World,
         assert "Yes, carry it out" in lines(hand)
         await hand.press("y")
         await hand.until(lambda: plans.replies)
-        assert plans.replies[0].choice == "once" and plans.replies[0].edited is None
+        assert plans.replies[0].choice == "once"
+        assert plans.replies[0].edited is None
         await hand.press("f6")
         await front(hand, PlanScreen)
         plans.go.release()
@@ -112,7 +113,8 @@ async def test_a_plan_is_edited_before_it_is_agreed_to(world: World, plans: Plan
         assert [step.id for step in plan.subtasks] == ["flights", "hotel", "book", "day1", "day2", "letter"]
         assert plan.find("day1") == replace(TRIP.find("day1") or SubTask("", ""), dependencies=("book",))
         skipped = plan.find("day2")
-        assert skipped and skipped.status == "skipped"
+        assert skipped
+        assert skipped.status == "skipped"
 
 
 async def test_what_cannot_be_taken_of_a_text_is_kept_with_its_faults(world: World, plans: Plans) -> None:
@@ -129,7 +131,7 @@ async def test_what_cannot_be_taken_of_a_text_is_kept_with_its_faults(world: Wor
         await hand.until(lambda: "could not be taken yet" in lines(hand))
         again = hand.app.screen
         assert isinstance(again, PlanEditor)
-        assert "  colour: red\n#! colour: not known." in again._texts[""]
+        assert "  colour: red\n#! colour: not known" in again._texts[""]
         again.take_text("goal: Other\nsteps:\n- id: a\n  does: One\n")
         await hand.press("escape")
         await hand.until(lambda: "You changed the plan" in lines(hand))
@@ -141,14 +143,15 @@ async def test_what_cannot_be_taken_of_a_text_is_kept_with_its_faults(world: Wor
 
 
 async def test_an_interrupted_plan_of_an_earlier_session_is_offered(world: World, plans: Plans) -> None:
+    plans.stopped = "The plan “Trip” was interrupted: 3 of 7 steps are completed."
     world.shelf.put("20260101-old", "Trip", [TurnStarted(user("/plan trip")), *course("flights", "hotel", "food")])
     async with running(world, Start(resume="20260101-old")) as hand:
-        await hand.until(lambda: "was interrupted after 3 of 7 steps" in " ".join(hand.said()))
+        await hand.until(lambda: "was interrupted: 3 of 7 steps" in " ".join(hand.said()))
         await hand.press("ctrl+t")
         await hand.until(lambda: "Plan  3 of 7 done" in lines(hand))
         await hand.send("/plan export mermaid trip.mmd")
         await hand.until(lambda: (world.shelf.cwd / "trip.mmd").exists())
-        assert "flowchart TD" in (world.shelf.cwd / "trip.mmd").read_text()
+        assert "mermaid of 20260101-old" in (world.shelf.cwd / "trip.mmd").read_text()
         await hand.send("/plan resume")
         await hand.until(lambda: plans.resumed)
         assert plans.resumed == ["plan-1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ba_tui.core.events import Event, PlanChanged, SubTaskChanged
+from ba_tui.core.events.teamwork import PlanChanged, SubTaskChanged
 from ba_tui.core.teamwork.plans import ENDED, Plan, SubTask
 
 
@@ -38,7 +38,7 @@ class PlanRecord:
 class PlanCourse:
     """Feed it events with ``apply``, which returns whether a plan changed. Newest plan last in ``plans``."""
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[object] = ()) -> None:
         self._records: dict[str, PlanRecord] = {}
         for event in events:
             self.apply(event)
@@ -54,7 +54,7 @@ class PlanCourse:
     def find(self, id: str) -> PlanRecord | None:
         return self._records.get(id)
 
-    def apply(self, event: Event) -> bool:
+    def apply(self, event: object) -> bool:
         match event:
             case PlanChanged(plan=plan, reason=reason, at=at):
                 record = self._records.setdefault(plan.id, PlanRecord(plan, at))

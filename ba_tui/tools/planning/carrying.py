@@ -1,0 +1,223 @@
+"""What becomes of a goal in a session: a plan is made and agreed on, carried out, remembered and answered."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ba_tui.core.errors import BaError, StopTurn, UsageError
+from ba_tui.core.events import MessageDone, Notice, PlanChanged
+from ba_tui.core.events.planned import PlanRecord
+from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.questions import Option, Question, Reply
+from ba_tui.core.teamwork.plans import Plan, SubTask
+from ba_tui.core.text.wording import clipped, one_line
+from ba_tui.core.tool import Tool
+from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.planning.plan_run import PlanBounds, PlanMeans, PlanRun, begun_again, may_have_run
+from ba_tui.settings.sections.plans import PlanSettings
+from ba_tui.tools.planning import answers, outcomes
+from ba_tui.tools.planning.agreement import Agreed, Agreement, PlanMaker, Talk
+from ba_tui.tools.planning.plan_tool import NAME, Waiting
+from ba_tui.tools.planning.scope import PlanScope
+from ba_tui.tools.planning.steps import StepWork
+
+Ask = Callable[[Question], Awaitable[Reply]]
+CONTEXT = 4_000
+"""Characters of the conversation that the planner is told."""
+NO_TOOL = frozenset({NAME, "present_plan", "ask_user", "tool_search", "todo_write", "todo_read", "activate_skill"})
+"""Tools that no step calls by itself: they talk with the person or keep the model's own notes."""
+AGAIN, DONE, SKIP = "Run it again", "Count it as done", "Skip it"
+
+
+@frozen
+class Means:
+    """What one plan works with: the agent's branch, who is asked, the call that runs it (or empty), and the words that
+    wait to join the branch while it does."""
+
+    branch: Branch
+    ask: Ask
+    call_id: str = ""
+    words: Callable[[], Sequence[str]] = tuple[str]
+
+
+class PlanWork:
+    """``said``: what the person said since the plan that runs began; ``running``: the ids of plans that run."""
+
+    def __init__(self, scope: PlanScope, settings: PlanSettings, said: list[str], running: set[str]) -> None:
+        self._scope = scope
+        self._settings = settings
+        self._said = said
+        self._running = running
+
+    async def from_goal(self, goal: str, branch: Branch) -> None:
+        """Make a plan for ``goal``, agree on it, carry it out and answer. Raises BaError when none can be made."""
+        means = Means(branch, branch.ask)
+        await self.answered(await self.agreed(goal, means), means)
+
+    async def go_on(self, record: PlanRecord, branch: Branch) -> None:
+        """Go on with a plan that was interrupted, and answer."""
+        means, plan = Means(branch, branch.ask), record.plan
+        if plan.state == "proposed":
+            await self.answered(await self.agreement(means).approve(plan), means)
+            return
+        left = (record.failure, record.reason)
+        await self.answered(Agreed(await self.settled(plan, means)), means, left)
+
+    async def within_call(self, goal: str, reason: str, waiting: Waiting) -> Plan:
+        """The plan as it ended, or as nobody agreed to it. Raises BaError when none can be made."""
+        call = waiting.call
+        means = Means(call.branch, call.ask, call.id, waiting.words)
+        agreed = await self.agreed(goal, means, f"Why a plan is needed: {reason}" if reason else "")
+        return await self.carried_out(agreed.plan, means) if agreed.plan.state == "approved" else agreed.plan
+
+    async def agreed(self, goal: str, means: Means, more: str = "") -> Agreed:
+        known = await outcomes.recalled(goal, self._scope.memory)
+        said = earlier(self._scope.transcript.messages, goal)
+        context = "\n".join(filter(None, (said, more, known)))
+        return await self.agreement(means).reach(goal, context, f"plan-{uuid.uuid4().hex[:8]}")
+
+    def agreement(self, means: Means) -> Agreement:
+        scope, tool = self._scope, NAME if means.call_id else ""
+        lets = partial(scope.mode.agreed, branch=means.branch)
+        talk = Talk(means.ask, lets, scope.attended, scope.mode.on, means.call_id, tool)
+        return Agreement(self._planner(means.branch), self._tools(), means.branch, talk)
+
+    def _tools(self) -> Sequence[Tool]:
+        """Those that a step may call by itself."""
+        return [tool for name, tool in self._scope.tools().items() if tool.facts.subagents and name not in NO_TOOL]
+
+    def _planner(self, branch: Branch) -> PlanMaker:
+        scope = self._scope
+        if scope.requests is None:
+            raise UsageError("Plans can only be made in a conversation.", "Run ba, or ba -p.")
+        ask = partial(scope.requests.ask, branch)
+        if scope.planning:
+            return scope.planning(ask)
+        from ba_tui.planning.planner import Planner  # noqa: PLC0415 - an interrupted plan may need none
+
+        return Planner(ask, scope.roles())
+
+    async def answered(self, agreed: Agreed, means: Means, left: tuple[str, str] = ("", "")) -> None:
+        """Carry the plan out if somebody agreed to it, and answer."""
+        plan = agreed.plan
+        if plan.state == "rejected":
+            self._say(means.branch, "The plan was rejected. Nothing was carried out.")
+        elif plan.state == "proposed":
+            notes = "\n".join(f"- {note}" for note in agreed.notes)
+            self._say(means.branch, "\n\n".join(filter(None, (answers.outline(plan), notes))))
+        else:
+            await self._answer(await self.carried_out(plan, means, left), means.branch)
+
+    async def carried_out(self, plan: Plan, means: Means, left: tuple[str, str] = ("", "")) -> Plan:
+        """The plan as it ended; its outcome is remembered."""
+        scope, branch = self._scope, means.branch
+        work = StepWork(scope.tools, scope.delegation, scope.results, means.call_id or plan.id)
+        bounds = PlanBounds(self._settings.at_once, self._settings.deadline, self._settings.max_cost)
+        self._running.add(plan.id)
+        self._said.clear()
+        try:
+            async with scope.memory.working(branch, f"plan {plan.id}") as shared:
+                await shared.set("goal", plan.task.goal or plan.task.original_query)
+
+                async def said() -> Sequence[str]:
+                    """What the person said, and facts that others put into the shared working memory."""
+                    branch.drain()
+                    heard = list(dict.fromkeys((*self._said, *means.words())))
+                    held = await shared.get("facts", [])
+                    if new := [each for each in heard if each not in held]:
+                        held = [*held, *new]
+                        await shared.set("facts", held)
+                    return [str(each) for each in held]
+
+                async def replan(plan: Plan, reason: str) -> Plan:
+                    return (await self._planner(branch).replan(plan, reason, self._tools())).plan
+
+                run = PlanRun(
+                    plan,
+                    branch,
+                    PlanMeans(work.call, work.work, work.reads, replan, work.whole, said, branch.unpaused),
+                    bounds,
+                    left,
+                )
+                ended = await run.run()
+        finally:
+            self._running.discard(plan.id)
+        await outcomes.remember(ended, scope.memory, branch)
+        return ended
+
+    async def settled(self, plan: Plan, means: Means) -> Plan:
+        """``plan`` as it can go on. Steps that were running begin again, or as the person says when they may have
+        changed something."""
+        work = StepWork(self._scope.tools, self._scope.delegation, self._scope.results)
+        for step in plan.subtasks:
+            if not may_have_run(step):
+                continue
+            again = begun_again(step) if step.status == "executing" else step
+            if not await asyncio.to_thread(work.reads, step):
+                again = await self._decided(again, means)
+            plan = plan.updated(again)
+        means.branch.emit(PlanChanged(replace(plan, state="approved"), self._reason(plan)))
+        return replace(plan, state="approved")
+
+    def _reason(self, plan: Plan) -> str:
+        record = self._scope.transcript.plans.find(plan.id)
+        return record.reason if record else ""
+
+    async def _decided(self, step: SubTask, means: Means) -> SubTask:
+        """What becomes of a step that may have changed something before it was interrupted."""
+        name = f"{step.id} ({one_line(step.description, 120)})"
+        if not self._scope.attended:
+            why = "It may have run when ba was interrupted, and nobody can be asked now."
+            return replace(step, status="blocked", error=why)
+        options = (
+            Option(AGAIN, "It may do its work twice"),
+            Option(DONE, "Later steps get no result of it"),
+            Option(SKIP, "Steps that need it are skipped"),
+        )
+        text = f"The step {name} was running when ba was interrupted, so it may have run. What now?"
+        reply = await means.ask(Question("choice", text, options=options))
+        if reply.choice != "deny" and reply.text.strip() == AGAIN:
+            return step
+        if reply.choice != "deny" and reply.text.strip() == DONE:
+            return replace(
+                step, status="completed", result="(Done before ba was interrupted; no result is known.)", error=""
+            )
+        return replace(step, status="skipped", error="Skipped by the person: it may have run before.")
+
+    async def _answer(self, plan: Plan, branch: Branch) -> None:
+        """Write the answer from the results; plainly where no model can."""
+        branch.drain()
+        requests = self._scope.requests
+        if requests and any(step.status == "completed" for step in plan.subtasks):
+            try:
+                said = "\n".join(f"The person said meanwhile: {each}" for each in self._said)
+                prompt = "\n\n".join(filter(None, (answers.request(plan), said)))
+                await requests.say(branch, answers.SYSTEM, (user(prompt),))
+            except (BaError, StopTurn) as error:
+                branch.emit(Notice(f"No model could write the answer: {error}", "warning", error.hint))
+            else:
+                return
+        self._say(branch, answers.plainly(plan))
+
+    @staticmethod
+    def _say(branch: Branch, text: str) -> None:
+        branch.emit(MessageDone(Message("assistant", (Text(text),), stop="end_turn", origin="assistant")))
+
+
+def earlier(messages: Sequence[Message], goal: str) -> str:
+    """What the person said before in the conversation, the newest last, as far as there is room."""
+    said = [message.said.strip() for message in messages if message.role == "user" and not message.hidden]
+    lines: list[str] = []
+    left = CONTEXT
+    for text in reversed([each for each in said if each and each != goal.strip()]):
+        line = clipped(one_line(text, 800), left)
+        left -= len(line)
+        if left <= 0:
+            break
+        lines.append(f"The person said: {line}")
+    return "\n".join(reversed(lines))

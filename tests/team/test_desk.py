@@ -1,0 +1,139 @@
+"""A lead and members that it only knows from the bus: silent, slow, wrong, twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ba_tui.core.events import Event, TeamMessage
+from ba_tui.core.teamwork.teams import AgentMessage, Member, Team
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.team.bus import MemoryBus
+from ba_tui.team.desk import Desk, DeskMeans, HandingOut, Job
+from ba_tui.team.facts import Fact
+from ba_tui.team.messages import (
+    TAKERS,
+    Heartbeat,
+    Share,
+    StatusUpdate,
+    TaskRequest,
+    TaskResponse,
+    content,
+    inbox,
+    message,
+    work_topic,
+)
+from ba_tui.team.watching import TeamWatch
+
+JOB = Job("a", "scout", "Look.", "t/a", "look")
+
+
+class Lead:
+    """A desk, the bus, and what it told."""
+
+    def __init__(self, patience: float = 30, attempts: int = 3) -> None:
+        self.events: list[Event] = []
+        self.bus = MemoryBus()
+        self.facts: list[tuple[str, Sequence[Fact]]] = []
+        self.watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(self.events.append), Transcript()))
+        means = DeskMeans(self.bus, lambda member, facts: self.facts.append((member, facts)), self.confirm)
+        self.desk = Desk("lead:t", means, self.watch, HandingOut(patience, attempts, 20))
+        self.asked: list[str] = []
+
+    async def confirm(self, text: str) -> bool:
+        self.asked.append(text)
+        return True
+
+    async def requests(self, consumer: str) -> AsyncGenerator[AgentMessage]:
+        """What ``consumer`` takes of the role's work."""
+        async for delivery in self.bus.subscribe(work_topic("scout"), TAKERS, consumer):
+            await self.bus.ack(delivery, TAKERS)
+            yield delivery.message
+
+    async def answers(self, request: AgentMessage, sender: str, value: Any) -> None:
+        told = message(value, sender, request.sender, about=request)
+        await self.bus.publish(inbox(request.sender), told)
+
+
+@asynccontextmanager
+async def lead(**rules: Any) -> AsyncGenerator[Lead]:
+    made = Lead(**rules)
+    made.watch.members((Member("ann", "scout"), Member("ben", "scout")))
+    made.desk.start()
+    try:
+        async with asyncio.timeout(20):
+            yield made
+    finally:
+        await made.desk.close()
+        await made.bus.close()
+
+
+async def test_a_member_that_falls_silent_loses_its_work_to_another() -> None:
+    async with lead(patience=0.05) as made:
+        work = asyncio.create_task(made.desk.do(JOB))
+        taken = made.requests("ann")
+        first = await anext(taken)
+        await made.answers(first, "ann", StatusUpdate("a", "thinking", "look", "a half"))
+        second = await anext(taken)
+        again = content(TaskRequest, second)
+        assert (again.attempt, again.partial) == (2, "a half")
+        assert second.idempotency_key == first.idempotency_key
+        await made.answers(second, "ben", TaskResponse("a", "done", "whole"))
+        # What the silent one says at last counts for nothing.
+        await made.answers(first, "ann", TaskResponse("a", "done", "late"))
+        outcome = await work
+    assert (outcome.report, outcome.member, outcome.attempts) == ("whole", "ben", 2)
+    silent = made.watch.find("ann")
+    assert silent
+    assert silent.doing == "does not answer"
+
+
+async def test_work_that_may_have_changed_something_is_done_again_only_when_confirmed() -> None:
+    async with lead() as made:
+        work = asyncio.create_task(made.desk.do(JOB))
+        taken = made.requests("ann")
+        first = await anext(taken)
+        await made.answers(first, "ann", TaskResponse("a", "refused", error="begun before", asks=("Run it again?",)))
+        second = await anext(taken)
+        assert content(TaskRequest, second).again
+        await made.answers(second, "ann", TaskResponse("a", "done", "whole"))
+        assert (await work).ok
+    assert made.asked == ["Run it again?"]
+
+
+async def test_nobody_of_the_role_is_an_honest_line() -> None:
+    async with lead(patience=0.03, attempts=1) as made:
+        outcome = await made.desk.do(JOB)
+    assert not outcome.ok
+    assert "no member of the role scout answers" in outcome.error
+
+
+async def test_messages_that_make_no_sense_change_nothing() -> None:
+    async with lead() as made:
+        work = asyncio.create_task(made.desk.do(JOB))
+        request = await anext(made.requests("ann"))
+        for kind, held in (("task_response", {"task": 3}), ("bid", {}), ("heartbeat", {}), ("status_update", {})):
+            wrong = AgentMessage("mallory", "lead:t", kind, held, "t", request.id)  # type: ignore[arg-type]
+            await made.bus.publish(inbox("lead:t"), wrong)
+        other = message(TaskResponse("a", "done", "another team's"), "ann", "lead:t", team="other")
+        await made.bus.publish(inbox("lead:t"), other)
+        await made.answers(request, "ann", TaskResponse("a", "done", "whole"))
+        assert (await work).report == "whole"
+
+
+async def test_a_claim_in_between_is_heard_and_heartbeats_are_not_shown() -> None:
+    async with lead() as made:
+        work = asyncio.create_task(made.desk.do(JOB))
+        request = await anext(made.requests("ann"))
+        await made.answers(request, "ann", Share("orders", 412, kind="claim"))
+        await made.answers(request, "ann", Heartbeat("scout", "acting"))
+        claims = {"orders": {"value": 412, "confidence": 0.9}, "": 3, "rows": [1]}
+        await made.answers(request, "ann", TaskResponse("a", "done", "whole", claims=claims))
+        outcome = await work
+    assert made.facts == [("ann", (Fact("orders", 412, 0.5),))]
+    assert outcome.facts == (Fact("orders", 412, 0.9),)
+    shown = [event.message.type for event in made.events if isinstance(event, TeamMessage)]
+    assert "heartbeat" not in shown

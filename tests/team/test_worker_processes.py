@@ -119,3 +119,6 @@ def test_a_worker_without_a_server_says_so_without_the_password(home: Program, t
     assert (done.returncode, "team.bus_url" in done.stderr) == (1, True)
     done = home.here("worker", "--role", "resercher", "--bus-url", server.url, "-m", "scripted:quick.yaml")
     assert (done.returncode, "Did you mean researcher?" in done.stderr) == (1, True)
+    wrong = server.url.replace("redis://", "http://")
+    done = home.here("worker", "--role", "researcher", "--bus-url", wrong, "-m", "scripted:quick.yaml")
+    assert (done.returncode, "begins with redis://" in done.stderr, PASSWORD in done.stderr) == (1, True, False)

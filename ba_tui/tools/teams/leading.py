@@ -23,13 +23,13 @@ from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Role, Team
 from ba_tui.core.text.wording import count
 from ba_tui.core.turn import Branch
 from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.team.assignment import Assignment
 from ba_tui.team.desk import HandingOut
 from ba_tui.team.member_spec import member_spec
 from ba_tui.team.messages import TaskRequest
 from ba_tui.team.open_bus import open_bus
 from ba_tui.team.orchestrator import (
     COORDINATOR,
-    Assignment,
     Finished,
     Orchestrator,
     TeamMeans,

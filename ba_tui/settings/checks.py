@@ -158,6 +158,10 @@ def _without_nothing(value: Any) -> Any:
     return {k: _without_nothing(v) for k, v in cast("Mapping[str, Any]", value).items() if v is not None}
 
 
+_ADDRESSES: frozenset[KeyPath] = frozenset({("team", "bus_url"), ("memory", "redis"), ("memory", "url")})
+"""Settings whose values may hold a password."""
+
+
 def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
     """pydantic's complaint in our words: what was expected and what came."""
     kind, value = str(error["type"]), error.get("input")
@@ -176,7 +180,7 @@ def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
         expected = f"expected more than {context['gt']}"
     elif kind == "value_error":
         expected = str(context.get("error", error["msg"]))
-        if path[0] in {"sources", "mcp"}:
+        if path[0] in {"sources", "mcp"} or path in _ADDRESSES:
             # An address may hold a password.
             return expected
     else:

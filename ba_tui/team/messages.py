@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import MISSING, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork.agents import AgentActivity
@@ -21,7 +21,7 @@ TAKERS = "takers"
 """The group of those who pull work: each request goes to one of them."""
 
 Outcome: TypeAlias = Literal["done", "limit", "cancelled", "error", "refused"]
-RequestKind: TypeAlias = Literal["context", "bids", "capability"]
+RequestKind: TypeAlias = Literal["context", "bids", "capability", "lease", "call"]
 
 
 def work_topic(role: str) -> str:
@@ -123,7 +123,8 @@ class Share:
 @frozen
 class ContextRequest:
     """``context``: items with keys or texts that fit ``query``; ``bids``: offers for the task ``task``;
-    ``capability``: tools that fit ``query``, to borrow."""
+    ``capability``: tools that fit ``query``, to borrow; ``lease``: to borrow the tools that ``facts`` name; ``call``:
+    of the tool ``query`` with the arguments ``facts``, under the lease ``task``."""
 
     type: ClassVar[MessageType] = "context_request"
     kind: RequestKind
@@ -181,8 +182,8 @@ class Trouble:
 Content: TypeAlias = TaskRequest | TaskResponse | StatusUpdate | Share | ContextRequest | Bid | Heartbeat | Trouble
 C = TypeVar("C", bound=Content)
 _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("task_response", "outcome"): ("done", "limit", "cancelled", "error", "refused"),
-    ("context_request", "kind"): ("context", "bids", "capability"),
+    ("task_response", "outcome"): get_args(Outcome),
+    ("context_request", "kind"): get_args(RequestKind),
 }
 
 

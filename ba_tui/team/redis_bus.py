@@ -55,6 +55,8 @@ class RedisBus:
         self._locks: dict[str, asyncio.Lock] = {}
         self._done: OrderedDict[str, None] = OrderedDict()
         self._joining: set[asyncio.Task[None]] = set()
+        self.subscriptions: set[RedisSubscription] = set()
+        """Those that have not left."""
         self._recovering = asyncio.Lock()
         self._returning: asyncio.Task[None] | None = None
         self._here = asyncio.Event()
@@ -81,6 +83,7 @@ class RedisBus:
         """See core.ports.bus.MessageBus. The first group of a topic gets what waits there, another what comes from now
         on."""
         made = RedisSubscription(self, topic, group, consumer)
+        self.subscriptions.add(made)
         task = asyncio.create_task(self._joined(made))
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
@@ -125,6 +128,9 @@ class RedisBus:
         """End all subscriptions. What waits for a server that is away is lost then, and that is said."""
         if self.closed:
             return
+        for each in tuple(self.subscriptions):
+            with contextlib.suppress(StorageError):
+                await each.aclose()
         self.closed = True
         self._here.set()
         if self._returning:
@@ -157,6 +163,11 @@ class RedisBus:
         self._here.clear()
         self._tell(f"{error} Messages are kept in memory and sent when it is back.")
         self._returning = asyncio.create_task(self._return())
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the server answered the last time."""
+        return self._here.is_set() and not self.closed
 
     async def back(self) -> None:
         """Return once the server is there, or the bus is closed."""
@@ -319,10 +330,14 @@ class RedisSubscription:
 
     async def aclose(self) -> None:
         """What was taken and not acknowledged goes to another at once."""
-        if not self._bus.closed:
-            late = int(self._bus.limits.lease * 1000) + 1
+        if self not in self._bus.subscriptions:
+            return
+        self._bus.subscriptions.discard(self)
+        late, passing = int(self._bus.limits.lease * 1000) + 1, int(self._topic in PASSING)
+        if self._bus.reachable:
+            keys = [stream(self._topic), groups(self._topic)]
             with contextlib.suppress(ServerAway, NoGroup):
-                await self._bus.run(LEAVE, [stream(self._topic)], [self._group, self._consumer, late])
+                await self._bus.run(LEAVE, keys, [self._group, self._consumer, late, passing])
 
     async def _fill(self) -> None:
         """Read what comes next. What must be delivered again comes first."""

@@ -93,7 +93,11 @@ return 0
 """
 
 LEAVE = """
--- KEYS: stream. ARGV: group, consumer, milliseconds
+-- KEYS: stream, groups. ARGV: group, consumer, milliseconds, whether nothing is kept for the group
+if ARGV[5] == '1' then
+    redis.call('SREM', KEYS[2], ARGV[2])
+    return redis.call('XGROUP', 'DESTROY', KEYS[1], ARGV[2])
+end
 local held = redis.call('XPENDING', KEYS[1], ARGV[2], '-', '+', 10000, ARGV[3])
 for _, each in ipairs(held) do
     redis.call('XCLAIM', KEYS[1], ARGV[2], ARGV[3], 0, each[1], 'IDLE', ARGV[4], 'JUSTID')

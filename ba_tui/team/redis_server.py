@@ -8,6 +8,7 @@ with everything else.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -92,8 +93,10 @@ class RedisServer:
     async def _answer(self, asked: Awaitable[Any]) -> Any:
         from redis import exceptions  # noqa: PLC0415 - an extra
 
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
         try:
-            return await asked
+            found = await asked
         except exceptions.AuthenticationError as error:
             raise self._refused("it refuses the user or the password") from error
         except exceptions.ResponseError as error:
@@ -109,6 +112,11 @@ class RedisServer:
             # Its text may name the address, never the password; the name of its class says enough.
             why = "it does not answer" if isinstance(error, exceptions.TimeoutError) else "no connection"
             raise ServerAway(f"The Redis server {self.place} can't be reached: {why}.") from error
+        finally:
+            if task and task.cancelling() > before:
+                # Timeouts within the package may take a cancel for their own, and go on.
+                raise asyncio.CancelledError
+        return found
 
     def _refused(self, why: str) -> StorageError:
         message = f"The Redis server {self.place} can't be used: {why}."

@@ -164,6 +164,13 @@ class Worker:
         try:
             if await self._answered(received, request):
                 await self._bus.ack(delivery, group)
+        except UsageError as error:
+            # Its result is too large for a message, for instance: others would fail in the same way.
+            self._tell(error.with_hint)
+            name = self._facts.name
+            failed = TaskResponse(request.task, "error", error=str(error), hint=error.hint, worker=name)
+            await self._send(failed, received)
+            await self._bus.ack(delivery, group)
         finally:
             del self._held[delivery.token]
 

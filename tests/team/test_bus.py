@@ -198,6 +198,22 @@ async def test_a_server_that_is_away_loses_nothing(tmp_path: Path, keeps: bool) 
     process.kill()
 
 
+async def test_who_leaves_without_a_word_leaves_nothing_behind(server: RedisProcess) -> None:
+    """An orchestrator that ended: what it had taken goes to the next at once, its group of signs of life is gone."""
+    gone, other = (RedisBus(RedisServer(server.url), BusLimits(lease=600)) for _ in range(2))
+    taken = gone.subscribe("left", TAKERS, "gone")
+    beats = gone.subscribe(WORKERS, "gone", "gone")
+    await other.publish("left", note(1))
+    await other.publish(WORKERS, message(Heartbeat("x"), "w"))
+    assert (await anext(taken)).times == 1
+    assert (await anext(beats)).message.type == "heartbeat"
+    await gone.close()
+    assert (await anext(other.subscribe("left", TAKERS, "other"))).times == 2
+    known = await other.run("return redis.call('SMEMBERS', KEYS[1])", ["ba:team:groups:workers"], [])
+    assert "gone" not in known
+    await other.close()
+
+
 async def test_a_wrong_password_is_said_without_it(server: RedisProcess) -> None:
     bus = RedisBus(RedisServer(server.url.replace(PASSWORD, "not-it")), QUICK)
     with pytest.raises(StorageError, match="refuses the user or the password") as told:

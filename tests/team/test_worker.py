@@ -48,7 +48,8 @@ class Place:
             self.did.append((name, request.task))
             self.begun.set()
             await self.gate.wait()
-            return TaskResponse(request.task, "done" if outcome == "done" else "error", f"by {name}")
+            text = f"by {name}" if request.task != "long" else "x" * 1_400_000
+            return TaskResponse(request.task, "done" if outcome == "done" else "error", text)
 
         facts = WorkerFacts(name, "analyst", ("sql",), heartbeat=0.1, lease=QUICK.lease, reads=reads)
         return Worker(facts, self.bus, self.accepted, do, self.told.append)
@@ -229,5 +230,11 @@ async def test_what_is_wrong_or_late_is_answered(place: Place) -> None:
     await place.send("1", deadline=1.0)
     assert content(TaskResponse, await place.answer()).outcome == "limit"
     assert place.did == []
+    await place.send("long")
+    found = content(TaskResponse, await place.answer())
+    assert found.outcome == "error"
+    assert found.error == "The message is 1.4 MB, at most 1 MB."
+    await place.send("2")
+    assert content(TaskResponse, await place.answer()).result == "by w"
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)

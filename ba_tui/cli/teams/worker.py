@@ -71,7 +71,7 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
 async def _work(services: Services, settings: TeamSettings, role: str, *, once: bool) -> int:
     # What is heavy waits until the flags are right.
     from ba_tui import __version__  # noqa: PLC0415
-    from ba_tui.cli.worker_tasks import TaskSessions  # noqa: PLC0415
+    from ba_tui.cli.teams.worker_tasks import TaskSessions  # noqa: PLC0415
     from ba_tui.faces.headless import interrupts  # noqa: PLC0415
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.team.open_bus import open_bus  # noqa: PLC0415

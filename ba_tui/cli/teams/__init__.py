@@ -1,0 +1,1 @@
+"""`ba team` and `ba worker`. May import what the command line may."""

@@ -1,0 +1,221 @@
+"""What members share and lend: items with versions, in memory and over Redis; tools under leases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from ba_tui.core.effects import Ceiling, Effect
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Event, ToolStarted
+from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.team.accepted import Accepted, MemoryAccepted
+from ba_tui.team.bus import MemoryBus
+from ba_tui.team.leases import Borrower, Denied, Lender
+from ba_tui.team.messages import Share, content, inbox
+from ba_tui.team.redis_bus import RedisBus
+from ba_tui.team.redis_server import RedisServer
+from ba_tui.team.redis_state import RedisAccepted, RedisItems
+from ba_tui.team.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
+from tests.team.redis_process import RedisProcess
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
+    process = RedisProcess(tmp_path_factory.mktemp("redis"))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def shared(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Items, Accepted]]:
+    if request.param == "memory":
+        yield MemoryItems(), MemoryAccepted()
+        return
+    process: RedisProcess = request.getfixturevalue("server")
+    bus = RedisBus(RedisServer(process.url), redact=lambda text: text.replace("hunter2", "[secret]"))
+    await bus.run("return redis.call('FLUSHALL')", [], [])
+    await bus.server.greet()
+    yield RedisItems(bus, "t"), RedisAccepted(bus)
+    await bus.close()
+
+
+async def test_a_stale_write_is_refused_and_read_again(shared: tuple[Items, Accepted]) -> None:
+    bus, items = MemoryBus(), shared[0]
+    ann, bob = SharedContext(items, bus, "t", "ann"), SharedContext(items, bus, "t", "bob")
+    first = await ann.write("orders.march", 411)
+    assert (first.version, first.by) == (1, "ann")
+    with pytest.raises(StaleWrite, match="ann wrote version 1") as stale:
+        await bob.write("orders.march", 412)
+    assert stale.value.now == first
+    with pytest.raises(StaleWrite):
+        await bob.write("orders.april", 1, version=3)
+
+    async def more(value: Any) -> Any:
+        return (value or 0) + 1
+
+    await asyncio.gather(*(member.change("count", more) for member in (ann, bob) for _ in range(5)))
+    found = await ann.read("count")
+    assert found is not None
+    assert (found.value, found.version) == (10, 10)
+
+
+async def test_items_are_found_and_told_to_those_who_care(shared: tuple[Items, Accepted]) -> None:
+    bus = MemoryBus()
+    ann = SharedContext(shared[0], bus, "t", "ann")
+    told = bus.subscribe(inbox("bob"), "bob", "bob")
+    ann.cares("bob", "orders.*")
+    await ann.write("region", "North is best")
+    await ann.write("orders.march", {"rows": 412})
+    share = content(Share, (await anext(told)).message)
+    assert (share.key, share.value, share.version) == ("orders.march", {"rows": 412}, 1)
+    assert [item.key for item in await ann.query("orders.*")] == ["orders.march"]
+    assert [item.key for item in await ann.query("best region")] == ["region"]
+    assert bus.waiting(inbox("bob")) == 1
+
+
+async def test_what_can_be_no_item_is_refused(shared: tuple[Items, Accepted]) -> None:
+    ann = SharedContext(shared[0], MemoryBus(), "t", "ann")
+    for key, value in (("", 1), ("k" * 201, 1), ("k", object()), ("k", float("nan")), ("k", "x" * LARGEST)):
+        with pytest.raises(UsageError):
+            await ann.write(key, value)
+    assert await ann.query("*") == []
+
+
+async def test_the_first_response_is_the_accepted_one(shared: tuple[Items, Accepted]) -> None:
+    accepted = shared[1]
+    each = [AgentMessage(f"w{number}", "lead", "task_response", {"n": number}) for number in range(8)]
+    assert await accepted.find("k") is None
+    winners = await asyncio.gather(*(accepted.first("k", one) for one in each))
+    assert {winner.sender for winner in winners} == {winners[0].sender}
+    assert await accepted.find("k") == winners[0]
+    assert [await accepted.begin("k", "a"), await accepted.begin("k", "b")] == ["", "a"]
+    await accepted.ended("k")
+    assert await accepted.begin("k", "c") == ""
+
+
+async def test_no_secret_reaches_the_server(server: RedisProcess) -> None:
+    bus = RedisBus(RedisServer(server.url), redact=lambda text: text.replace("hunter2", "[secret]"))
+    items, accepted = RedisItems(bus, "secrets"), RedisAccepted(bus)
+    await SharedContext(items, MemoryBus(), "secrets", "ann").write("door", {"code": 'say "hunter2"'})
+    found = await items.get("door")
+    assert found is not None
+    assert found.value == {"code": 'say "[secret]"'}
+    winner = await accepted.first("k2", AgentMessage("w", "lead", "task_response", {"result": "hunter2"}))
+    assert winner.content == {"result": "[secret]"}
+    await bus.close()
+
+
+class Lending:
+    """A lender with tools, a borrower, and what goes between them."""
+
+    def __init__(self, ceiling: Ceiling) -> None:
+        self.events: list[Event] = []
+        branch = Branch(Turn(self.events.append), Transcript())
+        branch.ceiling = ceiling
+        self.bus = MemoryBus()
+        self.started, self.gate, self.runs = asyncio.Event(), asyncio.Event(), 0
+        self.gate.set()
+        tools = {
+            "read_file": Tool("read_file", "Reads a file.", {}, self._run, Effect.READ),
+            "shell": Tool("shell", "Runs a command.", {}, self._run, Effect.EXECUTE),
+            "web_fetch": Tool("web_fetch", "Fetches a page.", {}, self._guarded, Effect.READ),
+            "kept": Tool("kept", "Not lent.", {}, self._run, Effect.READ),
+        }
+        self.lender = Lender("lender", self.bus, branch, lambda: tools, ("read_file", "shell", "web_fetch"))
+        self.borrower = Borrower("borrower", self.bus, patience=5)
+        self._tasks = [asyncio.create_task(each) for each in (self._lend(), self._borrow())]
+
+    async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        self.runs += 1
+        self.started.set()
+        await self.gate.wait()
+        return ToolResult(f"content of {args.get('path')}")
+
+    async def _guarded(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        return failure("permission_denied", "A rule denies this.")
+
+    async def _lend(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            async for delivery in self.bus.subscribe("lender", "lender", "lender"):
+                group.create_task(self.lender.handle(delivery.message))
+                await self.bus.ack(delivery, "lender")
+
+    async def _borrow(self) -> None:
+        async for delivery in self.bus.subscribe("borrower", "borrower", "borrower"):
+            self.borrower.take(delivery.message)
+            await self.bus.ack(delivery, "borrower")
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def lending() -> AsyncIterator[Lending]:
+    made = Lending(Ceiling(frozenset({Effect.READ})))
+    yield made
+    await made.close()
+
+
+async def test_a_tool_is_offered_leased_called_and_written_down(lending: Lending) -> None:
+    offers = await lending.borrower.offers("file", ["lender"])
+    assert offers == {"lender": ("read_file",)}
+    lease = await lending.borrower.borrow("lender", ["read_file", "web_fetch"], 60)
+    assert await lending.borrower.call(lease, "read_file", {"path": "a.csv"}) == ("content of a.csv", False)
+    # The lender's guards decide about each call.
+    text, wrong = await lending.borrower.call(lease, "web_fetch", {})
+    assert ("A rule denies this." in text, wrong) == (True, True)
+    assert [line.step for line in lending.lender.audit()] == ["leased", "called", "called"]
+    assert {event.agent for event in lending.events if isinstance(event, ToolStarted)} != {"main"}
+
+
+async def test_a_lease_gives_no_more_than_the_lender_may(lending: Lending) -> None:
+    for tool in ("shell", "kept", "gone"):
+        with pytest.raises(Denied, match="does not lend"):
+            await lending.borrower.borrow("lender", [tool], 60)
+    assert lending.lender.leases() == ()
+    lease = await lending.borrower.borrow("lender", ["read_file"], 60)
+    with pytest.raises(Denied, match="does not cover"):
+        await lending.borrower.call(lease, "web_fetch", {})
+    assert lending.runs == 0
+
+
+async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Lending) -> None:
+    lease = await lending.borrower.borrow("lender", ["read_file"], 60)
+    lending.gate.clear()
+    call = asyncio.create_task(lending.borrower.call(lease, "read_file", {}))
+    await lending.started.wait()
+    assert await lending.lender.revoke(lease.id)
+    with pytest.raises(Denied, match="was stopped"):
+        await call
+    with pytest.raises(Denied):
+        await lending.borrower.call(lease, "read_file", {})
+    assert not await lending.lender.revoke(lease.id)
+    assert lending.runs == 1
+    assert [line.step for line in lending.lender.audit()][:3] == ["leased", "called", "revoked"]
+
+
+async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Lending) -> None:
+    lease = await lending.borrower.borrow("lender", ["read_file"], 60)
+    thief = Borrower("thief", lending.bus, patience=5)
+    replies = lending.bus.subscribe("thief", "thief", "thief")
+    stolen = asyncio.create_task(thief.call(lease, "read_file", {}))
+    thief.take((await anext(replies)).message)
+    with pytest.raises(Denied, match="does not hold"):
+        await stolen
+    short = await lending.borrower.borrow("lender", ["read_file"], 0.001)
+    lending.gate.clear()
+    with pytest.raises(Denied):
+        await lending.borrower.call(short, "read_file", {})
+    assert "expired" in [line.step for line in lending.lender.audit()]
+    assert [each.id for each in lending.lender.leases()] == [lease.id]

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ba_tui.cli import team
 from ba_tui.cli.main import run
+from ba_tui.cli.teams import application as team
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.traps import KINDS
 from ba_tui.faces import headless, run_result

@@ -238,8 +238,9 @@ class Desk:
 
     async def _first_valid(self, sent: Sequence[AgentMessage], end: float) -> Outcome:
         waiting, last = {self._answers[each.id]: each.id for each in sent}, Outcome(ok=False)
+        stood = self._watch.stood()
         while waiting:
-            left = end - time.time()
+            left = end - time.time() + self._watch.stood() - stood
             if left <= 0:
                 return replace(last, error=last.error or f"no answer within {self._rules.deadline:g} s")
             pause = min(left, self._rules.patience / LOOKS)

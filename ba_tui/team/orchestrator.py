@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
@@ -18,10 +17,11 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.ports.delegation import RunningAgent
 from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Pattern, Role, Strategy, Team
+from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Role, Team
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.team.assignment import Assignment
 from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
 from ba_tui.team.desk import Confirming, Desk, DeskMeans, HandingOut, Job, Outcome, facts_of, no
 from ba_tui.team.facts import Fact
@@ -79,22 +79,6 @@ class TeamMeans:
     reads: Callable[[Role], bool] = lambda role: True
     whole: Callable[[SubTask], str] = lambda step: step.result
     confirm: Confirming = no
-
-
-@frozen
-class Assignment:
-    """What a team is for. ``plan``: one that was begun before, ``facts``: what its members had stated. ``roles``: those
-    of the members; ``known``: all that there are. ``deadline`` of the whole in seconds."""
-
-    goal: str
-    roles: tuple[Role, ...]
-    known: tuple[Role, ...] = ()
-    pattern: Pattern = "hierarchical"
-    conflicts: Strategy = "majority"
-    deadline: float | None = None
-    plan: Plan | None = None
-    facts: tuple[tuple[str, tuple[Fact, ...]], ...] = ()
-    id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
 
 @frozen

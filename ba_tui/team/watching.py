@@ -42,6 +42,10 @@ class TeamWatch:
         self.team = replace(self.team, members=tuple(members))
         self._tell()
 
+    def stood(self) -> float:
+        """Seconds that the team has stood still so far."""
+        return self._branch.pauses.seconds(self._branch.name)
+
     def find(self, name: str) -> Member | None:
         return next((each for each in self.team.members if each.name == name), None)
 

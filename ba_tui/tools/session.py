@@ -70,9 +70,8 @@ from ba_tui.tools.planning.session_room import PlanRoom
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
-from ba_tui.tools.teams.escalating import Escalation
-from ba_tui.tools.teams.planned import planning
-from ba_tui.tools.teams.session_room import TeamRoom, TeamScope
+from ba_tui.tools.teams.scope import Escalation, TeamScope
+from ba_tui.tools.teams.session_room import TeamRoom
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
 from ba_tui.tools.visible import Joining, Visible
 from ba_tui.tools.web.tools import web_options
@@ -344,7 +343,7 @@ def team_room(
         team,
         TeamScope(
             agents, process.agents, scope.results, scope.history, escalation, redact, scope.ask, remember,
-            planning(scope.requests),
+            scope.requests,
         ),
     )  # fmt: skip
 

@@ -10,8 +10,8 @@ from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.teamwork.teams import Conflict
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.team import TeamSettings
-from ba_tui.tools.teams.escalating import Escalation
-from ba_tui.tools.teams.session_room import TeamRoom, TeamScope
+from ba_tui.tools.teams.scope import Escalation, TeamScope
+from ba_tui.tools.teams.session_room import TeamRoom
 from tests.delegating.house import AgentHouse, ingress, means
 from tests.script import Memory, collect
 

@@ -72,7 +72,7 @@ async def lead(**rules: Any) -> AsyncGenerator[Lead]:
 
 
 async def test_a_member_that_falls_silent_loses_its_work_to_another() -> None:
-    async with lead(patience=0.05) as made:
+    async with lead(patience=0.4) as made:
         work = asyncio.create_task(made.desk.do(JOB))
         taken = made.requests("ann")
         first = await anext(taken)

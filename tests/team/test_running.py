@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import ConnectionLost, UsageError
-from ba_tui.core.events import Asked, ConflictChanged, Event, SubTaskChanged, TeamChanged, TeamMessage, TurnEnded
+from ba_tui.core.events import (
+    AgentPaused,
+    Asked,
+    ConflictChanged,
+    Event,
+    SubTaskChanged,
+    TeamChanged,
+    TeamMessage,
+    TurnEnded,
+)
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Reply
@@ -222,7 +231,7 @@ async def test_a_part_that_fails_is_named_and_the_rest_is_given(tmp_path: Path) 
 
 
 async def test_a_member_that_never_ends_meets_the_deadline(tmp_path: Path) -> None:
-    house = TeamHouse(tmp_path, deadline=0.05, attempts=2)
+    house = TeamHouse(tmp_path, deadline=0.6, attempts=3)
     house.plays(writer=[[forever], [says("Done.")]])
     assert answer(await house.team("Write", "writer")) == "Done."
 
@@ -230,9 +239,9 @@ async def test_a_member_that_never_ends_meets_the_deadline(tmp_path: Path) -> No
 async def test_the_deadline_of_the_team_gives_what_there_is(tmp_path: Path) -> None:
     house = TeamHouse(tmp_path)
     house.plays(researcher=[[says("Found.")]], writer=[[forever]])
-    events = await house.team("Write", "researcher", "writer", deadline=0.3)
+    events = await house.team("Write", "researcher", "writer", deadline=1.0)
     assert "Found." in answer(events)
-    assert "deadline of 0.3 s" in answer(events)
+    assert "deadline of 1 s" in answer(events)
     assert ending(events).reason == "limit"
 
 
@@ -339,3 +348,22 @@ async def test_nothing_goes_on_where_no_team_was(tmp_path: Path) -> None:
     ended = ending(await collect(house.talk.say("go on", house.teams.resume())))
     assert ended.error
     assert "has had no team" in ended.error.message
+
+
+async def test_a_paused_team_stands_still_and_goes_on(tmp_path: Path) -> None:
+    house = TeamHouse(tmp_path)
+    assert not house.teams.pause(on=True)
+
+    def react(event: Event) -> None:
+        if isinstance(event, SubTaskChanged) and (event.subtask.id, event.subtask.status) == (
+            "researcher",
+            "completed",
+        ):
+            assert house.teams.pause(on=True)
+        elif isinstance(event, AgentPaused) and event.paused:
+            assert [spec.name for spec, _ in house.made] == ["researcher"]
+            assert house.teams.pause(on=False)
+
+    events = await house.team("Write", "researcher", "writer", react=react)
+    assert [event.paused for event in events if isinstance(event, AgentPaused)] == [True, False]
+    assert ending(events).reason == "done"

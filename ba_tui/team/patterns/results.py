@@ -10,8 +10,8 @@ from ba_tui.core.values import frozen
 from ba_tui.team.prompts import unfinished
 
 if TYPE_CHECKING:
+    from ba_tui.team.assignment import Assignment
     from ba_tui.team.desk import Job, Outcome
-    from ba_tui.team.orchestrator import Assignment
     from ba_tui.team.settling import Settling
 
 

@@ -38,7 +38,7 @@ def carrying(results: Artifacts, at_once: int) -> Carrying:
         async def call(step: SubTask, args: dict[str, Any], branch: Branch) -> Outcome:
             return Outcome(error=NO_TOOLS, hopeless=True)
 
-        return await PlanRun(plan, branch, PlanMeans(call, do, reads), PlanBounds(at_once)).run()
+        return await PlanRun(plan, branch, PlanMeans(call, do, reads, gate=branch.unpaused), PlanBounds(at_once)).run()
 
     return carry
 

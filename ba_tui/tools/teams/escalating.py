@@ -6,35 +6,22 @@ import asyncio
 import json
 import logging
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 
 from ba_tui.core.messages import clean_text
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.teamwork.teams import Conflict
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
 from ba_tui.processes.brief import BriefRun, run_in_thread
 from ba_tui.team.conflicts import camps
+from ba_tui.tools.teams.scope import Escalation
 
 log = logging.getLogger(__name__)
 TIMEOUT = 600.0
 """Seconds that the command may wait for an answer."""
 MOST = 65_536
 LABEL = 120
-
-
-@frozen
-class Escalation:
-    """``command`` of the settings, empty for none; it runs in ``folder`` ``after`` so many seconds."""
-
-    command: str
-    after: float
-    folder: Path
-    environment: Mapping[str, str]
-    session: str = ""
 
 
 async def asked(conflict: Conflict, goal: str, branch: Branch, escalation: Escalation) -> str | None:

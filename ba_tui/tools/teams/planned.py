@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError, StopTurn
 from ba_tui.core.events import Notice
@@ -12,9 +13,11 @@ from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.turn import Branch
-from ba_tui.team.orchestrator import Planning
 from ba_tui.tools.planning.asking import ModelRequests
 from ba_tui.tools.teams.forming import planned_in_a_row
+
+if TYPE_CHECKING:
+    from ba_tui.team.orchestrator import Planning
 
 
 def planning(requests: ModelRequests | None) -> Planning:

@@ -1,89 +1,23 @@
-"""core.ports.teams.Teams: the teams of one session, from an order to an answer."""
+"""core.ports.teams.Teams: the teams of one session. Loads what leads them with the first one."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ba_tui.core.agent_spec import AgentSpec
-from ba_tui.core.effects import Effect
-from ba_tui.core.errors import BaError, StopTurn, StorageError, UsageError
-from ba_tui.core.events import Event, MessageDone, Notice, PlanChanged, SubTaskChanged, TeamChanged, TeamMessage
-from ba_tui.core.messages import Message, Text, Usage
-from ba_tui.core.ports.delegation import Delegation, Order, Work
-from ba_tui.core.ports.memory import Draft
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Event, TeamChanged
+from ba_tui.core.ports.delegation import Work
 from ba_tui.core.ports.teams import TeamOrder
-from ba_tui.core.questions import Option, Question
-from ba_tui.core.spawning import ChildResult
-from ba_tui.core.teamwork.plans import Plan
-from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Role, Team
-from ba_tui.core.text.wording import count
+from ba_tui.core.teamwork.teams import Role, Team
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
-from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.team import TeamSettings
-from ba_tui.team.catalog import AgentFiles
-from ba_tui.team.desk import HandingOut
-from ba_tui.team.member_spec import member_spec
-from ba_tui.team.messages import TaskRequest
-from ba_tui.team.open_bus import open_bus
-from ba_tui.team.orchestrator import (
-    COORDINATOR,
-    Assignment,
-    Finished,
-    Orchestrator,
-    Planning,
-    TeamMeans,
-    TeamRules,
-    formed,
-    stated_before,
-)
-from ba_tui.team.roles import Roles
-from ba_tui.tools.builtin.recall import ReadHistory
-from ba_tui.tools.memory.proposing import AskModel
-from ba_tui.tools.teams.archive import archived, outcome_text, summary
-from ba_tui.tools.teams.carrying import carrying, whole_reports
-from ba_tui.tools.teams.escalating import Escalation, asked
-from ba_tui.tools.teams.forming import Assessment, assessed, planned_in_a_row
+from ba_tui.tools.teams.scope import TeamScope
 
-log = logging.getLogger(__name__)
-AT_ONCE = 50
-"""Subtasks that are handed out at the same time: how many agents work is limited elsewhere."""
-AGAIN = "Run it again"
-NAME = "team"
-"""The model that an answer of a team names."""
-
-
-class TeamFailed(BaError):
-    """A team ended without any result."""
-
-    kind = "team_failed"
-
-
-class TeamIncomplete(StopTurn):
-    """A team ended, and a part of its goal is missing."""
-
-    kind = "team_incomplete"
-
-
-@frozen
-class TeamScope:
-    """The session: ``agents`` runs its agents, ``files`` describe them, ``results`` keep archives. ``ask`` asks the
-    small model; None asks none. ``remember`` keeps an outcome; it raises BaError where memory is off. ``redact`` takes
-    secrets out of what goes to another process. ``plan`` makes plans."""
-
-    agents: Delegation
-    files: Callable[[], AgentFiles] | None
-    results: Artifacts
-    history: ReadHistory
-    escalation: Escalation
-    redact: Callable[[str], str] = str
-    ask: AskModel | None = None
-    remember: Callable[[Draft], Awaitable[object]] | None = None
-    plan: Planning = planned_in_a_row
+if TYPE_CHECKING:
+    from ba_tui.team.roles import Roles
+    from ba_tui.tools.teams.leading import Leading
 
 
 class TeamRoom:
@@ -93,37 +27,47 @@ class TeamRoom:
         self._settings = settings
         self._scope = scope
         self._latest: Team | None = None
-        self._work: Branch | None = None
-        self._cancelled: set[str] = set()
 
-    # core.ports.teams.Teams
+    @cached_property
+    def _leading(self) -> Leading:
+        from ba_tui.tools.teams.leading import Leading  # noqa: PLC0415 - few sessions have a team
+
+        return Leading(self._settings, self._scope)
 
     def run(self, order: TeamOrder) -> Work:
+        """See core.ports.teams.Teams."""
         if not order.goal.strip():
             raise UsageError("The goal is empty.", "Say what the team is to reach.")
         if order.deadline is not None and order.deadline <= 0:
             raise UsageError("The deadline must be more than 0 seconds.")
         chosen = tuple(self._roles().named(order.roles))
-        formed(chosen, self._settings.max_members) if chosen else None
+        self._leading.check(chosen)
 
         async def work(branch: Branch) -> None:
-            await self._run(order, chosen, branch)
+            await self._leading.run(order, chosen, branch)
 
         return work
 
     def resume(self) -> Work:
-        return self._go_on
+        """See core.ports.teams.Teams."""
+
+        async def work(branch: Branch) -> None:
+            self._roles()
+            await self._leading.go_on(branch)
+
+        return work
 
     def pause(self, *, on: bool) -> bool:
-        if self._work is None:
-            return False
-        mine = [each for each in self._scope.agents.running() if each.agent_id.startswith(f"{self._work.name}/")]
-        return sum(self._scope.agents.pause(each.agent_id, on=on) for each in mine) > 0
+        """See core.ports.teams.Teams."""
+        branch = self._leading.branch
+        return branch is not None and branch.pause(branch.name, on=on)
 
     def roles(self) -> Sequence[Role]:
+        """See core.ports.teams.Teams."""
         return self._roles().usable()
 
     def problems(self) -> Sequence[str]:
+        """See core.ports.teams.Teams."""
         found = self._roles().look()
         broken = [
             f"{each.path}: the role {each.role.name} can't be used: {each.trouble}" for each in found if each.trouble
@@ -131,189 +75,17 @@ class TeamRoom:
         return [*broken, *(f"{each.path}: {text}" for each in found for text in each.warnings)]
 
     def latest(self) -> Team | None:
+        """See core.ports.teams.Teams."""
         return self._latest
 
     def apply(self, event: Event) -> None:
+        """Follow the newest team."""
         if isinstance(event, TeamChanged):
             self._latest = event.team
-
-    # How a team works.
 
     def _roles(self) -> Roles:
         if self._scope.files is None:
             raise UsageError("Teams can only work in a conversation.", "Run ba team run GOAL.")
+        from ba_tui.team.roles import Roles  # noqa: PLC0415 - see _leading
+
         return Roles(self._scope.files())
-
-    async def _run(self, order: TeamOrder, chosen: tuple[Role, ...], branch: Branch) -> None:
-        known = tuple(await asyncio.to_thread(self.roles))
-        if not chosen:
-            found = await assessed(order.goal, known, self._scope.ask, branch)
-            if not found.team:
-                await self._alone(order, found, branch)
-                return
-            names = ", ".join(role.name for role in found.roles)
-            branch.emit(Notice(f"A team works on this: {names} ({found.why}).", "info"))
-            chosen = found.roles
-        assignment = Assignment(
-            order.goal, chosen, known, order.pattern or self._settings.pattern,
-            order.conflicts or self._settings.conflicts, order.deadline,
-        )  # fmt: skip
-        await self._lead(assignment, branch)
-
-    async def _alone(self, order: TeamOrder, found: Assessment, branch: Branch) -> None:
-        """One agent does it all."""
-        role = found.roles[0]
-        branch.emit(Notice(f"One agent works on this, {role.name}: {found.why}.", "info"))
-        work = Order(await asyncio.to_thread(self._spec, role), order.goal, deadline=order.deadline)
-        result = await self._scope.agents.run(work, branch)
-        text = result.message.text.strip()
-        if result.status != "done" and not text:
-            raise TeamFailed(f"The agent ended without a result: {_why(result)}")
-        _answer(branch, text)
-        if result.status != "done":
-            raise TeamIncomplete(f"The agent did not finish: {_why(result)}")
-
-    async def _go_on(self, branch: Branch) -> None:
-        events = await self._scope.history()
-        team = next((event.team for event in reversed(events) if isinstance(event, TeamChanged)), None)
-        if team is None:
-            raise UsageError("This session has had no team.", "Start one: ba team run GOAL.")
-        if team.state in {"completed", "failed"}:
-            raise UsageError("The newest team of this session has ended.", "Start a new one: ba team run GOAL.")
-        plan, messages = _left(events, team)
-        names = list(dict.fromkeys(each.role for each in team.members if each.role not in {"lead", COORDINATOR}))
-        numbers = {name: sum(each.role == name for each in team.members) for name in names}
-        chosen = await asyncio.to_thread(self._roles().named, names)
-        known = await asyncio.to_thread(self.roles)
-        assignment = Assignment(
-            team.goal, tuple(replace(role, members=numbers[role.name]) for role in chosen), tuple(known), team.pattern,
-            self._settings.conflicts, None, plan, stated_before(messages), team.id,
-        )  # fmt: skip
-        if plan:
-            done = sum(each.status == "completed" for each in plan.subtasks)
-            branch.emit(Notice(f"The team goes on: {done} of {count(len(plan.subtasks), 'subtask')} done.", "info"))
-        await self._lead(assignment, branch)
-
-    async def _lead(self, assignment: Assignment, branch: Branch) -> None:
-        settings, scope = self._settings, self._scope
-        bus = open_bus(settings, scope.redact, lambda text: branch.emit(Notice(text, "warning")))
-        rules = TeamRules(
-            HandingOut(settings.patience, settings.attempts, settings.deadline),
-            settings.difference,
-            min(settings.heartbeat, settings.patience / 3),
-            settings.max_members,
-            settings.bus_url is not None,
-        )
-
-        async def do(role: Role, request: TaskRequest, label: str) -> ChildResult:
-            spec = await asyncio.to_thread(self._spec, role)
-            order = Order(spec, _told(request), label, deadline=settings.deadline, max_loops=request.max_loops,
-                          budget=role.budget)  # fmt: skip
-            return await self._scope.agents.run(order, branch)
-
-        async def ask(conflict: Conflict) -> str | None:
-            return await asked(conflict, assignment.goal, branch, self._scope.escalation)
-
-        async def confirm(text: str) -> bool:
-            options = (Option(AGAIN, "it may change the same things twice"), Option("Leave it", "its part is missing"))
-            return (await branch.ask(Question("choice", text, options=options))).text.strip() == AGAIN
-
-        means = TeamMeans(
-            bus,
-            do,
-            scope.plan,
-            carrying(scope.results, AT_ONCE),
-            ask,
-            scope.agents.running,
-            self._reads,
-            whole_reports(scope.results),
-            confirm,
-        )
-        self._work = branch
-        try:
-            done = await Orchestrator(means, rules, assignment, branch).run()
-        finally:
-            self._work = None
-            await bus.close()
-        await self._archive(done, assignment, branch)
-
-    async def _archive(self, done: Finished, assignment: Assignment, branch: Branch) -> None:
-        """Keep what the team did, and answer."""
-        kept = ""
-        try:
-            text = json.dumps(archived(done, strategy=assignment.conflicts), ensure_ascii=False, default=str, indent=1)
-            kept = (await asyncio.to_thread(self._scope.results.store, text, tool=NAME)).ref
-        except StorageError as error:
-            log.warning("the archive of the team was not kept: %s", error)
-        if self._scope.remember and done.state != "failed":
-            try:
-                await self._scope.remember(Draft(outcome_text(done), "outcome", origin="assistant"))
-            except BaError as error:
-                log.info("memory did not keep the outcome: %s", error)
-        branch.emit(Notice(summary(done), "info", f"Who did what: {kept}" if kept else ""))
-        why = "; ".join(done.answer.missing[:3])
-        if done.state == "failed":
-            raise TeamFailed(f"The team has no result. {why or 'Every member failed.'}", "The transcripts say more.")
-        _answer(branch, done.answer.text)
-        if done.state == "partial":
-            raise TeamIncomplete(f"The team did a part of its goal. Missing: {why}")
-
-    def _reads(self, role: Role) -> bool:
-        """Whether a member of that role can change nothing, so that others may work beside it."""
-        try:
-            spec = self._spec(role)
-            effect = self._scope.agents.effect(role.agent)
-        except BaError:
-            return False
-        return effect is Effect.READ or spec.ceiling.effects <= {Effect.READ}
-
-    def _spec(self, role: Role) -> AgentSpec:
-        """The agent of a member. Raises UsageError."""
-        assert self._scope.files is not None
-        return member_spec(role, self._scope.files())
-
-
-def _told(request: TaskRequest) -> str:
-    parts = [request.prompt]
-    if request.attempt > 1:
-        parts.append(
-            "An earlier attempt did not finish. It may have changed something: look before you change it again."
-        )
-    if request.partial:
-        parts.append(f"The earlier attempt found this; check it before you use it:\n{request.partial}")
-    return "\n\n".join(parts)
-
-
-def _why(result: ChildResult) -> str:
-    return result.error.message if result.error else result.status
-
-
-def _answer(branch: Branch, text: str) -> None:
-    """The answer of the turn. Its members were paid for already."""
-    message = Message("assistant", (Text(text),), usage=Usage(), stop="end_turn", model=NAME, origin="assistant")
-    branch.emit(MessageDone(message, 0.0))
-
-
-def _left(events: Sequence[Event], team: Team) -> tuple[Plan | None, Sequence[AgentMessage]]:
-    """The newest plan that was begun after ``team`` was formed, and the messages of its members."""
-    plan: Plan | None = None
-    messages: list[AgentMessage] = []
-    begun = False
-    for event in events:
-        match event:
-            case TeamChanged(team=Team(id=id)):
-                if not begun and id == team.id:
-                    begun = True
-            case PlanChanged(plan=changed) if begun:
-                plan = changed
-            case SubTaskChanged(plan=id, subtask=subtask) if plan and id == plan.id:
-                plan = plan.updated(subtask)
-            case TeamMessage(message=message) if message.team == team.id:
-                messages.append(message)
-            case _:
-                pass
-    if plan is None:
-        return None, messages
-    again = tuple(replace(each, status="pending", error="") if each.status != "completed" else each
-                  for each in plan.subtasks)  # fmt: skip
-    return replace(plan, subtasks=again, state="approved"), messages

@@ -11,7 +11,7 @@ from functools import partial
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.events import MessageDone, Notice, PlanChanged
 from ba_tui.core.events.planned import PlanRecord
-from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.messages import Message, Text, clean_text, user
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.text.wording import clipped, count, one_line
@@ -187,12 +187,15 @@ class PlanWork:
         )
         text = f"The step {name} was running when ba was interrupted, so it may have run. What now?"
         reply = await means.ask(Question("choice", text, options=options))
-        if reply.choice != "deny" and reply.text.strip() == AGAIN:
+        said = "" if reply.choice == "deny" else clean_text(reply.text).strip()
+        if said == AGAIN:
             return step
-        if reply.choice != "deny" and reply.text.strip() == DONE:
-            return replace(
-                step, status="completed", result="(Done before ba was interrupted; no result is known.)", error=""
-            )
+        if said == DONE:
+            done = "(Done before ba was interrupted; no result is known.)"
+            return replace(step, status="completed", result=done, error="")
+        if said not in {"", SKIP} and not step.tool_name:
+            # Words of the person's own are for the agent.
+            return replace(step, error=f"{step.error} The person says: {said}")
         return replace(step, status="skipped", error="Skipped by the person: it may have run before.")
 
     async def _answer(self, plan: Plan, branch: Branch) -> None:

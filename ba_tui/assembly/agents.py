@@ -12,6 +12,7 @@ from ba_tui.context.attaching import Attaching
 from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
 from ba_tui.context.compression.compressor import no_veto
 from ba_tui.context.compression.overflow import Fitting
+from ba_tui.context.goal_check import GoalCheck
 from ba_tui.context.limits import BudgetLimits, Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.prompt_size import PromptSize
@@ -19,8 +20,9 @@ from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.context.touched import NestedInstructions
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
+from ba_tui.core.effects import UNLIMITED
 from ba_tui.core.events import MAIN
-from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
+from ba_tui.core.loop_limits import BudgetLimit, own_limits
 from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
@@ -94,10 +96,10 @@ class AgentBuilder:
         skills = notes.search if notes.listed.shortened and main else None
         search = Search(tools.search, skills)
         visible = Visible(tools.registry, search, system=counted, for_subagent=not main)
-        if not main:
-            # What its file names is there from the start: it may be given nothing to look for the rest with.
-            visible.show(spec.tools or ())
-        chosen: Toolset = visible if main else SelectedTools(visible, spec.tools, spec.ceiling)
+        # What its file names is there from the start: it may be given nothing to look for the rest with.
+        visible.show(spec.tools or ())
+        own = main and spec.tools is None and spec.ceiling == UNLIMITED
+        chosen: Toolset = visible if own else SelectedTools(visible, spec.tools, spec.ceiling)
 
         def recalling() -> Sequence[Tool]:
             visible.show([RECALL])
@@ -114,9 +116,8 @@ class AgentBuilder:
         """
         parts.model.choose(model)
         provider = parts.model.provider(model)
-        if parts.main:
-            wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode)
-            provider = Overridden(provider, wanted, parts.model.provider)
+        wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode, main=parts.main)
+        provider = Overridden(provider, wanted, parts.model.provider)
         fitting, spec = Fitting(provider, parts.window.compressor), parts.spec
         return Agent(fitting, parts.tools, spec.prompt, self._interceptors(parts, attaching), spec.ceiling)
 
@@ -136,9 +137,7 @@ class AgentBuilder:
         tools, line, settings, window = self._tools, self._line, self._start.settings, parts.window
         compression, budget = settings.compression, parts.spec.budget
         each: tuple[Interceptor | None, ...] = (
-            # The loop's own limits come first: at the end of a turn nothing else has a say.
-            StepLimit(parts.spec.max_loops),
-            CutAnswers(),
+            *own_limits(parts.spec, settings.error_budget, parts.model.reasoning),
             # The person reads what start-up found before anything else of the turn.
             line.notices if parts.main else None,
             # What the person's own commands printed stands behind the prompt that they belong to.
@@ -163,6 +162,8 @@ class AgentBuilder:
             UnfinishedTodos(),
             TextCalls(parts.tools.visible),
             tools.hooks,
+            # An answer that everybody else lets pass is judged by what was expected.
+            GoalCheck(parts.spec.expected_output, tools.ask) if parts.spec.expected_output else None,
             *(tools.guarded.closing() if parts.main else ()),
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),

@@ -44,7 +44,7 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
         start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
         clean_up, partial(tidy, start.where), None if strict else trust, settings.notify,
         SettingsOfFolder(start.where, partial(settings_of, cwd, start.where), check_value), partial(_checks, cwd),
-        partial(_with_folders, flags, cwd, strict),
+        partial(_with_folders, flags, cwd, strict), settings.max_turns,
     )  # fmt: skip
 
 

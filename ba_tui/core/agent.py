@@ -23,6 +23,7 @@ from ba_tui.core.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
+from ba_tui.core.loop_limits import Reasoner
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
 from ba_tui.core.open_turn import ASKING, WaitingCalls
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
@@ -83,6 +84,7 @@ class Agent:
             StopTurn: a limit was reached; the best answer so far is the branch's last message.
             ProviderError, asyncio.CancelledError: what arrived until then is in the branch.
         """
+        branch.ceiling = branch.ceiling.within(self.ceiling)
         while True:
             await branch.unpaused()
             branch.drain()
@@ -103,6 +105,7 @@ class Agent:
         Returns False, with nothing more done, when a call was settled without a question: nobody wants the turn to go
         on by itself. Raises what ``run`` does.
         """
+        branch.ceiling = branch.ceiling.within(self.ceiling)
         asked: list[Question] = []
 
         async def hear(question: Question) -> None:
@@ -134,7 +137,8 @@ class Agent:
     async def _think(self, branch: Branch, *, call_tools: bool = True) -> Message:
         for interceptor in self.interceptors:
             await interceptor.before(branch)
-        request = ModelRequest(self.system, branch.transcript.messages, self.toolset.visible(), call_tools)
+        messages, reasoning = branch.transcript.messages, branch.state(Reasoner).asked
+        request = ModelRequest(self.system, messages, self.toolset.visible(), call_tools, reasoning)
         words: list[str] = []
         earlier = ""
         try:

@@ -19,8 +19,10 @@ BaError
 ├── MemoryOff                  nothing is stored or recalled in this session
 ├── SecretRefused              a text with a secret is not stored
 ├── PromptRefused              a prompt may not be sent; nothing of it was kept
+├── TurnsUsed                  max_turns is reached: this call of ba takes no more prompts
 └── StopTurn                   an interceptor ends the turn
     ├── StepsUsed              max_loops is reached
+    ├── ErrorsOnly             error_budget is reached: calls fail, and none succeeds
     └── BudgetUsed             max_cost, max_tokens or a sub-agent's budget is reached
 """
 
@@ -164,6 +166,10 @@ class PromptRefused(BaError):
     kind = "prompt_refused"
 
 
+class TurnsUsed(BaError):
+    kind = "turns_used"
+
+
 class StopTurn(BaError):
     """``closing``: why the turn ends, as the model reads it before one last request without tools; empty: no request
     follows."""
@@ -177,6 +183,10 @@ class StopTurn(BaError):
 
 class StepsUsed(StopTurn):
     kind = "steps_used"
+
+
+class ErrorsOnly(StopTurn):
+    kind = "errors_only"
 
 
 class BudgetUsed(StopTurn):

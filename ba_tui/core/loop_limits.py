@@ -1,16 +1,30 @@
-"""Interceptors that every agent has: how many requests one task may take, and what happens to answers that were cut."""
+"""Interceptors that every agent has: how many requests one task may take, when a run that only fails ends, what
+happens to answers that were cut, and who is asked when an agent repeats itself."""
 
 from __future__ import annotations
 
-from ba_tui.core.agent_spec import Budget
-from ba_tui.core.errors import BudgetUsed, StepsUsed
-from ba_tui.core.events import Steered
+from collections.abc import Callable
+
+from ba_tui.core.agent_spec import AgentSpec, Budget
+from ba_tui.core.errors import BudgetUsed, ErrorsOnly, StepsUsed
+from ba_tui.core.events import MAIN, Steered
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.questions import Question
 from ba_tui.core.turn import Branch
 
 CONTINUATIONS = 3
 """How often an answer is continued in one turn without the person."""
+
+
+class Reasoner:
+    """Who goes on when an agent repeats itself: kept for one agent and turn. ``asked``: its requests go to the model
+    of the slot reasoning from now on."""
+
+    asked = False
+
+    def __init__(self) -> None:
+        self.name: Callable[[], str] = str
+        """The model that can be asked; empty when there is no other one."""
 
 
 class _Count:
@@ -58,6 +72,42 @@ class StepLimit:
         return reply.choice != "deny"
 
 
+class ErrorBudget:
+    """core.agent.Interceptor: ends a turn in which so many calls and sub-agents failed in a row, in whichever agent,
+    without one success in between."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    async def before(self, branch: Branch) -> None:
+        """Raises StopTurn; the main agent says first how far it came."""
+        stopped = branch.state(_Requests)
+        if branch.failures.number < self.most or stopped.closing:
+            return
+        stopped.closing = True
+        message = f"Stopped: {branch.failures.number} calls in a row failed, and none succeeded."
+        hint = f"The last one: {branch.failures.last} Say what to do differently, or raise error_budget."
+        closing = "Too many calls in a row have failed." if branch.name == MAIN else ""
+        raise ErrorsOnly(message, hint, closing=closing)
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Nothing: an answer that came is kept."""
+
+
+class Escalation:
+    """core.agent.Interceptor: knows which model goes on when the agent repeats itself. ``name`` returns its id, or
+    nothing when there is no other one."""
+
+    def __init__(self, name: Callable[[], str]) -> None:
+        self.name = name
+
+    async def before(self, branch: Branch) -> None:
+        branch.state(Reasoner).name = self.name
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Nothing: it is about calls."""
+
+
 class CutAnswers:
     """core.agent.Interceptor: lets the model go on where an answer was cut at the output limit, or paused."""
 
@@ -102,3 +152,11 @@ class BudgetLimit:
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """An answer that came is kept."""
+
+
+def own_limits(
+    spec: AgentSpec, error_budget: int, reasoning: Callable[[], str]
+) -> tuple[StepLimit, CutAnswers, ErrorBudget, Escalation]:
+    """The limits of one agent's loop, in the order in which they run. They come before all others: at the end of a turn
+    nothing else has a say."""
+    return (StepLimit(spec.max_loops), CutAnswers(), ErrorBudget(error_budget), Escalation(reasoning))

@@ -87,12 +87,14 @@ class ModelInfo:
 
 @frozen
 class ModelRequest:
-    """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache)."""
+    """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache).
+    ``reasoning``: the model of the slot reasoning is to answer, where one is set."""
 
     system: str
     messages: Sequence[Message]
     tools: Sequence[Tool]
     call_tools: bool = True
+    reasoning: bool = False
 
 
 ReplyChunk: TypeAlias = (

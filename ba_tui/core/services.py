@@ -100,6 +100,8 @@ class Services:
     """The doctor's findings, each as soon as it is known. Takes seconds: iterate it in a thread."""
     with_folders: Callable[[Sequence[Path]], Services] | None = None
     """The same made anew, with more folders to work in. Raises BaError."""
+    max_turns: int | None = None
+    """Turns of the person that one call of ba answers; None: all of them."""
 
 
 Connect = Callable[[], Services]

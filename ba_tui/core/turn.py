@@ -27,6 +27,7 @@ from ba_tui.core.events import (
     TurnEnded,
 )
 from ba_tui.core.events.activity import Activities
+from ba_tui.core.events.failures import Failures
 from ba_tui.core.ledger import Account
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.questions import Question, Reply, unanswered
@@ -51,6 +52,7 @@ class Turn:
         self.pauses = Pauses()
         self.activities = Activities()
         """What its agents are doing."""
+        self.failures = Failures()
         self.inbox: deque[Message] = deque()
         self.opened = False
         """Whether the prompt was let through; else it goes back to the person."""
@@ -71,6 +73,7 @@ class Turn:
         The change of state that follows from the event comes next; before the end of a turn, which nothing follows.
         ``planning``: the agent's mode is plan.
         """
+        self.failures.apply(event)
         change = self.activities.apply(event, planning=planning)
         if change is None:
             self._publish(event)
@@ -182,6 +185,7 @@ class Branch:
         self.ceiling = UNLIMITED
         self.account = Account()
         self.pauses = turn.pauses
+        self.failures = turn.failures
 
     def state(self, kind: Callable[[], T]) -> T:
         """Return what ``kind`` (a class or another factory) keeps for this agent during this turn.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.exchanges import Recorder
-from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
 from ba_tui.core.tool import Tool
 from ba_tui.providers.access import SCRIPTED, ProviderAccess
 from ba_tui.providers.fallback import WithFallback
@@ -61,15 +62,30 @@ class ModelInUse:
             return system, tools
         return short_prompt(system), few_tools(tools, names)
 
-    def wanted(self, skills: Callable[[], str], mode: Callable[[], str]) -> Callable[[], str]:
-        """What says which model answers a request in place of the one chosen, empty for none: the one that ``skills``
-        name, or in plan mode that of the slot reasoning."""
+    def wanted(
+        self, skills: Callable[[], str], mode: Callable[[], str], *, main: bool
+    ) -> Callable[[ModelRequest], str]:
+        """What says which model answers a request in place of the one chosen, empty for none: that of the slot
+        reasoning where the request asks for it; for the main agent also the one that ``skills`` name, or in plan mode
+        that of the slot reasoning."""
 
-        def name() -> str:
-            planned = self._access.slots.named(REASONING) if mode() == PLAN else ""
-            return skills() or (IN_SLOT + planned if planned else "")
+        def name(request: ModelRequest) -> str:
+            chosen = skills() if main else ""
+            if chosen and not request.reasoning:
+                return chosen
+            reasons = request.reasoning or (main and mode() == PLAN)
+            planned = self._access.slots.named(REASONING) if reasons else ""
+            return IN_SLOT + planned if planned else chosen
 
         return name
+
+    def reasoning(self) -> str:
+        """The id of the model of the slot reasoning; empty when none is set, or the one that is asked anyway."""
+        try:
+            found = self._access.slots.reasoning().id
+        except UsageError:
+            return ""
+        return "" if found == self._chosen else found
 
     def provider(self, name: str) -> Provider:
         """A new connection to the model ``name``, as ``wanted`` says it. Call it off the loop.

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class Overridden:
     """core.provider.Provider: ``own`` answers unless ``wanted`` names another model."""
 
-    def __init__(self, own: Provider, wanted: Callable[[], str], make: Callable[[str], Provider]) -> None:
+    def __init__(self, own: Provider, wanted: Callable[[ModelRequest], str], make: Callable[[str], Provider]) -> None:
         self._own = own
         self._wanted = wanted
         self._make = make
@@ -29,7 +29,7 @@ class Overridden:
         return self._now.model
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        name = self._wanted()
+        name = self._wanted(request)
         if name and name != self._own.model.id:
             return self._answer(name, request)
         self._now = self._own

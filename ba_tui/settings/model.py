@@ -99,6 +99,14 @@ class Settings(SettingsGroup):
     max_loops: Annotated[Whole, Ge(1), Le(500)] = field(
         default=100, metadata=about("Model requests in one turn before ba asks whether to continue.")
     )
+    max_turns: Annotated[Whole, Ge(1)] | None = field(
+        default=None,
+        metadata=about("Your turns in one call with --input-format stream-json; further prompts are refused."),
+    )
+    error_budget: Annotated[Whole, Ge(1), Le(500)] = field(
+        default=20,
+        metadata=about("Tool calls and sub-agents that fail in a row, without a success, before a turn ends."),
+    )
     max_cost: Annotated[Amount, Gt(0)] | None = field(
         default=None, metadata=about("US dollars after which a session stops, counted from when it was opened.")
     )

@@ -20,6 +20,7 @@ from tests.bench import (
     long,
     memory,
     names,
+    plans,
     requests,
     rest,
     servers,
@@ -57,6 +58,7 @@ FAMILIES: dict[str, Family] = {
     "caching": caching.caching,
     "compressing": compressing.compressing,
     "memory": memory.memory,
+    "plans": plans.overhead,
 }
 
 

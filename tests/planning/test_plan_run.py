@@ -46,7 +46,7 @@ class World:
         self.hang = asyncio.Event()
         self.hanging = asyncio.Event()
 
-    async def _work(self, step: SubTask) -> Outcome:
+    async def _work(self, step: SubTask) -> Any:
         self.log.append(step.id)
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -54,7 +54,7 @@ class World:
             await asyncio.sleep(0)
             waiting: list[Any] = self.outcomes.get(step.id) or [Outcome(f"done {step.id}")]
             outcome: Any = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            if outcome == "hang":
+            if isinstance(outcome, str):
                 self.hanging.set()
                 await self.hang.wait()
             if isinstance(outcome, BaseException):

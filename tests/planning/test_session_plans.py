@@ -14,6 +14,7 @@ from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import (
+    AgentPaused,
     AgentStarted,
     Asked,
     Event,
@@ -245,6 +246,50 @@ async def test_what_is_said_meanwhile_reaches_later_steps(folder: Path, model: M
     assert "- I am vegetarian." in bodies[2]
     assert "vegetarian" in latest(talk).task.context
     assert any("vegetarian" in message.text for message in talk.transcript.messages)
+    await talk.close()
+
+
+async def test_what_a_step_must_give_is_checked(folder: Path, model: Model):
+    model += [
+        planned(step("a", expected_output="Three prices"), READ),
+        Step(say="Two: 1 and 2."),
+        Step(say="MISSING: the third price"),
+        Step(say="1, 2 and 3."),
+        Step(say="OK"),
+        Step(say="All three."),
+    ]
+    talk = session(folder)
+    await by_plan(talk, "Plan my trip")
+    first = latest(talk).find("a")
+    assert first
+    assert (first.status, first.result, first.attempts) == ("completed", "1, 2 and 3.", 1)
+    await talk.close()
+
+
+async def test_a_paused_plan_begins_no_step_until_it_goes_on(folder: Path, model: Model):
+    model += [planned(step("a"), step("b", "a")), Step(say="A."), Step(say="B."), Step(say="All.")]
+    talk = session(folder)
+    goal = "Plan my trip"
+    turn = talk.say(goal, plans_of(talk).plan(goal))
+    seen: list[str] = []
+    async with asyncio.timeout(30):
+        async for event in turn:
+            match event:
+                case Asked():
+                    turn.answer(event.ask_id, YES)
+                case SubTaskChanged(subtask=now):
+                    seen.append(f"{now.id} {now.status}")
+                    if now.status == "executing" and now.id == "a":
+                        assert turn.pause()
+                case AgentPaused(paused=True):
+                    assert not any(each.startswith("b") for each in seen)
+                    seen.append("paused")
+                    turn.resume()
+                case _:
+                    pass
+    assert "paused" in seen
+    assert [each for each in seen if each.startswith("b")] == ["b executing", "b completed"]
+    assert latest(talk).state == "completed"
     await talk.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.provider import LOCAL_WINDOW, WINDOW, Prices
+from ba_tui.core.provider import LOCAL_WINDOW, WINDOW, ModelRequest, Prices
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.facts.servers import ModelServer
@@ -136,13 +136,13 @@ def test_what_a_model_does_not_take_is_refused_in_one_line(
 def test_plan_mode_asks_the_reasoning_model_and_a_skills_model_goes_before_it(tmp_path: Path):
     mode, skill = "plan", ""
     way = in_use(tmp_path, {**LOCAL, "reasoning.model": "mine/thinker"})
-    wanted = way.wanted(lambda: skill, lambda: mode)
-    assert wanted() == "reasoning=mine/thinker"
+    request, wanted = ModelRequest("", (), ()), way.wanted(lambda: skill, lambda: mode, main=True)
+    assert wanted(request) == "reasoning=mine/thinker"
     skill = "mine/other"
-    assert wanted() == "mine/other"
+    assert wanted(request) == "mine/other"
     mode, skill = "default", ""
-    assert wanted() == ""
-    assert in_use(tmp_path, LOCAL).wanted(lambda: "", lambda: "plan")() == ""
+    assert wanted(request) == ""
+    assert in_use(tmp_path, LOCAL).wanted(lambda: "", lambda: "plan", main=True)(request) == ""
 
 
 def test_the_window_of_an_unlisted_model(tmp_path: Path):
@@ -193,3 +193,18 @@ def test_a_price_list_counts_for_its_vendors_host_under_any_name(tmp_path: Path)
     assert way.model("far/gemini-3.5-flash").prices is None
     assert way.model("far/gpt-6-sol").prices is None
     assert way.model("openai/gpt-6-sol").prices
+
+
+def test_a_request_that_asks_for_reasoning_goes_to_that_slot(tmp_path: Path):
+    far = {**FAR, "model": "far/one", "reasoning.model": "far/two"}
+    model, plain = in_use(tmp_path, far), ModelRequest("", (), ())
+    model.choose("far/one")
+    asks = ModelRequest("", (), (), reasoning=True)
+    main = model.wanted(lambda: "far/skilled", lambda: "default", main=True)
+    assert (main(plain), main(asks), model.reasoning()) == ("far/skilled", "reasoning=far/two", "far/two")
+    planning = model.wanted(str, lambda: "plan", main=True)
+    below = model.wanted(lambda: "far/skilled", lambda: "plan", main=False)
+    assert (planning(plain), below(plain), below(asks)) == ("reasoning=far/two", "", "reasoning=far/two")
+    model.choose("far/two")
+    assert model.reasoning() == ""
+    assert in_use(tmp_path, FAR).reasoning() == ""

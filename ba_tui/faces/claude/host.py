@@ -15,14 +15,14 @@ from dataclasses import field
 from typing import Any, TextIO
 
 from ba_tui import __version__
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, TurnsUsed
 from ba_tui.core.events import Answered, Asked, Event, Notice
 from ba_tui.core.messages import Message
 from ba_tui.core.questions import Question
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.text.wording import count, with_hint
 from ba_tui.core.turn import Turn
 from ba_tui.core.values import frozen
 from ba_tui.faces.claude.asking import HostQuestion, left_out
@@ -73,6 +73,7 @@ class ClaudeHost:
         self._result: TurnResult | None = None
         self._pending = 0
         """Prompts that came in and whose turns have not ended."""
+        self._turns = 0
         self._cut = False
         """The next turn is interrupted before it begins."""
         self._stopped = self._expired = False
@@ -332,6 +333,11 @@ class ClaudeHost:
         conversation = talk.conversation
         if self._refused:
             raise self._refused
+        most = self._services.max_turns
+        if most is not None and self._turns >= most:
+            text = f"This call of ba has answered {count(most, 'prompt')}, its limit."
+            raise TurnsUsed(text, "Start another call with --resume, or raise max_turns.")
+        self._turns += 1
         if missing := await asyncio.to_thread(self._services.setup.missing, conversation.model):
             raise BaError(missing)
         if conversation.inventory.commands:

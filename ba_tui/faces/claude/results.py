@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ba_tui.core.errors import BudgetUsed, ErrorInfo, ProviderError, StepsUsed
+from ba_tui.core.errors import BudgetUsed, ErrorInfo, ProviderError, StepsUsed, TurnsUsed
 from ba_tui.core.events import Event, MessageDone, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message
@@ -15,8 +15,12 @@ from ba_tui.faces.claude.pieces import Line, tokens
 from ba_tui.faces.claude.words import ClaudeCall, stop_reason
 from ba_tui.faces.run_result import EARLY, GOES_ON
 
-_SUBTYPES = {StepsUsed.kind: "error_max_turns", BudgetUsed.kind: "error_max_budget_usd"}
-_REASONS = {StepsUsed.kind: "max_turns"}
+_SUBTYPES = {
+    StepsUsed.kind: "error_max_turns",
+    TurnsUsed.kind: "error_max_turns",
+    BudgetUsed.kind: "error_max_budget_usd",
+}
+_REASONS = {StepsUsed.kind: "max_turns", TurnsUsed.kind: "max_turns"}
 
 
 def _kinds(error: type[ProviderError]) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Notices the same call again and again: a warning at the second, the person is asked at the third.
+"""Notices the same call again and again: a warning at the second; at the third another model goes on, once in a turn,
+where one is set for reasoning, else the person is asked.
 
 A successful change of a file in between makes a repetition honest work (edit, test, edit, test) and starts anew.
 """
@@ -10,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
+from ba_tui.core.events import Notice
+from ba_tui.core.loop_limits import Reasoner
 from ba_tui.core.messages import ToolOutput, ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult
@@ -21,6 +24,10 @@ WINDOW = 10
 WARNING = (
     "Note: this call is the same as an earlier one of this turn. If it did not bring you further, "
     "change the approach; a third time the person is asked."
+)
+ESCALATED = (
+    "Note: the same call of {tool} was made {count} times in this turn, which did not help. Another model made those "
+    "calls; you go on from here. Find out why they repeat and take another way: one more, and the person is asked."
 )
 
 
@@ -38,15 +45,31 @@ def repeats(writers: Collection[str]) -> Guard:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             allowed = call.branch.state(_Allowed)
             count = _count(call, writers, allowed)
-            if count >= 3:
+            escalated = count >= 3 and _escalate(tool, call, count)
+            if count >= 3 and not escalated:
                 await _ask(tool, args, call, count)
                 allowed.add(call.id)
             result = await outcome(tool, args, call)
-            return replace(result, text=f"{result.text}\n\n{WARNING}") if count >= 2 else result
+            if count < 2:
+                return result
+            note = ESCALATED.format(tool=tool.name, count=count) if escalated else WARNING
+            return replace(result, text=f"{result.text}\n\n{note}")
 
         return replace(tool, run=run)
 
     return guard
+
+
+def _escalate(tool: Tool, call: Call, count: int) -> bool:
+    """Let the model of the slot reasoning go on for the rest of the turn; False when it was tried, or none is set."""
+    reasoner = call.branch.state(Reasoner)
+    name = "" if reasoner.asked else reasoner.name()
+    if not name:
+        return False
+    reasoner.asked = True
+    text = f"The same call of {tool.name} was made {count} times. {name} answers for the rest of this turn."
+    call.branch.emit(Notice(text, "warning"))
+    return True
 
 
 def _count(call: Call, writers: Collection[str], allowed: Collection[str]) -> int:

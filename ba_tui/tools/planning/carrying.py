@@ -11,10 +11,10 @@ from functools import partial
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.events import MessageDone, Notice, PlanChanged
 from ba_tui.core.events.planned import PlanRecord
-from ba_tui.core.messages import Message, Text, user
+from ba_tui.core.messages import Message, Text, clean_text, user
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.text.wording import clipped, one_line
+from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -120,6 +120,7 @@ class PlanWork:
         bounds = PlanBounds(self._settings.at_once, self._settings.deadline, self._settings.max_cost)
         self._running.add(plan.id)
         self._said.clear()
+        run: PlanRun | None = None
         try:
             async with scope.memory.working(branch, f"plan {plan.id}") as shared:
                 await shared.set("goal", plan.task.goal or plan.task.original_query)
@@ -145,6 +146,11 @@ class PlanWork:
                     left,
                 )
                 ended = await run.run()
+        except asyncio.CancelledError:
+            done = sum(step.status == "completed" for step in run.plan.subtasks) if run else 0
+            kept = f"The plan was interrupted: {done} of {count(len(plan.subtasks), 'step')} completed."
+            branch.emit(Notice(kept, "warning", "Go on with it: /plan resume"))
+            raise
         finally:
             self._running.discard(plan.id)
         await outcomes.remember(ended, scope.memory, branch)
@@ -181,12 +187,15 @@ class PlanWork:
         )
         text = f"The step {name} was running when ba was interrupted, so it may have run. What now?"
         reply = await means.ask(Question("choice", text, options=options))
-        if reply.choice != "deny" and reply.text.strip() == AGAIN:
+        said = "" if reply.choice == "deny" else clean_text(reply.text).strip()
+        if said == AGAIN:
             return step
-        if reply.choice != "deny" and reply.text.strip() == DONE:
-            return replace(
-                step, status="completed", result="(Done before ba was interrupted; no result is known.)", error=""
-            )
+        if said == DONE:
+            done = "(Done before ba was interrupted; no result is known.)"
+            return replace(step, status="completed", result=done, error="")
+        if said not in {"", SKIP} and not step.tool_name:
+            # Words of the person's own are for the agent.
+            return replace(step, error=f"{step.error} The person says: {said}")
         return replace(step, status="skipped", error="Skipped by the person: it may have run before.")
 
     async def _answer(self, plan: Plan, branch: Branch) -> None:

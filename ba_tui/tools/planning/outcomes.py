@@ -10,7 +10,7 @@ from ba_tui.core.events import MemoryChanged
 from ba_tui.core.ports.memory import Draft
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.text.markup import neutralized
-from ba_tui.core.text.wording import clipped, one_line
+from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.turn import Branch
 from ba_tui.tools.memory.session_room import MemoryRoom
 from ba_tui.tools.memory.storing import line_of
@@ -29,8 +29,9 @@ def outcome_of(plan: Plan) -> str:
         for step in plan.subtasks
         if step.status in {"failed", "blocked"}
     ]
-    parts = [f"Plan for: {one_line(plan.task.original_query, 300)}"]
-    parts.append(f"{'Completed' if plan.state == 'completed' else 'Partly done'}, {plan.replans} new plans needed.")
+    parts = [sentence(f"Plan for: {one_line(plan.task.original_query, 300)}")]
+    again = f" after {count(plan.replans, 'new plan')}" if plan.replans else ""
+    parts.append(f"{'Completed' if plan.state == 'completed' else 'Partly done'}{again}.")
     parts += [f"Worked: {'; '.join(done)}."] if done else []
     parts += [f"Failed: {'; '.join(lost)}."] if lost else []
     return clipped(" ".join(parts), LONGEST)

@@ -27,8 +27,10 @@ from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.core.text.wording import clipped, one_line, sentence
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
+from ba_tui.planning.filling import REVISE, revision
 from ba_tui.planning.flow_results import message
 from ba_tui.planning.plan_run import Outcome, held
+from ba_tui.plotting.plans.checking import REFERENCE
 from ba_tui.sessions.results.artifacts import Artifacts
 
 ROLE = "general"
@@ -93,10 +95,11 @@ class StepWork:
             deadline=self._deadline,
             max_loops=step.max_loops,
             call_id=self._call_id,
+            expected_output=_expected(step),
         )
         ended = await self._delegation.run(order, branch)
         said = ended.message.text.strip()
-        if ended.status == "done":
+        if ended.status == "done" or revision(said):
             return replace(await self._outcome(said, _parsed(said), ""), agent_id=ended.agent_id)
         kind = ended.error.kind if ended.error else ""
         why = sentence(ended.error.with_hint if ended.error else f"The agent ended: {ended.status}")
@@ -128,6 +131,14 @@ class StepWork:
         if value is not None and len(json.dumps(value, ensure_ascii=False, default=str)) > DATA:
             value = None
         return Outcome(text, value, artifact)
+
+
+def _expected(step: SubTask) -> str:
+    """What the answer of the step's agent is judged by."""
+    if not step.expected_output:
+        return ""
+    expected = REFERENCE.sub(lambda found: f"the result of {found[1]}", step.expected_output)
+    return f"{sentence(expected)} An answer that begins with {REVISE} is complete, too."
 
 
 def _failed(result: ToolResult, tool: Tool | None) -> Outcome:

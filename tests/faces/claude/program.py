@@ -110,7 +110,7 @@ async def hosted(program: Program, *steps: Any, missing: str = "", rule: str | N
     out, tool = io.StringIO(), Tool("write_file", "Writes.", {"type": "object"}, write)
     talk = conversation(Script(*steps), tool, max_loops=5)
     ready: Any = Ready(missing)
-    services = Services(Shelf(talk), ready, ready)  # type: ignore[arg-type]
+    services = Services(Shelf(talk), ready, ready, max_turns=options.pop("max_turns", None))  # type: ignore[arg-type]
     host = ClaudeHost(services, ClaudeWords(Path("/srv")), program, out)  # type: ignore[arg-type]
     code = await host.run(Start(), program.typed(), HostOptions(**options))
     return Ran(code, program, out.getvalue(), talk)

@@ -358,3 +358,13 @@ async def test_a_time_limit_ends_the_run():
 async def test_no_prompt_at_all_is_no_error():
     ran = await talked(turns=0)
     assert (ran.code, ran.program.lines) == (0, [])
+
+
+async def test_prompts_beyond_max_turns_are_refused():
+    ran = await talked(prompt("One"), prompt("Two"), steps=(says("First."), says("Second.")), turns=2, max_turns=1)
+    first, second = ran.program.of("result")
+    assert (first["subtype"], second["subtype"], second["is_error"]) == ("success", "error_max_turns", True)
+    assert second["errors"] == [
+        "This call of ba has answered 1 prompt, its limit. Start another call with --resume, or raise max_turns."
+    ]
+    assert ran.code == 1

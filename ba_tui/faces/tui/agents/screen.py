@@ -79,8 +79,6 @@ class AgentScreen(ModalScreen[None]):
         self._roster = Roster()
         self._told = ""
         self._stopping = 0.0
-        self._closed = False
-        self._loading = True
 
     def compose(self) -> ComposeResult:
         with Vertical(id="agent"):

@@ -19,6 +19,7 @@ from ba_tui.context.reminders import NearlyFull, Refocus
 from ba_tui.context.touched import NestedInstructions
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
+from ba_tui.core.effects import UNLIMITED
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
 from ba_tui.core.own_shell import SharedCommands
@@ -94,10 +95,10 @@ class AgentBuilder:
         skills = notes.search if notes.listed.shortened and main else None
         search = Search(tools.search, skills)
         visible = Visible(tools.registry, search, system=counted, for_subagent=not main)
-        if not main:
-            # What its file names is there from the start: it may be given nothing to look for the rest with.
-            visible.show(spec.tools or ())
-        chosen: Toolset = visible if main else SelectedTools(visible, spec.tools, spec.ceiling)
+        # What its file names is there from the start: it may be given nothing to look for the rest with.
+        visible.show(spec.tools or ())
+        own = main and spec.tools is None and spec.ceiling == UNLIMITED
+        chosen: Toolset = visible if own else SelectedTools(visible, spec.tools, spec.ceiling)
 
         def recalling() -> Sequence[Tool]:
             visible.show([RECALL])

@@ -15,12 +15,11 @@ from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.context.instruction_list import InstructionList
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
-from ba_tui.context.system_prompt import joined, prompt_origin, system_prompt
+from ba_tui.context.system_prompt import prompt_origin, system_prompt
 from ba_tui.context.touched import NestedInstructions, TouchedFiles, instructions_now
 from ba_tui.core.agent import Agent
-from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import MAIN, Notice
+from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.brain import Admitted, Inventory
 from ba_tui.core.ports.context import Condenser, ContextPart
@@ -39,6 +38,7 @@ from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
+from ba_tui.team.main_agent import main_spec
 from ba_tui.tools.delegating.session_room import Delegating
 from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
@@ -55,12 +55,13 @@ def conversation(start: Startup, info: SessionInfo, journal: JournalFile) -> Con
     cwd = info.cwd if info.cwd.is_dir() else start.cwd
     named = replace(info, cwd=cwd, model=info.model or start.access.default_model())
     transcript = Transcript()
-    made = Conversation(named, journal, Session(start, named, journal, transcript), transcript)
-    settings = start.settings
+    session, settings = Session(start, named, journal, transcript), start.settings
+    made = Conversation(named, journal, session, transcript)
     if made.read_only:
         return made
-    if info.model and start.given("model") and settings.model != info.model:
-        made.use_model(settings.model)
+    wanted = (info.model and settings.model) if start.given("model") else session.main.spec.model
+    if wanted and wanted != made.model:
+        made.use_model(wanted)
     if info.model and start.given("permission_mode") and settings.permission_mode in made.permissions.modes():
         made.set_mode(settings.permission_mode)
     return made
@@ -100,8 +101,8 @@ class Session:
         nested = NestedInstructions(touched, registry.get_tool, self._instructions)
         line = SessionLine(self._notes, nested, notices, spending, history, self._calibration, self._requests)
         self._agents = AgentBuilder(start, tools, line)
-        system = joined(system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue)
-        self._main = main = self._agents.parts(AgentSpec(MAIN, prompt=system, max_loops=settings.max_loops), model)
+        system, skills = system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue
+        self.main = main = self._agents.parts(main_spec(tools.agents, settings, system, skills), model)
         for text in main.window.tokens.problems:
             notices.add(Notice(text, "warning"))
 
@@ -142,8 +143,8 @@ class Session:
     def agent(self, model: str) -> Agent:
         # A call that waits since an earlier run needs its tool before a request lists it.
         newest = [message for message in self._transcript.messages[-2:] if message.role == "assistant"]
-        self._main.visible.show([call.name for message in newest for call in message.calls])
-        return self._agents.agent(self._main, model, self._prompts.attaching)
+        self.main.visible.show([call.name for message in newest for call in message.calls])
+        return self._agents.agent(self.main, model, self._prompts.attaching)
 
     def reminders(self, transcript: Transcript) -> Sequence[Message]:
         return self._notes.notes(transcript)
@@ -151,7 +152,7 @@ class Session:
     def context(self, transcript: Transcript, model: str) -> Sequence[ContextPart]:
         from ba_tui.context.breakdown import Filling, context_parts, reserved  # noqa: PLC0415 - not before somebody looks
 
-        main, settings = self._main, self._start.settings
+        main, settings = self.main, self._start.settings
         shares = [share for room in self._tools.rooms for share in room.shares]
         tools, deferred, instructions = main.visible.visible(), len(main.visible.deferred()), self._instructions()
         filling = Filling(main.spec.prompt, prompt_origin(settings), tools, deferred, instructions, shares)
@@ -159,7 +160,7 @@ class Session:
         return context_parts(filling, transcript, main.window.tokens, info, reserved(info, settings.max_output_tokens))
 
     async def close(self) -> None:
-        await self._main.window.close()
+        await self.main.window.close()
         await self._tools.close()
         await self._small.close()
         await asyncio.to_thread(self._calibration.save)

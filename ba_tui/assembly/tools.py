@@ -12,13 +12,13 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
-from ba_tui.resources import bundled, project_root, user_home
+from ba_tui.resources import project_root
 from ba_tui.settings.mcp.found import ServerPlaces
 from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
-from ba_tui.team.catalog import AgentFiles, agent_folders
+from ba_tui.team.catalog import AgentFiles, project_agents
 from ba_tui.team.means import AgentMeans
 from ba_tui.tools.mcp.setup import mcp_setup
 from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders, unusable
@@ -61,9 +61,8 @@ class SessionTools:
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
 
-        found = agent_folders(bundled("config") / "agents", user_home(), where.config, root, lambda: start.trusts(root))
         means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
-        self.agents: AgentFiles = AgentFiles(found, self.ingress, means)
+        self.agents: AgentFiles = project_agents(where, self.ingress, start.trusts, means, settings.agents.given)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))

@@ -89,6 +89,10 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
     ] = None,
     system_prompt_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, from a file.")] = None,
     append_system_prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="Add to the system prompt.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Talk to this agent: its prompt, tools and model.")
+    ] = None,
+    agents: Annotated[str | None, typer.Option(metavar="JSON", help="More agents, as in Claude Code.")] = None,
     mcp_config: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="More MCP servers, from a file like .mcp.json. Repeatable.")
     ] = None,
@@ -146,6 +150,8 @@ def chat(  # noqa: PLR0913 - typer reads one parameter a flag
             ask=ask or None,
             deny=deny or None,
             add_dir=add_dir or None,
+            agent=agent,
+            agents=agents,
             mcp_config=mcp_config or None,
             strict_mcp_config=strict_mcp_config,
             max_loops=max_loops,

@@ -62,6 +62,8 @@ class ChatFlags:
     system_prompt: str | None = None
     system_prompt_file: Path | None = None
     append_system_prompt: str | None = None
+    agent: str | None = None
+    agents: str | None = None
     mcp_config: list[str] | None = None
     strict_mcp_config: bool = False
     private: bool = False
@@ -141,6 +143,8 @@ VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--system-prompt": ("system_prompt", str),
     "--system-prompt-file": ("system_prompt_file", Path),
     "--append-system-prompt": ("append_system_prompt", str),
+    "--agent": ("agent", str),
+    "--agents": ("agents", str),
     "--cwd": ("cwd", Path),
     "--theme": ("theme", str),
 }

@@ -65,6 +65,8 @@ def _settings(given: ChatFlags) -> Flags:
         "permissions.allow": given.allow,
         "permissions.ask": given.ask,
         "permissions.deny": given.deny,
+        "agents.main": given.agent,
+        "agents.given": given.agents,
         "mcp.config": _server_files(given.mcp_config),
         "mcp.strict": given.strict_mcp_config or None,
         "add_dirs": [str(path) for path in given.add_dir] if given.add_dir else None,

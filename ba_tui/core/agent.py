@@ -83,6 +83,7 @@ class Agent:
             StopTurn: a limit was reached; the best answer so far is the branch's last message.
             ProviderError, asyncio.CancelledError: what arrived until then is in the branch.
         """
+        branch.ceiling = branch.ceiling.within(self.ceiling)
         while True:
             await branch.unpaused()
             branch.drain()
@@ -103,6 +104,7 @@ class Agent:
         Returns False, with nothing more done, when a call was settled without a question: nobody wants the turn to go
         on by itself. Raises what ``run`` does.
         """
+        branch.ceiling = branch.ceiling.within(self.ceiling)
         asked: list[Question] = []
 
         async def hear(question: Question) -> None:
@@ -173,7 +175,9 @@ class Agent:
                 await asyncio.sleep(0)
                 return
             reading = all(self._effect(call) is Effect.READ for call in calls)
-            lanes = asyncio.Semaphore(LANES if reading else 1)
+            # Calls that start agents only wait for them; how many agents work at once is limited elsewhere.
+            waiting = sum(self._starts_agents(call) for call in calls)
+            lanes = asyncio.Semaphore(LANES + waiting if reading else 1)
             try:
                 async with asyncio.TaskGroup() as group:
                     for call in calls:
@@ -184,6 +188,10 @@ class Agent:
     async def _lane(self, lanes: asyncio.Semaphore, call: ToolUse, branch: Branch) -> None:
         async with lanes:
             await self._call(call, Call(call.id, branch))
+
+    def _starts_agents(self, call: ToolUse) -> bool:
+        tool = self.toolset.find(call.name)
+        return tool is not None and tool.facts.below is not None
 
     def _effect(self, call: ToolUse) -> Effect:
         tool = self.toolset.find(call.name)

@@ -29,7 +29,6 @@ _UNSUPPORTED: Mapping[str, str] = {
     "skills": "skills are not started with it",
     "hooks": "its own hooks do not run",
     "memory": "it has no memory of its own",
-    "background": "it does not run in the background by itself",
     "isolation": "it works in the same folder as you",
     "mcpservers": "an agent has the MCP servers of its session",
     "effort": "the effort of the settings counts",
@@ -42,11 +41,12 @@ _UNSUPPORTED: Mapping[str, str] = {
 }
 """Fields that people rely on and that nothing here does yet, with what happens instead."""
 _SLOTS = {"haiku": "small", "opus": "reasoning"}
+_YES = frozenset({"true", "yes", "on"})
 _NOT_ASKED = frozenset({"false", "no", "none", "off"})
 _KNOWN = frozenset({
     *("name", "description", "tools", "allowedtools", "disallowedtools", "permission", "permissions", "permissionmode"),
     *("model", "color", "colour", "maxturns", "maxsteps", "steps", "maxloops", "mode", "sandboxmode", "disable"),
-    *("disabled",),
+    *("disabled", "background"),
 })  # fmt: skip
 
 
@@ -130,6 +130,7 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
         spec, source, path, text.text("color", "colour"), text.text("disable", "disabled").casefold() == "true",
         choice.without if choice.tools is None else (), tuple(filter(None, left)), _ignored(text),
         tuple(filter(None, (*warnings, other, wrong))),
+        background=text.text("background").casefold() in _YES,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from ba_tui.core.text.ranking import matching
 from ba_tui.core.text.wording import one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress, Owner, shown
+from ba_tui.resources import Places, bundled, user_home
 from ba_tui.team.means import MAX_NAME, AgentMeans
 
 if TYPE_CHECKING:
@@ -72,8 +73,12 @@ class AgentFiles:
     """core.ports.agents.Agents, and what delegation needs: every agent of some folders, as far as ``ingress`` lets
     their files be read. A file is read again only when it has changed. Any thread."""
 
-    def __init__(self, folders: Callable[[], Sequence[AgentFolder]], ingress: Ingress, means: AgentMeans) -> None:
+    def __init__(
+        self, folders: Callable[[], Sequence[AgentFolder]], ingress: Ingress, means: AgentMeans, given: str = ""
+    ) -> None:
+        """``given``: agents of the flag --agents, which count before those of files."""
         self._folders = folders
+        self._given = given
         self._ingress = ingress
         self._means = means
         self._lock = threading.Lock()
@@ -92,12 +97,15 @@ class AgentFiles:
                 for path in files_below(folder):
                     if agent := self._agent(path, folder):
                         found.setdefault(agent.spec.name, []).append(agent)
+            for agent in self._of_flag():
+                found.setdefault(agent.spec.name, []).append(agent)
             return [agent for name in sorted(found) for agent in _ranked(found[name])]
 
     def own(self) -> bool:
         """Whether there are files of the person's or the project's. Looks at folders, reads no file."""
         folders = (folder for folder in self._folders() if folder.source != "bundled")
-        return any(folder.path.is_dir() and folder.open() and any(files_below(folder)) for folder in folders)
+        found = (folder.path.is_dir() and folder.open() and any(files_below(folder)) for folder in folders)
+        return bool(self._given) or any(found)
 
     def find(self, name: str) -> AgentFile | None:
         """The agent that counts, also a broken one; the name of a plugin may be left out where one agent is meant."""
@@ -133,6 +141,15 @@ class AgentFiles:
         agents = (self._agent(file, folder) for file, folder in found)
         return [agent.line for agent in agents if agent]
 
+    def _of_flag(self) -> Sequence[AgentFile]:
+        """Raises UsageError when the flag is no JSON of agents."""
+        if not self._given:
+            return ()
+        from ba_tui.team.agent_file import agent_of  # noqa: PLC0415 - see _agent
+        from ba_tui.team.reading import given_agents  # noqa: PLC0415
+
+        return [agent_of(text, Path("--agents"), "user", self._means) for _, text in given_agents(self._given)]
+
     def _agent(self, path: Path, folder: AgentFolder) -> AgentFile | None:
         from ba_tui.team.agent_file import agent_of  # noqa: PLC0415 - not before somebody looks
 
@@ -154,6 +171,16 @@ class AgentFiles:
         except OSError as error:
             return AgentText(trouble=f"it can't be read: {error.strerror or error}")
         return known[1]
+
+
+def project_agents(
+    where: Places, ingress: Ingress, trusts: Callable[[Path], bool], means: AgentMeans, given: str
+) -> AgentFiles:
+    """All agents there are for the project that ``ingress`` reads."""
+    root = ingress.root
+    shipped = bundled("config") / "agents"
+    folders = agent_folders(shipped, user_home(), where.config, root, lambda: trusts(root))
+    return AgentFiles(folders, ingress, means, given)
 
 
 def read_agent(path: Path, source: Owner, ingress: Ingress) -> AgentText:

@@ -5,12 +5,14 @@ What the fields mean stands in ``agent_file``.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
+from ba_tui.core.errors import UsageError
 from ba_tui.core.text.front_matter import MARK, divided, opening, read_fields
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
@@ -64,6 +66,26 @@ def read_toml(text: str) -> AgentText:
         return AgentText(trouble=f"it is not valid TOML: {clipped(str(error), 200)}")
     prompt = fields.pop("developer_instructions", "")
     return _made(fields, prompt if isinstance(prompt, str) else "", [])
+
+
+def agent_text(fields: Mapping[str, Any]) -> AgentText:
+    """An agent that is not in a file: its prompt is a field like the others."""
+    prompt = fields.get("prompt")
+    rest = {key: value for key, value in fields.items() if key != "prompt"}
+    return _made(rest, prompt if isinstance(prompt, str) else "", [])
+
+
+def given_agents(text: str) -> Sequence[tuple[str, AgentText]]:
+    """The agents of --agents by name: a JSON object of objects, as in Claude Code. Raises UsageError."""
+    hint = 'Such as: {"reviewer": {"description": "Reviews code", "prompt": "You review …", "tools": ["Read"]}}'
+    try:
+        found: Any = json.loads(text) if text else {}
+    except ValueError as error:
+        raise UsageError(f"--agents is not JSON: {error}.", hint) from None
+    agents = cast("dict[str, dict[str, Any]]", found)
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in agents.values()):
+        raise UsageError("--agents must be a JSON object with an object for each agent.", hint)
+    return [(name, agent_text({**fields, "name": name})) for name, fields in agents.items()]
 
 
 def _made(fields: Mapping[str, Any], body: str, warnings: list[str]) -> AgentText:

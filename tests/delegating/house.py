@@ -32,7 +32,8 @@ def plain(name: str, effect: Effect, run: Any = None) -> Tool:
     async def done(args: Mapping[str, Any], call: Call) -> ToolResult:
         return ToolResult("done")
 
-    return Tool(name, name, {"type": "object"}, run or done, effect, facts=ToolFacts("files"))
+    facts = ToolFacts("web" if effect is Effect.NETWORK else "files")
+    return Tool(name, name, {"type": "object"}, run or done, effect, facts=facts)
 
 
 class AgentHouse:

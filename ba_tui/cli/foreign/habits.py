@@ -156,7 +156,6 @@ ANSWERED: Mapping[str, Habit] = {
         ("--light --dark", "--theme", "Use --theme NAME"),
         ("--image --images --file --attach -i -f", "--print", "Name the file in the prompt, with @ before it"),
         ("--mcp", "--mcp-config", "Use --mcp-config FILE"),
-        ("--agent --agents", "--print", "ba agents list shows the agents; they can't be started yet"),
         (
             "--plugin-dir --plugin-url",
             "--print",

@@ -16,6 +16,8 @@ from ba_tui.settings.sections.group import SettingsGroup
 class AgentSettings(SettingsGroup):
     """Limits of sub-agents. An agent's file and the call that starts it may set tighter ones."""
 
+    main: str = field(default="", metadata=about("The agent that you talk to; by default ba itself. Flag --agent."))
+    given: str = field(default="", metadata=about("Agents as JSON; only as the flag --agents."))
     depth: Annotated[Whole, Ge(0), Le(10)] = field(
         default=3, metadata=about("How deep agents may start further agents; 0 starts none.")
     )

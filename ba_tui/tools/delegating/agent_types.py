@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import READ_ONLY, Effect
-from ba_tui.core.errors import UsageError
-from ba_tui.core.text.wording import clipped, sentence, suggestion
+from ba_tui.core.text.wording import clipped, sentence
 from ba_tui.core.tool import Tool
-from ba_tui.settings.tool_aliases import agent_name
 from ba_tui.team.catalog import AgentFiles
+from ba_tui.team.main_agent import agent_called
 
 if TYPE_CHECKING:
     from ba_tui.team.agent_file import AgentFile
@@ -33,22 +32,15 @@ class AgentTypes:
 
     def file(self, name: str) -> AgentFile:
         """The file that describes the agent. Raises UsageError, naming the nearest, or saying why it can't be used."""
-        files = self._files()
-        found = files.find(name) or files.find(agent_name(name))
-        if found is None:
-            names = [agent.spec.name for agent in files.look() if agent.usable]
-            raise UsageError(
-                f"There is no agent {clipped(name, 60)!r}: {suggestion(name, names)}.", "See ba agents list."
-            )
-        if found.trouble:
-            raise UsageError(f"The agent {found.spec.name} can't be used: {found.trouble}.", f"Correct {found.path}.")
-        if found.off:
-            raise UsageError(f"The agent {found.spec.name} is switched off in {found.path}.", "Choose another agent.")
-        return found
+        return agent_called(self._files(), name)
 
     def spec(self, name: str) -> AgentSpec:
         """What the agent is made from. Raises UsageError."""
         return self.file(name).spec
+
+    def in_background(self, name: str) -> bool:
+        """Whether its file says that it always works in the background. Raises UsageError."""
+        return self.file(name).background
 
     def usable(self) -> Sequence[AgentFile]:
         return [agent for agent in self._files().look() if agent.usable]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -44,7 +45,7 @@ def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTy
             call_id=call.id,
         )
         try:
-            if args.get("background"):
+            if args.get("background") or await asyncio.to_thread(types.in_background, type_named(args)):
                 return _begun(await agents.start(order, call.branch))
             return report(await agents.run(order, call.branch))
         except BaError as error:

@@ -67,7 +67,7 @@ class DelegationRoom:
         )
         self.agents = SubAgents(around, limits)
         """What faces, plans and teams see."""
-        self.sources = (ToolSource("built-in", self._look),) if limits.depth else ()
+        self.sources: tuple[ToolSource, ...] = (ToolSource("built-in", self._look),) if limits.depth else ()
         self._tool = delegate_task_tool(definitions[DELEGATE], self.agents, types)
         self._found = ToolsFound([JoiningTool(self._tool)])
         self._listed = ""

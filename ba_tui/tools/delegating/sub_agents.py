@@ -179,6 +179,9 @@ class SubAgents:
         kind = order.agent if isinstance(order.agent, str) else order.agent.name
         if self._closed:
             raise UsageError("The session is being closed; no agent is started any more.")
+        if order.worktree:
+            message = "An agent can't have a working tree of its own yet."
+            raise UsageError(message, "Start it without one; agents that write run one after the other.")
         if order.resume:
             if self._alive(order.resume) or self._alive(f"{parent.name}/{order.resume}"):
                 raise UsageError(f"{order.resume} still works.", "Wait for its end.")
@@ -257,8 +260,9 @@ class SubAgents:
 
     async def _background(self, child: Child, order: Order, parent: Branch) -> ChildResult:
         result = await self._work(child, order, parent)
-        how = {"done": "has finished", "limit": "was stopped at a limit", "cancelled": "was cancelled"}
-        text = f"The agent {child.id} ({child.description}) {how.get(result.status, 'failed')}."
-        why = result.error.message if result.error and result.status != "cancelled" else ""
-        parent.emit(Notice(text, "info" if result.status == "done" else "warning", why))
+        if result.status in {"limit", "error"}:
+            # Faces say by themselves that it has finished; why it has not is said here.
+            how = "was stopped at a limit" if result.status == "limit" else "failed"
+            text = f"The agent {child.id} ({child.description}) {how}."
+            parent.emit(Notice(text, "warning", result.error.message if result.error else ""))
         return result

@@ -177,7 +177,9 @@ class Agent:
                 await asyncio.sleep(0)
                 return
             reading = all(self._effect(call) is Effect.READ for call in calls)
-            lanes = asyncio.Semaphore(LANES if reading else 1)
+            # Calls that start agents only wait for them; how many agents work at once is limited elsewhere.
+            waiting = sum(self._starts_agents(call) for call in calls)
+            lanes = asyncio.Semaphore(LANES + waiting if reading else 1)
             try:
                 async with asyncio.TaskGroup() as group:
                     for call in calls:
@@ -188,6 +190,10 @@ class Agent:
     async def _lane(self, lanes: asyncio.Semaphore, call: ToolUse, branch: Branch) -> None:
         async with lanes:
             await self._call(call, Call(call.id, branch))
+
+    def _starts_agents(self, call: ToolUse) -> bool:
+        tool = self.toolset.find(call.name)
+        return tool is not None and tool.facts.below is not None
 
     def _effect(self, call: ToolUse) -> Effect:
         tool = self.toolset.find(call.name)

@@ -41,6 +41,7 @@ FAMILIES: dict[str, Family] = {
     "many-steps": steps.many,
     "long-answer": flow.long_answer,
     "trickle": flow.trickle,
+    "agents": flow.agents,
     "idle": rest.idle,
     "sessions": long.sessions,
     "engine": engine.engine,

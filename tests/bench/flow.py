@@ -14,6 +14,7 @@ from tests.bench.place import KEYS, Place, box, patiently, place, said
 from tests.bench.prose import CLOSING
 from tests.bench.terminal import Silent, Terminal
 
+AGENTS = 20
 ORDER = "bench:stream:200000"
 
 
@@ -77,3 +78,22 @@ def trickle(effort: Effort) -> Iterator[Figure]:
     yield Figure("a key meanwhile, median", median(keys) * 1e3, "ms", 10.0)
     yield Figure("a key meanwhile, worst", max(keys) * 1e3, "ms", 40.0)
     yield Figure("a key while that is loaded, worst", max(early) * 1e3, "ms", 80.0)
+
+
+def agents(effort: Effort) -> Iterator[Figure]:
+    """Twenty sub-agents and the main agent stream at once; the chat shows a row for each."""
+    with place() as spot:
+        assert spot.server
+        (spot.home / "config.yaml").write_text(f"agents: {{at_once: {AGENTS}}}\n", "utf-8")
+        with spot.ready() as terminal:
+            after = len(spot.server.lines)
+            said(terminal, f"bench:agents:{AGENTS}")
+            spot.server.line("first", after, AGENTS)
+            terminal.watch(2.0)
+            begin, cpu = time.monotonic(), terminal.cpu()
+            keys = patiently(terminal, list(islice(cycle(KEYS), effort.keys)), 0.3)
+            used = (terminal.cpu() - cpu) / (time.monotonic() - begin)
+    slow = sorted(keys)[max(0, round(0.95 * len(keys)) - 1)]
+    yield Figure(f"{AGENTS} sub-agents at 2 KB/s each, CPU", used * 100, "%", 80.0)
+    yield Figure("a key meanwhile, median", median(keys) * 1e3, "ms", 15.0)
+    yield Figure("a key meanwhile, 95th percentile", slow * 1e3, "ms", 30.0)

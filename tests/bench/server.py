@@ -1,7 +1,8 @@
 """A model server in a process of its own, so that its work is not counted. It speaks just enough of the Messages API.
 
 The prompt says what to answer: ``bench:steps:50`` (50 tool calls, then words), ``bench:stream:200000`` (characters in
-16-byte events, at once), ``bench:paced:2000`` (characters a second, until hung up). Each request leaves one line.
+16-byte events, at once), ``bench:paced:2000`` (characters a second, until hung up), ``bench:agents:20`` (sub-agents
+that are each answered as ``bench:paced:2000``). Each request leaves one line.
 """
 
 from __future__ import annotations
@@ -65,6 +66,24 @@ def call(number: int) -> bytes:
     return start + event("content_block_delta", index=0, delta=delta) + BLOCK_STOP
 
 
+def agents(number: int) -> bytes:
+    """Calls that start ``number`` sub-agents."""
+    made = b""
+    for index in range(number):
+        block = {"type": "tool_use", "id": f"toolu_a{index:05}", "name": "delegate_task", "input": {}}
+        task = {
+            "agent_type": "explore",
+            "description": f"Look at part {index}",
+            "prompt": "bench:paced:2000",
+            "background": True,
+        }
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(task)}
+        made += event("content_block_start", index=index, content_block=block)
+        made += event("content_block_delta", index=index, delta=delta)
+        made += event("content_block_stop", index=index)
+    return opening() + made + ending("tool_use")
+
+
 def words(text: str) -> bytes:
     return opening() + TEXT_START + text_delta(text) + BLOCK_STOP + ending("end_turn")
 
@@ -99,6 +118,8 @@ class Session:
             await self.stream(amount)
         elif kind == "paced":
             await self.paced(amount)
+        elif kind == "agents":
+            self.writer.write(chunk(agents(amount)))
         else:
             # Results of an earlier order in the same session are no steps of this one.
             done = body.count(b'"tool_result"', orders[-1].end()) if orders else 0

@@ -128,6 +128,10 @@ async def test_an_agent_of_a_turn_that_was_taken_back_does_not_go_on(house: Agen
     house.journal.append(Rewound(turns=0))
     (told,) = results(await collect(house.talk.say("resume")))
     assert "main/explore-1 can't be resumed: the turn that started it was taken back with /rewind." in told
+    house.journal.append(Rewound(turns=1))
+    house.main.steps = [delegates({**EXPLORE, "resume": "explore-1"}), says("Done.")]
+    (told,) = results(await collect(house.talk.say("the rewind was undone")))
+    assert told.endswith("agent_id: main/explore-1")
 
 
 async def test_who_fails_at_once_is_not_started_a_third_time(house: AgentHouse) -> None:
@@ -237,6 +241,15 @@ async def test_twenty_agents_share_the_places_there_are(tmp_path: Path, ba_home:
     assert done == ["Read."] * 20
     assert most == at_once
     assert {each.activity for each in house.agents.running()} == {"finished"}
+
+
+async def test_one_message_starts_as_many_agents_as_there_are_places(tmp_path: Path, ba_home: Path) -> None:
+    house = AgentHouse(tmp_path, at_once=20)
+    house.tools["read_file"] = plain("read_file", Effect.READ, meets(20))
+    house.plays(explore=[[says("", ("read_file", {})), says("Met.")] for _ in range(20)])
+    house.main.steps = [delegates(*[("explore", f"Part {number}") for number in range(20)]), says("Done.")]
+    told = results(await collect(house.talk.say("go")))
+    assert [text[:4] for text in told] == ["Met."] * 20
 
 
 async def test_a_chain_of_agents_does_not_wait_for_its_own_place(tmp_path: Path, ba_home: Path) -> None:

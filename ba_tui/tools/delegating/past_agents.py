@@ -33,16 +33,18 @@ class PastAgent:
 def past_agents(events: Sequence[Event]) -> dict[str, PastAgent]:
     """Every sub-agent by its name. Call it off the loop."""
     found: dict[str, PastAgent] = {}
-    turn = 0
+    turn = last = 0
+    # The turn that stood last when each one began: what was taken back may be brought back.
+    before = {0: -1}
     for event in events:
         name = event.agent
         if name == MAIN:
             match event:
                 case TurnStarted():
                     turn += 1
+                    before[turn], last = last, turn
                 case Rewound(turns=int(kept)):
-                    for agent in found.values():
-                        agent.gone = agent.gone or agent.turn > kept
+                    last = kept
                 case _:
                     pass
             continue
@@ -60,6 +62,12 @@ def past_agents(events: Sequence[Event]) -> dict[str, PastAgent]:
         above = found.get(name.rpartition("/")[0])
         if above and isinstance(event, TurnStarted):
             above.events.append(event)
+    standing = set[int]()
+    while last in before:
+        standing.add(last)
+        last = before[last]
+    for agent in found.values():
+        agent.gone = agent.turn not in standing
     return found
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from ba_tui.core.events import Event, PlanChanged, SubTaskChanged
 from ba_tui.core.events.plan_course import PlanCourse
+from ba_tui.core.teamwork.plans import Plan
+from ba_tui.core.text.wording import count
 from ba_tui.plotting.plans.plan_json import as_json
 from ba_tui.plotting.plans.signs import STATES, counted, lasted, step_name, words
 
@@ -23,9 +25,7 @@ class PlanLines:
             return ""
         match event:
             case PlanChanged(plan=plan, reason=reason):
-                if not plan.subtasks:
-                    return "Planning."
-                return ". ".join([f"Plan: {STATES[plan.state]}, {counted(plan)} done", words(reason)]).strip(". ") + "."
+                return _changed(plan, words(reason))
             case SubTaskChanged(plan=id, subtask=step):
                 record = self._course.find(id)
                 if record is None or step.status == "pending":
@@ -38,6 +38,17 @@ class PlanLines:
                 return f"{place} {step.status}{took}: {step_name(step)}.{why}".replace("..", ".")
             case _:
                 return ""
+
+
+def _changed(plan: Plan, reason: str) -> str:
+    """What is to be told of a plan as a whole."""
+    if not plan.subtasks:
+        return "Planning."
+    if plan.state == "proposed":
+        return f"Planned {count(len(plan.subtasks), 'step')}."
+    if plan.state in {"approved", "running"}:
+        return f"{reason.rstrip('.')}." if reason else ""
+    return ". ".join(filter(None, (f"Plan {STATES[plan.state]}, {counted(plan)} done", reason.rstrip(".")))) + "."
 
 
 def plan_fields(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -96,6 +96,7 @@ AGENTS = Room(
             "List running and ended agents, and agent files",
             "[NAME|files]",
             aliases=("agent",),
+            keys="f5",
             choices=lambda: [("files", "Search the agents that files describe")],
         ): agents
     },

@@ -95,8 +95,10 @@ class AgentLine:
                 return self.said or "finished without words"
             case "limit" | "error":
                 return self.trouble or ("stopped at a limit" if self.ending == "limit" else "ended with an error")
-            case "cancelled" | "interrupted":
-                return self.ending
+            case "cancelled":
+                return "stopped"
+            case "interrupted":
+                return "interrupted"
             case None:
                 return self._now
 

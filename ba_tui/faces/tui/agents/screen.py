@@ -32,7 +32,7 @@ from ba_tui.faces.tui.screens.picker import app_of
 from ba_tui.faces.tui.transcript.palette import UNICODE
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.view import TranscriptView
-from ba_tui.faces.tui.widgets.text_fields import ClusterInput
+from ba_tui.faces.tui.widgets.text_fields import ClusterInput, is_text
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Actions
@@ -61,8 +61,9 @@ class AgentScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Back"),
-        Binding("alt+x", "stop", "Stop the agent; press it twice"),
-        Binding("alt+p", "pause", "Pause the agent, or continue"),
+        # Before the input, which would take the letter.
+        Binding("alt+x", "stop", "Stop the agent; press it twice", priority=True),
+        Binding("alt+p", "pause", "Pause the agent, or continue", priority=True),
         Binding("up", "record(-1)", "Previous record", show=False),
         Binding("down", "record(1)", "Next record", show=False),
         Binding("pageup", "page(-1)", "Page up", show=False),
@@ -78,8 +79,6 @@ class AgentScreen(ModalScreen[None]):
         self._roster = Roster()
         self._told = ""
         self._stopping = 0.0
-        self._closed = False
-        self._loading = True
 
     def compose(self) -> ComposeResult:
         with Vertical(id="agent"):
@@ -127,6 +126,8 @@ class AgentScreen(ModalScreen[None]):
         if before and not self.line.running and not own:
             # The turn that waited for it is over: no end of its own will come.
             self.transcript.apply(TurnEnded("interrupted", agent=self.agent_id, at=event.at))
+        if own and isinstance(event, TurnEnded):
+            self._told = ""
         if isinstance(event, Rewound) or (own and line is not None):
             self.call_later(self.show_state)
 
@@ -219,11 +220,11 @@ class AgentScreen(ModalScreen[None]):
 
     def on_key(self, event: Key) -> None:
         """What somebody writes goes to the message line, wherever the focus is."""
-        if self._told and event.key not in ("alt+x", "alt+p"):
+        if self._told:
             self._told = ""
             self.show_state()
         field = self.query_one(Input)
-        writes = event.is_printable and event.character not in (None, " ")
+        writes = is_text(event) and event.character != " " and "+" not in event.key
         if writes and field.display and not field.has_focus and not self.transcript.searching:
             event.stop()
             field.focus()

@@ -105,7 +105,7 @@ class PlanScreen(ModalScreen[None]):
         parts = [state, f"{counted(plan)} done"] if plan.subtasks else ["being made"]
         failed = sum(step.status in {"failed", "blocked"} for step in plan.subtasks)
         parts += [f"{failed} failed or blocked"] if failed else []
-        parts += [f"planned anew {plan.replans} time{'s' if plan.replans > 1 else ''}"] if plan.replans else []
+        parts += [f"replanned {plan.replans} times" if plan.replans > 1 else "replanned once"] if plan.replans else []
         end = time.time() if plan.state == "running" and not stopped else record.changed
         parts += [lasted(max(0.0, end - record.began))] if record.changed else []
         if stopped or (can_resume(plan) and not self._live()):

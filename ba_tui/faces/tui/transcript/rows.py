@@ -136,11 +136,13 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
 
 def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[PaintedLine]:
     palette = look.palette
-    sign = getattr(palette.glyphs, record.state)
-    if record.state == "running" or (record.state == "ok" and record.open):
+    # An agent that was stopped has a report all the same, and so the call succeeds.
+    state = record.agents[0].state if len(record.agents) == 1 and record.state == "ok" else record.state
+    sign = getattr(palette.glyphs, state)
+    if state == "running":
         frames = palette.glyphs.spinner
         sign = frames[int(look.now) % len(frames)]
-    tone = getattr(palette, record.state, palette.dim)
+    tone = getattr(palette, state, palette.dim)
     edge = (*look.indent, Segment(palette.glyphs.column + " ", palette.rule))
     if record.agents:
         return _agents(record, look, (_sign(sign, tone), edge), expanded=expanded)

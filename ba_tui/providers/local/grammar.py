@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ba_tui.core.tool import Tool
 from ba_tui.providers.wire.shapes import fields, items
@@ -15,22 +15,28 @@ from ba_tui.providers.wire.shapes import fields, items
 KEPT = frozenset({"type", "enum", "const", "items", "required", "minimum", "maximum", "anyOf", "oneOf"})
 """Words of a JSON schema that are enforced; the others are checked when the call is made."""
 SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+FileLines: TypeAlias = Mapping[str, Sequence[str]]
+NOTHING_READ: FileLines = {}
+EDITING, CHOSEN = "edit_file", ("path", "old_string")
+"""The tool whose arguments are chosen from what was read."""
 THOUGHT = "[^\\n]{1,240}"
 DEEPEST = 12
 
 
-def call_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """The JSON schema of a call of any of ``tools``."""
+def call_schema(tools: Sequence[Tool], lines: FileLines = NOTHING_READ) -> dict[str, Any]:
+    """The JSON schema of a call of any of ``tools``. ``lines``: what may be replaced in which file, once one was read:
+    a small model that copies text makes mistakes, and one that chooses a line can't."""
     calls = [
-        _object({"tool": {"const": tool.name}, "args": _plain(tool.input_schema, DEEPEST)}, ("tool", "args"))
+        _object({"tool": {"const": tool.name}, "args": args}, ("tool", "args"))
         for tool in tools
+        for args in _arguments(tool, lines)
     ]
     return {"x-guidance": {**SPACING, "lenient": True}, **(calls[0] if len(calls) == 1 else {"anyOf": calls})}
 
 
-def call_grammar(tools: Sequence[Tool], *, needed: bool = False) -> str:
-    """The grammar of a reply of a model that may call ``tools``; ``needed``: it has to."""
-    schema = json.dumps(call_schema(tools), ensure_ascii=False)
+def call_grammar(tools: Sequence[Tool], *, needed: bool = False, lines: FileLines = NOTHING_READ) -> str:
+    """The grammar of a reply of a model that may call ``tools``; ``needed``: it has to. For ``lines`` see above."""
+    schema = json.dumps(call_schema(tools, lines), ensure_ascii=False)
     if needed:
         rules = ("start: thought? call",)
     else:
@@ -44,6 +50,20 @@ def call_grammar(tools: Sequence[Tool], *, needed: bool = False) -> str:
             f"arguments: %json {schema}",
         )
     )
+
+
+def _arguments(tool: Tool, lines: FileLines) -> Sequence[dict[str, Any]]:
+    args = _plain(tool.input_schema, DEEPEST)
+    properties = fields(args.get("properties"))
+    if tool.name != EDITING or not lines or not {*CHOSEN} <= properties.keys():
+        return [args]
+    return [
+        {
+            **args,
+            "properties": {**properties, **dict(zip(CHOSEN, ({"const": path}, {"enum": list(said)}), strict=True))},
+        }
+        for path, said in lines.items()
+    ]
 
 
 def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:

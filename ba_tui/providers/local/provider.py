@@ -14,7 +14,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.providers.local.grammar import call_grammar
 from ba_tui.providers.local.processes import LocalAddress, LocalPlace, LocalProcesses
 from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
-from ba_tui.providers.local.steps import call_needed, notes_first
+from ba_tui.providers.local.steps import call_needed, notes_first, read_lines
 from ba_tui.providers.local.telling import examples, told_tools
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.text_calls.prompting import example
@@ -24,6 +24,8 @@ from ba_tui.settings import LocalSettings
 
 TEMPERATURE = 0.1
 """Where none is set: small models lose their way at llama.cpp's own 0.8."""
+MOST_KEPT = 8
+"""Grammars whose providers are kept: each has the body that it sent last."""
 
 
 class LocalProvider:
@@ -61,7 +63,13 @@ class LocalProvider:
             few = few_tools(request.tools, self._few)
             self._tools = (request.tools, told_tools(few) if self._small else few)
         tools = self._tools[1]
-        self._llama.allow(tools if request.call_tools else (), needed=self._small and call_needed(request.messages))
+        if not request.call_tools or not tools:
+            self._llama.allow("")
+        elif self._small:
+            needed, lines = call_needed(request.messages), read_lines(request.messages)
+            self._llama.allow(call_grammar(tools, needed=needed, lines=lines))
+        else:
+            self._llama.allow(call_grammar(tools))
         system = short_prompt(request.system) if self._few and request.tools else request.system
         messages = notes_first(request.messages) if self._small else request.messages
         short = ModelRequest(system, messages, tools, request.call_tools)
@@ -86,8 +94,6 @@ class LlamaCpp:
         self._place = place
         self._options = {"max_tokens": model.max_output, "temperature": TEMPERATURE, "return_progress": True, **options}
         self._transfer = transfer
-        self._allowed: tuple[Sequence[Tool], Mapping[bool, str]] = ((), {})
-        """Tools, and their grammars: by whether a call is needed."""
         self._grammar = ""
         self._providers: dict[str, OpenAIProvider] = {}
         """By their grammar; each keeps the body that it sent last."""
@@ -95,11 +101,9 @@ class LlamaCpp:
         self._loading: asyncio.Task[LocalAddress] | None = None
         processes.enter(place)
 
-    def allow(self, tools: Sequence[Tool], *, needed: bool = False) -> None:
-        """Which tools the next answers may call, or have to; with none they are free text."""
-        if tools is not self._allowed[0]:
-            self._allowed = (tools, {must: call_grammar(tools, needed=must) if tools else "" for must in (True, False)})
-        self._grammar = self._allowed[1].get(needed, "")
+    def allow(self, grammar: str) -> None:
+        """What the next answers may be; empty for free text."""
+        self._grammar = grammar
 
     def connect(self) -> None:
         """See core.provider.Provider: loads the model while the person still types."""
@@ -121,7 +125,7 @@ class LlamaCpp:
             await self._forget()
             self._address = address
         async with self._processes.watched(self._place):
-            answer = cast("AsyncGenerator[ReplyChunk, None]", self._provider(address).stream(request))
+            answer = cast("AsyncGenerator[ReplyChunk, None]", (await self._provider(address)).stream(request))
             async with aclosing(answer) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -133,9 +137,11 @@ class LlamaCpp:
         # Again, as the process may have ended since then.
         return await self._processes.load(self._place)
 
-    def _provider(self, address: LocalAddress) -> OpenAIProvider:
+    async def _provider(self, address: LocalAddress) -> OpenAIProvider:
         grammar = self._grammar
         if grammar not in self._providers:
+            while len(self._providers) >= MOST_KEPT:
+                await self._providers.pop(next(iter(self._providers))).close()
             options = {**self._options, "grammar": grammar} if grammar else self._options
             self._providers[grammar] = OpenAIProvider(
                 self.model, api_key=address.key, base_url=address.url, options=options, transfer=self._transfer

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from ba_tui.core.messages import Message, ToolOutput
 from ba_tui.core.text.patterns import regex
 
+READING, SHELL = "read_file", "shell"
+MOST_LINES = 200
+"""Lines of files that a grammar offers for replacement."""
+_NUMBERED = regex(r"(?m)^ *\d+\t(.*)$")
 TRIES = 2
 """Failed calls in a row after which the model may give up."""
 _NAMES_SOMETHING = regex(
@@ -34,6 +39,27 @@ def call_needed(messages: Sequence[Message]) -> bool:
         elif message.role == "user" and not message.hidden and (asked := message.own_text.strip()):
             return failed > 0 or _NAMES_SOMETHING.search(asked) is not None
     return False
+
+
+def read_lines(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
+    """The lines of each file that was read and not called for by another tool since; those that stand there once and
+    are not blank. Files with more lines than the grammar should hold are left out, and then all are."""
+    calls = {call.id: call for message in messages for call in message.calls}
+    lines: dict[str, Sequence[str]] = {}
+    for message in messages:
+        for output in message.blocks:
+            if not isinstance(output, ToolOutput) or output.is_error or not (call := calls.get(output.tool_use_id)):
+                continue
+            path = str(call.input.get("path", ""))
+            if call.name == READING:
+                said = Counter(_NUMBERED.findall(output.content))
+                lines[path] = tuple(line for line, count in said.items() if count == 1 and line.strip())
+            elif path in lines:
+                del lines[path]
+            elif call.name == SHELL:
+                # It may have changed any of them.
+                lines.clear()
+    return {path: said for path, said in lines.items() if said} if sum(map(len, lines.values())) <= MOST_LINES else {}
 
 
 def notes_first(messages: Sequence[Message]) -> Sequence[Message]:

@@ -24,6 +24,6 @@ class LocalSettings(SettingsGroup):
         default=0, metadata=about("Threads that compute; 0 leaves the number to llama.cpp.")
     )
     tools: tuple[str, ...] = field(
-        default=("read_file", "write_file", "edit_file", "list_files", "grep", "shell", "calculator", "query_data"),
+        default=("read_file", "write_file", "edit_file", "grep", "shell", "calculator", "query_data"),
         metadata=about("The tools that a model with a window of up to 32,768 tokens is told of; empty for all."),
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Set
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import textual.app
+import textual.pilot
 from rich.console import RenderableType
 from textual._compositor import Compositor
+from textual._wait import wait_for_idle
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
@@ -117,6 +120,50 @@ def drawn_at_rest() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Compositor, "render_update", put_off)
         patched.setattr(Pilot, "pause", pause_and_draw)
+        yield
+
+
+IDLE_SECONDS = 0.02
+"""Textual sleeps as long at each wait; timers that are due by then are waited for here as well."""
+
+
+def _at_work(before: Set[threading.Thread]) -> bool:
+    """Whether a thread may be working that the event loop can't see: one that is none of ``before``, and none of the
+    executor's that rest."""
+    executor: Any = getattr(asyncio.get_running_loop(), "_default_executor", None)
+    others = sum(each not in before for each in threading.enumerate())
+    if executor is None:
+        return others > 0
+    return others > (0 if executor._work_queue.qsize() else executor._idle_semaphore._value)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def waits_end_with_the_work() -> Iterator[None]:
+    """Wait until the loop has nothing to do. Textual sleeps 20 ms at least, several times for each key, and asks for
+    the time of the process to see whether it did something: more than half of the time of these tests."""
+    sleep_until_idle = wait_for_idle
+    # Those of pytest's workers among them.
+    before = frozenset(threading.enumerate())
+
+    async def idle(min_sleep: float = IDLE_SECONDS, max_sleep: float = 1) -> None:
+        loop: Any = asyncio.get_running_loop()
+        horizon, end, quiet = loop.time() + IDLE_SECONDS, loop.time() + max_sleep, 0
+        while quiet < 2 and loop.time() < end:
+            await asyncio.sleep(0)
+            if loop._ready:
+                quiet = 0
+            elif due := [each.when() for each in loop._scheduled if not each.cancelled() and each.when() <= horizon]:
+                quiet = 0
+                await asyncio.sleep(max(0.0, min(due) - loop.time()))
+            elif _at_work(before):
+                await sleep_until_idle(min_sleep, max(0.0, end - loop.time()))
+                return
+            else:
+                quiet += 1
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (textual.app, textual.pilot):
+            patched.setattr(module, "wait_for_idle", idle)
         yield
 
 

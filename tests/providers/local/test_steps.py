@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
-from ba_tui.providers.local.grammar import call_grammar
-from ba_tui.providers.local.steps import call_needed, notes_first
+from ba_tui.providers.local.grammar import call_grammar, call_schema
+from ba_tui.providers.local.steps import MOST_LINES, call_needed, notes_first, read_lines
 from ba_tui.providers.local.telling import examples, told_tools
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
-from tests.providers.text_calls.tools import NOW, READ, SHELL
+from tests.providers.text_calls.tools import NOW, READ, SHELL, tool
 
 MODEL = ModelInfo("local:m", "local", "m")
 
@@ -83,15 +84,15 @@ def definitions() -> Mapping[str, Tool]:
 
 def test_every_tool_of_the_settings_is_told_in_few_words_and_its_calls_fit_the_real_one() -> None:
     real = definitions()
-    told = {tool.name: tool for tool in told_tools(list(real.values()))}
+    told = {each.name: each for each in told_tools(list(real.values()))}
     assert told.keys() == real.keys()
-    for name, tool in told.items():
+    for name, each in told.items():
         whole = real[name].input_schema
-        assert tool.description != real[name].description
-        assert tool.input_schema["properties"].items() <= whole["properties"].items()
-        assert set(whole.get("required", ())) <= set(tool.input_schema["required"])
-        for call in tool.facts.examples:
-            assert set(tool.input_schema["required"]) <= call.keys() <= tool.input_schema["properties"].keys()
+        assert each.description != real[name].description
+        assert each.input_schema["properties"].items() <= whole["properties"].items()
+        assert set(whole.get("required", ())) <= set(each.input_schema["required"])
+        for call in each.facts.examples:
+            assert set(each.input_schema["required"]) <= call.keys() <= each.input_schema["properties"].keys()
 
 
 def test_a_tool_that_needs_more_than_the_words_say_is_told_as_it_is() -> None:
@@ -110,3 +111,35 @@ def test_examples_use_the_tools_that_there_are() -> None:
     assert "query_data" not in few
     assert "edit_file" not in few
     assert isinstance(shown[0].blocks[0], Text)
+
+
+EDIT = tool("edit_file", "Edit.", {"path": "string", "old_string": "string", "new_string": "string"})
+
+
+def called(name: str, said: str, *, failed: bool = False, **args: str) -> list[Message]:
+    use = ToolUse(f"{name}-{said}", name, args)
+    output = ToolOutput(use.id, said, is_error=failed)
+    return [Message("assistant", (use,), origin="assistant"), Message("user", (output,), origin="tool")]
+
+
+def test_what_was_read_can_be_replaced_until_it_changes() -> None:
+    a = called("read_file", "1\tport = 80\n2\t\n3\t  end\n4\t  end\n\nNote: more follows.", path="a.txt")
+    b = called("read_file", " 9\tx\n10\ty", path="b.txt")
+    assert read_lines([*a, *b]) == {"a.txt": ("port = 80",), "b.txt": ("x", "y")}
+    assert read_lines([*a, *b, *called("edit_file", "Changed.", path="a.txt")]) == {"b.txt": ("x", "y")}
+    assert read_lines([*a, *called("edit_file", "No.", path="a.txt", failed=True)]) == {"a.txt": ("port = 80",)}
+    assert read_lines([*a, *called("shell", "ok", command="sed -i d a.txt")]) == {}
+    long = "\n".join(f"{number}\tline {number}" for number in range(MOST_LINES + 1))
+    assert read_lines(called("read_file", long, path="long.txt")) == {}
+
+
+def test_an_edit_chooses_the_line_that_it_replaces() -> None:
+    schema = Draft202012Validator(call_schema([READ, EDIT], {"a.txt": ("port = 80",), "b.txt": ('say "x"',)}))
+
+    def fits(path: str, old: str) -> bool:
+        args = {"path": path, "old_string": old, "new_string": "new"}
+        return schema.is_valid({"tool": "edit_file", "args": args})
+
+    assert [fits("a.txt", "port = 80"), fits("b.txt", 'say "x"')] == [True, True]
+    assert [fits("a.txt", "port"), fits("b.txt", "port = 80"), fits("c.txt", "port = 80")] == [False] * 3
+    assert schema.is_valid({"tool": "read_file", "args": {"path": "c.txt"}})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.bus import MemoryBus
-from ba_tui.team.redis_bus import RedisBus, Tell
-from ba_tui.team.redis_server import RedisServer
+from ba_tui.team.over_redis.bus import RedisBus, Tell
+from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.wire import BusLimits, Redact
 
 

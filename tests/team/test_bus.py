@@ -15,8 +15,8 @@ from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.messages import TAKERS, WORKERS, Heartbeat, TaskRequest, content, message
-from ba_tui.team.redis_bus import RedisBus
-from ba_tui.team.redis_server import RedisServer
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.wire import BusLimits, decoded
 from tests.team.redis_process import PASSWORD, RedisProcess
 

@@ -20,9 +20,9 @@ from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.leases import Borrower, Denied, Lender
 from ba_tui.team.messages import Share, content, inbox
-from ba_tui.team.redis_bus import RedisBus
-from ba_tui.team.redis_server import RedisServer
-from ba_tui.team.redis_state import RedisAccepted, RedisItems
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
 from tests.team.redis_process import RedisProcess
 

@@ -13,8 +13,8 @@ import pytest
 
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.messages import TaskRequest, TaskResponse, content, inbox, message, work_topic
-from ba_tui.team.redis_bus import RedisBus
-from ba_tui.team.redis_server import RedisServer
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.wire import BusLimits
 from tests.program import Program
 from tests.team.redis_process import PASSWORD, RedisProcess

@@ -75,8 +75,8 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     from ba_tui.faces.headless import interrupts  # noqa: PLC0415
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
-    from ba_tui.team.redis_bus import RedisBus  # noqa: PLC0415
-    from ba_tui.team.redis_state import RedisAccepted  # noqa: PLC0415
+    from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
+    from ba_tui.team.over_redis.state import RedisAccepted  # noqa: PLC0415
     from ba_tui.team.worker import Worker, WorkerFacts  # noqa: PLC0415
 
     sessions = await asyncio.to_thread(TaskSessions, services, role)

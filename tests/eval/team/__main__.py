@@ -16,9 +16,9 @@ from pathlib import Path
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.team.accepted import MemoryAccepted
 from ba_tui.team.bus import MemoryBus
-from ba_tui.team.redis_bus import RedisBus
-from ba_tui.team.redis_server import RedisServer
-from ba_tui.team.redis_state import RedisAccepted
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.state import RedisAccepted
 from tests.eval.team.simulation import led, piped, together, work
 from tests.team.redis_process import RedisProcess
 

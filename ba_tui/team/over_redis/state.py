@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.team.redis_bus import RedisBus
-from ba_tui.team.redis_scripts import BEGIN, DROP, FIND, FIRST, ITEMS, WRITE
-from ba_tui.team.redis_server import PREFIX, NoGroup, ServerAway
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, WRITE
+from ba_tui.team.over_redis.server import PREFIX, NoGroup, ServerAway
 from ba_tui.team.shared_context import Item, StaleWrite, checked_item
 from ba_tui.team.wire import cleaned, decoded, discreet, encoded
 

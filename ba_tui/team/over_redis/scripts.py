@@ -1,4 +1,4 @@
-"""The scripts of the bus on a Redis server. ARGV[1] is checked before each of them: see ``redis_server``.
+"""The scripts of the bus on a Redis server. ARGV[1] is checked before each of them: see ``server``.
 
 A topic is a stream; ``open`` counts, for each of its entries, the groups that have not acknowledged it. An entry that
 all have acknowledged is removed, so that a topic is as large as what waits in it, and nothing else is ever trimmed.

@@ -22,9 +22,9 @@ from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.wording import count
 from ba_tui.team.bus import DEAD, NEWEST, PASSING, REMEMBERED, full, obituary, too_often
 from ba_tui.team.messages import TAKERS, inbox
-from ba_tui.team.redis_outbox import Outbox, Publication, Settlement, Unconfirmed
-from ba_tui.team.redis_scripts import CLAIM, JOIN, LEAVE, OPEN, PUBLISH, RENEW, SETTLE
-from ba_tui.team.redis_server import PATIENCE, PREFIX, DataLost, NoGroup, RedisServer, ServerAway
+from ba_tui.team.over_redis.outbox import Outbox, Publication, Settlement, Unconfirmed
+from ba_tui.team.over_redis.scripts import CLAIM, JOIN, LEAVE, OPEN, PUBLISH, RENEW, SETTLE
+from ba_tui.team.over_redis.server import PATIENCE, PREFIX, DataLost, NoGroup, RedisServer, ServerAway
 from ba_tui.team.wire import USUAL, BusLimits, Redact, decoded, discreet, encoded
 
 log = logging.getLogger(__name__)

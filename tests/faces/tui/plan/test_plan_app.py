@@ -28,7 +28,7 @@ def lines(hand: Hand) -> str:
     return "\n".join(strip.text.rstrip() for strip in strips)
 
 
-async def front(hand: Hand, kind: type[Screen[object]]) -> None:
+async def front(hand: Hand, kind: type[Screen[Any]]) -> None:
     await hand.until(lambda: isinstance(hand.app.screen, kind))
 
 

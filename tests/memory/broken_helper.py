@@ -37,5 +37,5 @@ def no_chroma(channel: WorkerChannel) -> None:
 
 
 def hasty(channel: WorkerChannel) -> None:
-    """Ends after a second without a request."""
-    main(channel, "1")
+    """Ends after two seconds without a request."""
+    main(channel, "2")

@@ -10,7 +10,7 @@ SAME: Mapping[str, str] = {
     guess: command
     for command, guesses in {
         "add-dir": "add add-folder workspace",
-        "agents": "subagents subagent team fleet",
+        "agents": "subagents subagent fleet",
         "background": "bg",
         "clear": "restart wipe newchat new-session",
         "compact": "summarise summary condense offload compaction autocompact recap",

@@ -61,6 +61,7 @@ class Handlers:
         self._team: Team | None = None
         self._failed = ""
         self._asked = time.monotonic()
+        self._serving: set[WorkerRequest] = set()
         self._news = threading.Event()
         self._answered = threading.Event()
         self._following = threading.Lock()
@@ -151,13 +152,14 @@ class Handlers:
         """``handler``, noting when it was asked; failures of ours are one line."""
 
         def run(request: WorkerRequest) -> object:
-            self._asked = time.monotonic()
+            self._serving.add(request)
             try:
                 return handler(request)
             except BaError as error:
                 raise HandlerFailed(error.kind, error.with_hint) from error
             finally:
                 self._asked = time.monotonic()
+                self._serving.discard(request)
 
         return run
 
@@ -171,7 +173,7 @@ class Handlers:
             pause = self._round(desks)
             self._news.wait(pause)
             self._news.clear()
-            if time.monotonic() - self._asked > self._idle:
+            if not self._serving and time.monotonic() - self._asked > self._idle:
                 os._exit(0)
 
     def _round(self, desks: Sequence[Desk]) -> float:

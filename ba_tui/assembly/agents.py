@@ -115,7 +115,7 @@ class AgentBuilder:
             UsageError: ``model`` can't be a model. AuthFailed: there is no key.
         """
         parts.model.choose(model)
-        provider = parts.model.provider(model)
+        provider = parts.model.provider(model, parts.spec.effort)
         wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode, main=parts.main)
         provider = Overridden(provider, wanted, parts.model.provider)
         fitting, spec = Fitting(provider, parts.window.compressor), parts.spec

@@ -22,6 +22,8 @@ class AgentSpec:
     ``model``: None asks the model of whoever starts it. ``tools``: the names of the tools it is given; None: all that
     its role may have. ``ceiling``: the most that it may do. ``max_loops``: model requests within one task.
     ``expected_output``: what its answer must give, which a model checks before the agent ends; empty: nobody does.
+    ``effort``: how much a model that reasons spends on it, empty for what the settings say. ``skills``: the names of
+    those whose instructions a sub-agent has from the start.
     """
 
     name: str
@@ -33,3 +35,5 @@ class AgentSpec:
     max_loops: int = 100
     budget: Budget | None = None
     expected_output: str = ""
+    effort: str = ""
+    skills: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.exchanges import Recorder
@@ -87,8 +88,9 @@ class ModelInUse:
             return ""
         return "" if found == self._chosen else found
 
-    def provider(self, name: str) -> Provider:
-        """A new connection to the model ``name``, as ``wanted`` says it. Call it off the loop.
+    def provider(self, name: str, effort: str = "") -> Provider:
+        """A new connection to the model ``name``, as ``wanted`` says it; the chosen one is asked with ``effort`` in
+        place of that of the settings, if it takes any. Call it off the loop.
 
         Raises:
             UsageError: it can't be asked with these settings. AuthFailed: there is no key.
@@ -101,6 +103,8 @@ class ModelInUse:
         info, settings = self._access.model(name), self._settings
         if info.id != self._chosen:
             return self._answering(info, settings)
+        if effort and info.thinking:
+            settings = replace(settings, effort=effort)
         self._check(info, settings)
         fallback = slots.fallback()
         if not fallback or fallback == info.id:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling
@@ -16,37 +17,37 @@ from ba_tui.core.ports.agents import AgentLine, AgentState
 from ba_tui.core.text.wording import clipped, one_line, one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Owner
+from ba_tui.settings.sections.providers import Effort
 from ba_tui.team.means import MAX_NAME, AgentMeans
 from ba_tui.team.reading import AgentText
 from ba_tui.team.tool_names import ToolChoice, chosen_tools
 
 MOST_LOOPS = 500
+MOST_SKILLS = 10
 DESCRIPTION = 1_024
 """Characters of a description that other agents choose by."""
+EFFORTS: tuple[str, ...] = get_args(Effort)
 _ASKING = frozenset({"default", "ask", "inherit", "manual"})
 _READING = frozenset({"plan", "readonly", "read-only"})
 _UNSUPPORTED: Mapping[str, str] = {
-    "skills": "skills are not started with it",
     "hooks": "its own hooks do not run",
     "memory": "it has no memory of its own",
     "isolation": "it works in the same folder as you",
     "mcpservers": "an agent has the MCP servers of its session",
-    "effort": "the effort of the settings counts",
-    "modelreasoningeffort": "the effort of the settings counts",
-    "reasoningeffort": "the effort of the settings counts",
     "temperature": "the temperature of the settings counts",
     "topp": "it is not sent to models",
     "initialprompt": "it is not sent",
     "prompt": "the text below the front matter is its prompt",
 }
 """Fields that people rely on and that nothing here does yet, with what happens instead."""
+_EFFORTS = ("effort", "modelreasoningeffort", "reasoningeffort")
 _SLOTS = {"haiku": "small", "opus": "reasoning"}
 _YES = frozenset({"true", "yes", "on"})
 _NOT_ASKED = frozenset({"false", "no", "none", "off"})
 _KNOWN = frozenset({
     *("name", "description", "tools", "allowedtools", "disallowedtools", "permission", "permissions", "permissionmode"),
     *("model", "color", "colour", "maxturns", "maxsteps", "steps", "maxloops", "mode", "sandboxmode", "disable"),
-    *("disabled", "background"),
+    *("disabled", "background", "skills", *_EFFORTS),
 })  # fmt: skip
 
 
@@ -110,6 +111,7 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
     ceiling, refused = _ceiling(text)
     model, other = _model(text.text("model"), means)
     loops, wrong = _loops(text)
+    effort, weak = _effort(text, model, means)
     if choice.tools == () and not choice.unknown:
         warnings.append("its file gives it no tools")
     left = [*_tools_left(choice), *_fields_left(text), refused]
@@ -125,11 +127,13 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
             without=frozenset(choice.without),
         ),
         loops,
+        effort=effort,
+        skills=tuple(dict.fromkeys(text.text("skills").replace(",", " ").split()))[:MOST_SKILLS],
     )
     return AgentFile(
         spec, source, path, text.text("color", "colour"), text.text("disable", "disabled").casefold() == "true",
         choice.without if choice.tools is None else (), tuple(filter(None, left)), _ignored(text),
-        tuple(filter(None, (*warnings, other, wrong))),
+        tuple(filter(None, (*warnings, other, wrong, weak))),
         background=text.text("background").casefold() in _YES,
     )  # fmt: skip
 
@@ -189,6 +193,18 @@ def _model(wanted: str, means: AgentMeans) -> tuple[str | None, str]:
     if slot and (chosen := means.slot(slot)) and not means.missing(chosen):
         return means.model(chosen).id, f"model {wanted}: your model for {slot} answers. {why}"
     return None, f"model {clipped(wanted, 60)}: the session's model answers. {why}"
+
+
+def _effort(text: AgentText, model: str | None, means: AgentMeans) -> tuple[str, str]:
+    """How much a model that reasons spends, empty for what the settings say, and why it is not what the file says."""
+    said = text.text(*_EFFORTS).casefold()
+    if said in {"", "inherit", "default"}:
+        return "", ""
+    if said not in EFFORTS:
+        return "", f"effort must be one of {', '.join(EFFORTS)}, not {clipped(said, 40)}; that of the settings counts"
+    if model and not means.model(model).thinking:
+        return "", f"effort {said}: {model} takes none"
+    return said, ""
 
 
 def _loops(text: AgentText) -> tuple[int, str]:

@@ -23,7 +23,10 @@ def main_spec(files: AgentFiles, settings: Settings, system: str, skills: str) -
     spec = AgentSpec(MAIN, prompt=system, max_loops=settings.max_loops)
     if name:
         # The lists of tools and the limits of its file hold, as they do for a sub-agent.
-        spec = replace(agent_called(files, name).spec, name=MAIN, max_loops=settings.max_loops)
+        found = agent_called(files, name).spec
+        # The person's own effort comes before that of the file, as their model does.
+        effort = "" if settings.effort else found.effort
+        spec = replace(found, name=MAIN, max_loops=settings.max_loops, effort=effort)
     return replace(spec, prompt="\n\n".join(part.strip() for part in (spec.prompt, skills) if part.strip()))
 
 

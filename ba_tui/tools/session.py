@@ -51,6 +51,7 @@ from ba_tui.tools.data.session_room import DataRoom, DataScope
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions, with_examples
+from ba_tui.tools.delegating.agent_skills import skilled
 from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -226,6 +227,7 @@ class GuardedTools:
                 lambda: self.registry.tools(),
                 lambda: policy.mode == "plan",
                 process.attended,
+                partial(skilled, skills=skills),
             ),
         )
         self.plans = PlanRoom(

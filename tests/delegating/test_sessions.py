@@ -11,7 +11,7 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Event, ToolFinished
+from ba_tui.core.events import Asked, Event, Notice, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
@@ -19,6 +19,7 @@ from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace
 from tests.program import Program
 from tests.script import collect
+from tests.skills.world import put
 
 MAIN = """
 steps:
@@ -105,6 +106,51 @@ async def test_the_main_agent_may_be_one_of_a_file_and_keeps_its_limits(folder: 
     assert [each.result.is_error for each in events if isinstance(each, ToolFinished)] == [True, True]
     assert not (folder / "x.txt").exists()
     await made.close()
+
+
+async def test_an_agent_has_the_effort_and_the_skills_of_its_file(folder: Path) -> None:
+    skills = folder / ".ba" / "skills"
+    put(skills, "forms", "Fill in every field.", head="allowed-tools: write_file\n")
+    put(skills, "secret", "Only for you.", head="disable-model-invocation: true\n")
+    put(skills, "main-only", "Not for agents.")
+    (folder / ".ba" / "skills.yaml").write_text("optional: {main-only: {available_to_subagent: false}}\n")
+    head = "name: clerk\ndescription: D.\neffort: high\nskills: [forms, secret, main-only, nowhere]\n"
+    (folder / ".ba" / "agents" / "clerk.md").write_text(f"---\n{head}---\nYou are a clerk.\n")
+    trust_folder(folder)
+    order = {"description": "fill", "prompt": "Fill.", "agent_type": "clerk"}
+    writing = Planned("write_file", {"path": "form.txt", "content": "x"})
+    steps = [
+        Step(calls=(Planned("delegate_task", order),)),
+        Step(calls=(writing,)),
+        Step(say="Filled."),
+        Step(say="Done."),
+    ]
+    asked: list[str] = []
+    with ModelServer(steps) as server:
+        address = {"providers.loop.kind": "openai", "providers.loop.base_url": server.openai_url}
+        made = talk(folder, model="loop/some-model", effort="low", **address)
+        turn = made.say("Let the clerk fill it.")
+
+        def react(event: Event) -> None:
+            if isinstance(event, Asked):
+                asked.append(event.question.tool)
+                turn.answer(event.ask_id, Reply("deny"))
+
+        events = await collect(turn, react)
+        await made.close()
+    assert [request.json["reasoning_effort"] for request in server.requests] == ["low", "high", "high", "low"]
+    system = json.dumps(server.requests[1].json["messages"][0])
+    assert "You are a clerk." in system
+    assert "Fill in every field." in system
+    for kept in ("Only for you.", "Not for agents.", "Fill in every field."):
+        assert kept not in json.dumps(server.requests[0].json["messages"])
+    assert "Only for you." not in system
+    assert "Not for agents." not in system
+    assert asked == ["write_file"], "the tools that a skill names are asked about as usual"
+    told = [each.text for each in events if isinstance(each, Notice) and "without the skill" in each.text]
+    assert [text.partition(": ")[0] for text in told] == [
+        f"clerk works without the skill {name}" for name in ("secret", "main-only", "nowhere")
+    ]
 
 
 async def test_agents_that_are_described_are_offered_from_the_first_request_on(folder: Path) -> None:

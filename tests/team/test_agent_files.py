@@ -145,12 +145,12 @@ def test_what_is_not_done_is_named_field_by_field(folders: Folders) -> None:
     assert agent.state == "partly"
     assert [part.partition(":")[0] for part in agent.unsupported] == [
         "tools mcp__db__query, Magic",
-        "skills",
         "hooks",
         "memory",
         "isolation",
         "permissionMode bypassPermissions",
     ]
+    assert agent.spec.skills == ("pdf",)
     assert agent.ignored == ("vibe",)
     assert agent.warnings == ("model gpt-9: the session's model answers. There is no model 'gpt-9'",)
 
@@ -161,6 +161,29 @@ def test_what_is_not_done_is_named_field_by_field(folders: Folders) -> None:
 def test_turns_are_bounded(folders: Folders, said: str, loops: int, warned: bool) -> None:
     agent = folders.read(f"---\nname: x\ndescription: d\nmaxTurns: {said}\n---\nGo.\n")
     assert (agent.spec.max_loops, bool(agent.warnings)) == (loops, warned)
+
+
+@pytest.mark.parametrize(
+    ("said", "effort", "warned"),
+    [
+        ("effort: xhigh", "xhigh", ""),
+        ("model_reasoning_effort: High", "high", ""),
+        ("effort: inherit", "", ""),
+        ("effort: huge", "", "effort must be one of low, medium, high, xhigh, max, not huge"),
+        ("effort: low\nmodel: mini", "", "effort low: x/mini takes none"),
+    ],
+)
+def test_effort_is_that_of_the_file_where_it_can_be(folders: Folders, said: str, effort: str, warned: str) -> None:
+    agent = folders.read(f"---\nname: x\ndescription: d\n{said}\n---\nGo.\n")
+    assert agent.spec.effort == effort
+    assert len(agent.warnings) == bool(warned)
+    assert warned in "".join(agent.warnings)
+
+
+def test_skills_are_a_list_or_words(folders: Folders) -> None:
+    for said in ("[pdf, forms, pdf]", "pdf, forms", "pdf forms"):
+        agent = folders.read(f"---\nname: x\ndescription: d\nskills: {said}\n---\nGo.\n")
+        assert (agent.spec.skills, agent.state) == (("pdf", "forms"), "ready")
 
 
 def test_a_short_name_of_a_model_falls_back_to_the_slot_for_such_work(folders: Folders) -> None:

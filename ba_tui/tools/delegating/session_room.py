@@ -26,11 +26,16 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.delegating.agent_types import AgentTypes
 from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
 from ba_tui.tools.delegating.foreign_calls import DELEGATE
-from ba_tui.tools.delegating.sub_agents import MakeAgent, SubAgents, Surroundings
+from ba_tui.tools.delegating.sub_agents import MakeAgent, Skilled, SubAgents, Surroundings
 
 REPORT = 12_000
 """Characters of a background agent's report that join the conversation; resuming the agent gives the rest."""
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
+
+
+def unskilled(spec: AgentSpec) -> tuple[AgentSpec, Sequence[str]]:
+    """Where no skills are."""
+    return spec, [f"{spec.name} works without the skill {name}: there are no skills here." for name in spec.skills]
 
 
 @frozen
@@ -44,7 +49,8 @@ class Delegating:
 @frozen
 class DelegationScope:
     """The session: the ``files`` that describe agents, what was said, all events, the ``tools`` by name, and whether
-    plan mode is on (``reading``). ``attended``: somebody can be asked. Without ``making`` no agent can be started."""
+    plan mode is on (``reading``). ``attended``: somebody can be asked. ``skills`` puts the instructions of an agent's
+    skills into its prompt. Without ``making`` no agent can be started."""
 
     files: Callable[[], AgentFiles] | None
     making: Delegating | None
@@ -53,6 +59,7 @@ class DelegationScope:
     tools: Callable[[], Mapping[str, Tool]]
     reading: Callable[[], bool]
     attended: bool
+    skills: Skilled = unskilled
 
 
 class DelegationRoom:
@@ -63,7 +70,13 @@ class DelegationRoom:
         self._files = scope.files
         self._types = types = AgentTypes(scope.files or no_files, scope.tools)
         around = Surroundings(
-            types, making.make, making.model, scope.history, lambda: scope.transcript.turns, scope.reading
+            types,
+            making.make,
+            making.model,
+            scope.history,
+            lambda: scope.transcript.turns,
+            scope.reading,
+            scope.skills,
         )
         self.agents = SubAgents(around, limits)
         """What faces, plans and teams see."""

@@ -35,6 +35,8 @@ MOST_KEPT = 200
 _ENDED: dict[str, AgentActivity] = {"error": "error", "cancelled": "cancelled"}
 
 
+Skilled: TypeAlias = Callable[[AgentSpec], tuple[AgentSpec, Sequence[str]]]
+"""An agent with the instructions of its skills, and why some of them are not there. Reads files."""
 MakeAgent: TypeAlias = Callable[[AgentSpec, str], AbstractAsyncContextManager[Agent]]
 """Makes an agent to be run, which the model answers unless its spec names another; what the agent holds is closed on
 leaving. Raises UsageError, AuthFailed."""
@@ -69,7 +71,8 @@ class Child:
 @frozen
 class Surroundings:
     """What agents are made from and with: their ``types``, ``make``, the main agent's ``model``, the ``tools`` that
-    there are, all events so far, the turn that runs, and whether only reading is allowed now (plan mode)."""
+    there are, all events so far, the turn that runs, whether only reading is allowed now (plan mode), and what puts the
+    instructions of ``skills`` into their prompts."""
 
     types: AgentTypes
     make: MakeAgent
@@ -77,6 +80,7 @@ class Surroundings:
     history: ReadHistory
     turn: Callable[[], int]
     reading: Callable[[], bool]
+    skills: Skilled
     attended: bool = True
 
 
@@ -200,6 +204,9 @@ class SubAgents:
             budget=order.budget or spec.budget,
             expected_output=order.expected_output or spec.expected_output,
         )
+        lost: Sequence[str] = ()
+        if spec.skills:
+            spec, lost = await asyncio.to_thread(around.skills, spec)
         child = Child(order, spec, parent.fork(spec.name, spec.ceiling, transcript), background=background)
         above = self._children.get(parent.name)
         child.model = spec.model or (above.model if above else "") or around.model()
@@ -209,6 +216,8 @@ class SubAgents:
         self._forget()
         for line in around.types.news(spec.name):
             parent.emit(Notice(line, "warning", "See ba agents list."))
+        for line in lost:
+            parent.emit(Notice(line, "warning", "See ba skills list."))
         return child
 
     def _forget(self) -> None:

@@ -171,7 +171,6 @@ class AgentScreen(ModalScreen[None]):
             f"{short_count(line.tokens)} tokens" if line.tokens else "",
             spent(seconds) if seconds else "",
             line.model.rpartition("/")[2],
-            f"in {line.worktree}" if line.worktree else "",
             line.trouble,
         ]
         asks = f"{count(waits, 'question')} waiting: Esc goes back to answer" if waits else ""

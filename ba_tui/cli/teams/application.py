@@ -14,7 +14,7 @@ from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.events import MAIN, ConflictChanged, Event, SubTaskChanged, TeamChanged, TeamMessage
+from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
@@ -233,10 +233,6 @@ class TeamPrinter(Printer):
             case ConflictChanged(conflict=conflict):
                 self.story.conflicts = {**(self.story.conflicts or {}), conflict.id: conflict}
                 self._of_team("conflict", conflict_line(conflict), **conflict_facts(conflict))
-            case SubTaskChanged(subtask=step) if self._kind == "text":
-                words = {"executing": "started", "completed": "done"}.get(step.status, step.status)
-                why = f": {one_line(step.error, BRIEF)}" if step.error and step.status != "executing" else ""
-                self.say(f"{step.id}: {words}{why}")
             case _:
                 super().event(event)
 

@@ -298,21 +298,33 @@ async def speak(
         printer.failed(error)
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
     outcome = RunResult(conversation.id, conversation.model, strict=strict)
+    timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
+    await print_turn(conversation, turn, printer, outcome)
+    if timer:
+        timer.cancel()
+    return outcome.code
+
+
+async def print_turn(
+    conversation: Conversation,
+    turn: Turn,
+    printer: Printer,
+    outcome: RunResult,
+    answer: Callable[[Question], Reply] = denial,
+) -> None:
+    """Print ``turn`` until it ends or its output is lost, then close the conversation. ``answer`` stands for the
+    person."""
     with interrupts(turn.cancel):
         printer.begin(conversation)
-        timer = asyncio.get_running_loop().call_later(timeout, _expire, turn, outcome) if timeout else None
         async for event in turn:
             outcome.apply(event)
             printer.event(event)
             if printer.lost:
                 turn.cancel()
             if isinstance(event, Asked):
-                turn.answer(event.ask_id, denial(event.question))
-        if timer:
-            timer.cancel()
+                turn.answer(event.ask_id, answer(event.question))
     await conversation.close()
     printer.finish(outcome)
-    return outcome.code
 
 
 def _expire(turn: Turn, outcome: RunResult) -> None:

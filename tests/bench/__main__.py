@@ -21,7 +21,6 @@ from tests.bench import (
     memory,
     names,
     planning,
-    plans,
     requests,
     rest,
     servers,
@@ -60,7 +59,7 @@ FAMILIES: dict[str, Family] = {
     "caching": caching.caching,
     "compressing": compressing.compressing,
     "memory": memory.memory,
-    "plans": plans.overhead,
+    "plans": planning.overhead,
     "planning": planning.planning,
 }
 

@@ -1,4 +1,4 @@
-"""What a plan of a model costs beside the model: reading, checking, mending and ordering its steps."""
+"""What plans cost beside the model and the work: making one, and each step of the engine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any
 
 from ba_tui.core.messages import Message, ToolUse
 from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.planning.plan_run import Outcome, PlanMeans, PlanRun
 from ba_tui.planning.planner import NoPlan, Planner
 from tests.bench.figures import Effort, Figure, median
 
+ROUNDS = 5
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
@@ -58,3 +63,34 @@ def _step(number: int) -> dict[str, Any]:
         "dependencies": before,
         **call,
     }
+
+
+def _chains(count: int) -> Plan:
+    """Chains of four steps each."""
+    steps = (SubTask(f"s{n}", f"do {n}", dependencies=(f"s{n - 1}",) if n % 4 else ()) for n in range(count))
+    return Plan("plan", Task("task", "the goal"), tuple(steps))
+
+
+def _each(count: int) -> float:
+    """Milliseconds for each of ``count`` steps that do nothing."""
+
+    async def work(step: SubTask, prompt: str, branch: Branch) -> Outcome:
+        return Outcome("done")
+
+    async def call(step: SubTask, args: dict[str, Any], branch: Branch) -> Outcome:
+        return Outcome("done")
+
+    async def run() -> float:
+        means = PlanMeans(call, work, lambda step: True)
+        start = time.perf_counter()
+        ended = await PlanRun(_chains(count), Branch(Turn(), Transcript()), means).run()
+        assert ended.state == "completed"
+        return (time.perf_counter() - start) / count * 1000
+
+    return median([asyncio.run(run()) for _ in range(ROUNDS)])
+
+
+def overhead(effort: Effort) -> Iterator[Figure]:
+    few, many = _each(20), _each(1_000)
+    yield Figure("a step of a plan of 20, above its work", few, "ms", 1.0)
+    yield Figure("a step of a plan of 1,000, above its work", many, "ms", 1.0, f"of 20: {few:.2f} ms")

@@ -152,7 +152,7 @@ SAMPLES: tuple[Event, ...] = (
         ),
     ),
     events.Notice("x", "warning", "y"),
-    events.AgentStarted("explore", "Find it", "1", "test/small", background=True, resumed=True, worktree="/w/x"),
+    events.AgentStarted("explore", "Find it", "1", "test/small", background=True, resumed=True),
     events.ActivityChanged("acting", "thinking", agent="main/a"),
     events.AgentPaused(paused=True, agent="main/a"),
     events.PlanChanged(PLAN, "The hotel is full."),

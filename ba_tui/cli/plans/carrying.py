@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import Asked, Notice
+from ba_tui.core.events import Notice
 from ba_tui.core.ports.delegation import Work
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
-from ba_tui.faces.headless import Printer, denial, interrupts
+from ba_tui.faces.headless import Printer, denial, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, OK, USAGE, RunResult
 
 
@@ -37,17 +37,7 @@ async def carry_out(services: Services, start: Start, printer: Printer, work: Ca
         printer.failed(error)
         return USAGE if error.kind == "usage" else INFRASTRUCTURE
     outcome = RunResult(conversation.id, conversation.model)
-    with interrupts(turn.cancel):
-        printer.begin(conversation)
-        async for event in turn:
-            outcome.apply(event)
-            printer.event(event)
-            if printer.lost:
-                turn.cancel()
-            if isinstance(event, Asked):
-                turn.answer(event.ask_id, agreed(event.question))
-    await conversation.close()
-    printer.finish(outcome)
+    await print_turn(conversation, turn, printer, outcome, agreed)
     return code_of(outcome)
 
 

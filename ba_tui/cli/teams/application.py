@@ -14,12 +14,13 @@ from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.events import MAIN, Asked, ConflictChanged, Event, SubTaskChanged, TeamChanged, TeamMessage
+from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
+from ba_tui.core.teamwork.teams import conflict_facts
 from ba_tui.core.text.wording import nearest, one_line
-from ba_tui.faces.headless import Printer, denial, interrupts
+from ba_tui.faces.headless import Printer, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, USAGE, RunResult
 from ba_tui.resources import project_root
 
@@ -177,17 +178,7 @@ async def _run(services: Services, order: TeamOrder, start: Start, printer: Team
 
 async def _followed(conversation: Conversation, turn: Turn, printer: TeamPrinter) -> int:
     outcome = RunResult(conversation.id, conversation.model)
-    with interrupts(turn.cancel):
-        printer.begin(conversation)
-        async for event in turn:
-            outcome.apply(event)
-            printer.event(event)
-            if printer.lost:
-                turn.cancel()
-            if isinstance(event, Asked):
-                turn.answer(event.ask_id, denial(event.question))
-    await conversation.close()
-    printer.finish(outcome)
+    await print_turn(conversation, turn, printer, outcome)
     if outcome.ending == "cancelled":
         printer.say(f"To go on: ba team run -r {conversation.id}")
     return outcome.code
@@ -242,10 +233,6 @@ class TeamPrinter(Printer):
             case ConflictChanged(conflict=conflict):
                 self.story.conflicts = {**(self.story.conflicts or {}), conflict.id: conflict}
                 self._of_team("conflict", conflict_line(conflict), **conflict_facts(conflict))
-            case SubTaskChanged(subtask=step) if self._kind == "text":
-                words = {"executing": "started", "completed": "done"}.get(step.status, step.status)
-                why = f": {one_line(step.error, BRIEF)}" if step.error and step.status != "executing" else ""
-                self.say(f"{step.id}: {words}{why}")
             case _:
                 super().event(event)
 
@@ -274,16 +261,3 @@ def conflict_line(conflict: Conflict) -> str:
         return f"Settled {conflict.key}: {conflict.winner.value} ({conflict.reason})"
     said = ", ".join(f"{each.member} says {one_line(str(each.value), 60)}" for each in conflict.claims)
     return f"Conflict about {conflict.key}: {said}"
-
-
-def conflict_facts(conflict: Conflict) -> dict[str, Any]:
-    claims = [{"member": each.member, "value": each.value, "confidence": each.confidence} for each in conflict.claims]
-    won = conflict.winner
-    return {
-        "id": conflict.id,
-        "key": conflict.key,
-        "claims": claims,
-        "strategy": conflict.strategy,
-        "winner": {"member": won.member, "value": won.value} if won else None,
-        "reason": conflict.reason,
-    }

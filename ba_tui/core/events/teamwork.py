@@ -14,7 +14,7 @@ from ba_tui.core.values import frozen
 @frozen
 class AgentStarted(Signed):
     """A sub-agent begins, or goes on when ``resumed``; its TurnStarted follows. ``kind`` is its type, such as
-    ``explore``; ``call_id`` the call that started it. ``worktree``: the folder of its own that it works in."""
+    ``explore``; ``call_id`` the call that started it."""
 
     kind: str
     description: str = ""
@@ -22,7 +22,6 @@ class AgentStarted(Signed):
     model: str = ""
     background: bool = False
     resumed: bool = False
-    worktree: str = ""
     type: Literal["agent_started"] = "agent_started"
 
 

@@ -21,9 +21,8 @@ class Order:
     """``agent``: the type of the agent, by name, or what it is made from. ``prompt``: all that it is told.
 
     ``resume``: the id of an agent that ended, which goes on with ``prompt``. ``deadline`` in seconds. ``max_loops`` and
-    ``budget``: None for those of its type. ``call_id``: the call that starts it. ``worktree``: it works in a working
-    tree of its own. ``expected_output``: what its answer must give, which is checked before it ends; empty for what its
-    type says.
+    ``budget``: None for those of its type. ``call_id``: the call that starts it. ``expected_output``: what its answer
+    must give, which is checked before it ends; empty for what its type says.
     """
 
     agent: str | AgentSpec
@@ -34,7 +33,6 @@ class Order:
     max_loops: int | None = None
     budget: Budget | None = None
     call_id: str = ""
-    worktree: bool = False
     expected_output: str = ""
 
 
@@ -48,7 +46,6 @@ class RunningAgent:
     activity: AgentActivity
     began: float
     background: bool = False
-    worktree: str = ""
 
 
 class Delegation(Protocol):

@@ -115,3 +115,18 @@ class Conflict:
     strategy: Strategy = "majority"
     winner: Claim | None = None
     reason: str = ""
+
+
+def conflict_facts(conflict: Conflict) -> dict[str, Any]:
+    """Return the conflict as JSON: who said what, and what settled it."""
+    won = conflict.winner
+    return {
+        "id": conflict.id,
+        "key": conflict.key,
+        "claims": [
+            {"member": each.member, "value": each.value, "confidence": each.confidence} for each in conflict.claims
+        ],
+        "strategy": conflict.strategy,
+        "winner": {"member": won.member, "value": won.value} if won else None,
+        "reason": conflict.reason,
+    }

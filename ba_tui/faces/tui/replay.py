@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import MAIN, Event, TurnStarted
@@ -34,6 +34,16 @@ async def replay(transcript: TranscriptView, conversation: Conversation, fold: C
     for index, event in enumerate(events):
         fold(event)
         if index % BREATH == BREATH - 1:
+            await asyncio.sleep(0)
+
+
+async def paced(events: AsyncIterator[Event]) -> AsyncIterator[tuple[int, Event]]:
+    """Yield ``events`` with their numbers from 1, and look at keys now and then: a journal comes all at once."""
+    number = 0
+    async for event in events:
+        number += 1
+        yield number, event
+        if number % BREATH == 0:
             await asyncio.sleep(0)
 
 

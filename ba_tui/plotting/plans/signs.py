@@ -71,7 +71,6 @@ STATES: dict[PlanState, str] = {
     "cancelled": "interrupted",
 }
 """What a person reads of a plan's state."""
-_OVER = frozenset(("completed", "partial", "rejected"))
 
 
 def words(text: str) -> str:

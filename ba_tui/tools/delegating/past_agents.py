@@ -15,13 +15,11 @@ from ba_tui.tools.delegating.lineage import kind_of
 
 @dataclass
 class PastAgent:
-    """``turn`` of main in which it was begun, from 1. ``gone``: that turn was taken back. ``worktree``: the folder of
-    its own that it had last."""
+    """``turn`` of main in which it was begun, from 1. ``gone``: that turn was taken back."""
 
     agent_id: str
     kind: str
     turn: int
-    worktree: str = ""
     gone: bool = False
     events: list[Event] = field(default_factory=list[Event])
 
@@ -56,7 +54,7 @@ def past_agents(events: Sequence[Event]) -> dict[str, PastAgent]:
             found[name] = PastAgent(name, kind_of(name), turn)
         agent = found[name]
         if isinstance(event, AgentStarted):
-            agent.kind, agent.worktree = event.kind, event.worktree
+            agent.kind = event.kind
         agent.events.append(event)
         # What its own agents began counts for the names that it gives them.
         above = found.get(name.rpartition("/")[0])

@@ -53,7 +53,6 @@ class Child:
         self.activity: AgentActivity = "idle"
         self.began = time.time()
         self.turn = 0
-        self.worktree = ""
         self.model = ""
         self.stopped = False
         self.result: ChildResult | None = None
@@ -64,8 +63,7 @@ class Child:
         return self.branch.name
 
     def shown(self) -> RunningAgent:
-        kind, text = self.spec.name, self.description
-        return RunningAgent(self.id, kind, text, self.activity, self.began, self.background, self.worktree)
+        return RunningAgent(self.id, self.spec.name, self.description, self.activity, self.began, self.background)
 
 
 @frozen
@@ -183,9 +181,6 @@ class SubAgents:
         kind = order.agent if isinstance(order.agent, str) else order.agent.name
         if self._closed:
             raise UsageError("The session is being closed; no agent is started any more.")
-        if order.worktree:
-            message = "An agent can't have a working tree of its own yet."
-            raise UsageError(message, "Start it without one; agents that write run one after the other.")
         if order.resume:
             if self._alive(order.resume) or self._alive(f"{parent.name}/{order.resume}"):
                 raise UsageError(f"{order.resume} still works.", "Wait for its end.")
@@ -253,7 +248,6 @@ class SubAgents:
             child.model,
             child.background,
             bool(order.resume),
-            child.worktree,
         )
         seconds = order.deadline or self._limits.deadline
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ba_tui.core.teamwork.teams import Conflict
+from ba_tui.core.teamwork.teams import conflict_facts
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.team.orchestrator import Finished
 
@@ -39,20 +39,8 @@ def archived(done: Finished, *, strategy: str) -> dict[str, Any]:
         "messages": dict(done.messages),
         "tokens": sum(each["tokens"] for each in members),
         "strategy": strategy,
-        "conflicts": [_conflict(each) for each in done.conflicts],
+        "conflicts": [conflict_facts(each) for each in done.conflicts],
         "missing": list(done.answer.missing),
-    }
-
-
-def _conflict(conflict: Conflict) -> dict[str, Any]:
-    claims = [{"member": each.member, "value": each.value, "confidence": each.confidence} for each in conflict.claims]
-    winner = conflict.winner
-    return {
-        "id": conflict.id,
-        "key": conflict.key,
-        "claims": claims,
-        "winner": {"member": winner.member, "value": winner.value} if winner else None,
-        "reason": conflict.reason,
     }
 
 

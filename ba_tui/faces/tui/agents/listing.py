@@ -16,6 +16,7 @@ from ba_tui.faces.tui.agents.live import LiveAgents
 from ba_tui.faces.tui.agents.painted import spent
 from ba_tui.faces.tui.agents.roster import AgentLine, Roster
 from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.replay import paced
 from ba_tui.faces.tui.screens.overview.grouped import GroupedPicker, PickerGroup
 from ba_tui.faces.tui.screens.picker import PickerChoice, app_of
 from ba_tui.faces.tui.transcript.palette import UNICODE
@@ -23,7 +24,6 @@ from ba_tui.faces.tui.transcript.palette import UNICODE
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Actions
 
-BREATH = 500
 FILE = "file:"
 """What begins the id of a choice that is a file."""
 KEYS = "Enter open · p pause or continue · x stop · / search agent files · Esc close"
@@ -62,18 +62,15 @@ class AgentList(GroupedPicker):
 
     async def _follow(self) -> None:
         _, conversation = self._chat.session.live
-        number, roster = 0, self._roster
+        roster = self._roster
         self.call_later(self._tick)
         try:
-            async for event in conversation.follow():
+            async for number, event in paced(conversation.follow()):
                 if roster.apply(event) is not None:
                     self._stirred = True
-                number += 1
                 if number == 1:
                     # Drawn once all that was waiting is folded.
                     self.call_later(self._tick)
-                if number % BREATH == 0:
-                    await asyncio.sleep(0)
         except StorageError as error:
             self.say(error.with_hint)
 

@@ -64,7 +64,6 @@ class AgentLine:
     paused: bool = False
     background: bool = False
     model: str = ""
-    worktree: str = ""
     doing: str = ""
     calls: int = 0
     tokens: int = 0
@@ -230,5 +229,4 @@ def _facts(event: AgentStarted) -> dict[str, Any]:
         "call_id": event.call_id,
         "model": event.model,
         "background": event.background,
-        "worktree": event.worktree,
     }

@@ -5,7 +5,6 @@ Its events are folded only while this is shown.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,6 +27,7 @@ from ba_tui.faces.tui.agents.roster import AgentLine, Roster
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspected import inspected
 from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.replay import paced
 from ba_tui.faces.tui.screens.picker import app_of
 from ba_tui.faces.tui.transcript.palette import UNICODE
 from ba_tui.faces.tui.transcript.records import ToolRow
@@ -37,7 +37,6 @@ from ba_tui.faces.tui.widgets.text_fields import ClusterInput, is_text
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Actions
 
-BREATH = 500
 """Events that are folded before keys are looked at again."""
 COLOURS = {"ok": "$text-success", "failed": "$text-error", "cancelled": "$text-warning", "waiting": "$text-accent"}
 RUNNING_KEYS = "Enter send · Alt+P pause · Alt+X stop · ↑ ↓ select · Esc back"
@@ -107,13 +106,9 @@ class AgentScreen(ModalScreen[None]):
     async def _follow(self) -> None:
         """Fold what the journal holds of the agent, then what comes."""
         _, conversation = self._chat.session.live
-        number = 0
         try:
-            async for event in conversation.follow():
+            async for _, event in paced(conversation.follow()):
                 self._take(event)
-                number += 1
-                if number % BREATH == 0:
-                    await asyncio.sleep(0)
         except StorageError as error:
             self.say(error.with_hint)
 
@@ -171,7 +166,6 @@ class AgentScreen(ModalScreen[None]):
             f"{short_count(line.tokens)} tokens" if line.tokens else "",
             spent(seconds) if seconds else "",
             line.model.rpartition("/")[2],
-            f"in {line.worktree}" if line.worktree else "",
             line.trouble,
         ]
         asks = f"{count(waits, 'question')} waiting: Esc goes back to answer" if waits else ""

@@ -93,11 +93,6 @@ class TranscriptView(Browsing, can_focus=True):
         if self.is_mounted:
             self.call_later(self._show)
 
-    @property
-    def ticking(self) -> bool:
-        """Something runs, and its time is shown once a second."""
-        return self._ticking is not None
-
     def apply(self, event: Event) -> None:
         """Take one event in; it is painted a moment later."""
         self._records.apply(event)

@@ -5,7 +5,6 @@ Live and from the journal. Heartbeats are no messages: how long a member has bee
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
@@ -21,6 +20,7 @@ from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.agents.painted import spent
 from ba_tui.faces.tui.inspector.model import Inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.replay import paced
 from ba_tui.faces.tui.screens.overview.grouped import GroupedPicker, PickerGroup
 from ba_tui.faces.tui.screens.picker import PickerChoice, app_of
 from ba_tui.faces.tui.screens.team.fold import TeamCourse, TeamFold, claimed, first_line, receiver, settled
@@ -28,7 +28,6 @@ from ba_tui.faces.tui.screens.team.fold import TeamCourse, TeamFold, claimed, fi
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Actions
 
-BREATH = 500
 SHOWN = 200
 """Messages that are listed, the newest."""
 KEYS = "Enter open · p pause or continue · ← → other team · Esc close"
@@ -68,17 +67,14 @@ class TeamScreen(GroupedPicker):
 
     async def _follow(self) -> None:
         _, conversation = self._chat.session.live
-        fold, number = self._fold, 0
+        fold = self._fold
         self._read, self._stirred = True, True
         try:
-            async for event in conversation.follow():
+            async for number, event in paced(conversation.follow()):
                 self._stirred = fold.apply(event) or self._stirred
-                number += 1
                 if number == 1:
                     # Drawn once all that was waiting is folded.
                     self.call_later(self._tick)
-                if number % BREATH == 0:
-                    await asyncio.sleep(0)
         except StorageError as error:
             self.say(error.with_hint)
 

@@ -6,8 +6,9 @@ Each change is an event before anything follows from it, so that a plan goes on 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ba_tui.core.errors import BaError, StopTurn, UsageError
@@ -63,7 +64,8 @@ class PlanMeans:
     ``call`` makes the call of a step that names a tool, with its arguments as they are then; ``work`` has an agent (or
     a member of a team) do any other step, which it is told in the prompt. ``reads``: whether a step only reads.
     ``replan`` makes the plan anew, for a reason; it raises BaError. ``whole`` gives all of a result; it may read files.
-    ``said``: what the person said since the plan began. ``gate`` returns once the plan may go on.
+    ``said``: what the person said since the plan began. ``gate`` returns once the plan may go on. ``run``: the tools
+    whose arguments are commands or programs.
     """
 
     call: Callable[[SubTask, dict[str, Any], Branch], Awaitable[Outcome]]
@@ -73,6 +75,7 @@ class PlanMeans:
     whole: Whole = held
     said: Callable[[], Awaitable[Sequence[str]]] = silence
     gate: Callable[[], Awaitable[None]] = nothing
+    run: Collection[str] = ()
 
 
 @frozen
@@ -205,9 +208,8 @@ class PlanRun:
     async def _arguments(self, step: SubTask) -> dict[str, Any]:
         """The arguments of the step's call with the results in them. Raises Unresolved."""
         before = {id: self._steps[id] for id in references(step) if id in self._steps}
-        if any(found.artifact for found in before.values()):
-            return await asyncio.to_thread(filled, step.tool_args, before, self._means.whole)
-        return filled(step.tool_args, before, self._means.whole)
+        fill = partial(filled, step.tool_args, before, self._means.whole, words=step.tool_name in self._means.run)
+        return await asyncio.to_thread(fill) if any(found.artifact for found in before.values()) else fill()
 
     def _again(self, step: SubTask, outcome: Outcome) -> bool:
         """Whether the step that failed is tried again. Raises _Anew when the plan must be changed instead."""

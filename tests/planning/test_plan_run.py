@@ -142,6 +142,22 @@ async def test_what_a_result_says_is_data():
     assert "<system-reminder>" not in world.prompts["d"]
 
 
+@pytest.mark.parametrize("said", ["x; rm -rf .", "$(id)", "`id`", "a b", "--output=x", "a\nb", "'", "{b}", ""])
+async def test_no_result_becomes_more_than_a_word_of_a_command(said: str):
+    world = World(a=Outcome(said))
+    run = step("b", "a", tool_name="shell", tool_args={"command": "cat 'notes/{a}'"})
+    ended = await world.run(plan(step("a"), run), run=("shell",))
+    assert (states(ended)["b"], world.args) == ("failed", {})
+    assert "an agent does the step" in found(ended, "b").error
+
+
+async def test_a_plain_word_joins_a_command_and_other_tools_get_all():
+    world = World(a=Outcome("src/a-1.py"))
+    args = {"command": "wc {a}"}
+    await world.run(plan(step("a"), step("b", "a", tool_name="shell", tool_args=args)), run=("shell",))
+    assert world.args["b"] == {"command": "wc src/a-1.py"}
+
+
 async def test_reading_steps_run_side_by_side_and_writing_ones_alone():
     world = World()
     await world.run(plan(*(step(f"r{n}") for n in range(20))))

@@ -13,6 +13,7 @@ from typing import Any
 
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.events import Notice, PlanChanged, SubTaskChanged
+from ba_tui.core.provider import ASSUMED
 from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, Task
 from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.turn import Branch
@@ -114,7 +115,7 @@ class PlanRun:
         self._over = ""
         self._gate = asyncio.Lock()
         self._said: Sequence[str] = ()
-        self._spent = branch.account.cost or 0.0
+        self._spent = _spent(branch)
         self._stuck = next((step for step in plan.subtasks if _stuck(step)), None)
 
     @property
@@ -262,8 +263,8 @@ class PlanRun:
 
     def _ended(self) -> str:
         """Why no further step is begun; empty while there are no bounds in the way."""
-        spent, limit = self._branch.account.cost, self._bounds.cost
-        if limit is not None and spent is not None and spent - self._spent >= limit:
+        limit = self._bounds.cost
+        if limit is not None and _spent(self._branch) - self._spent >= limit:
             self._over = f"The plan has used its budget of ${limit:g}."
         if self._stuck and not self._anew:
             self._over = f"Step {self._stuck.id} is critical, and it is {self._stuck.status}."
@@ -295,6 +296,12 @@ class PlanRun:
             if step.status == "executing":
                 self._steps[step.id] = begun_again(step)
         self._change("cancelled", self._reason if self._anew else "Interrupted.")
+
+
+def _spent(branch: Branch) -> float:
+    """US dollars; what had no price, at assumed ones: a limit holds for any model."""
+    account = branch.account
+    return ASSUMED.cost(account.usage) if account.cost is None else account.cost
 
 
 def knowing(task: Task, said: Sequence[str]) -> Task:

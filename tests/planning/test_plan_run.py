@@ -11,8 +11,18 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import StopTurn, UsageError
-from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged, event_from_json, event_to_json
+from ba_tui.core.events import (
+    Event,
+    MessageDone,
+    Notice,
+    PlanChanged,
+    SideRequest,
+    SubTaskChanged,
+    event_from_json,
+    event_to_json,
+)
 from ba_tui.core.events.planned import PlanFold
+from ba_tui.core.messages import Message, Usage
 from ba_tui.core.teamwork.plans import ENDED, Plan, SubTask, Task
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
@@ -273,6 +283,28 @@ async def test_a_limit_of_the_session_ends_the_plan():
     ended = await world.run(plan(step("a", role="writer"), step("b")))
     assert states(ended) == {"a": "blocked", "b": "skipped"}
     assert world.asked == []
+
+
+USED = Usage(input=200_000)
+
+
+@pytest.mark.parametrize(
+    "spent",
+    [SideRequest("plan", "m", USED, 2.0), MessageDone(Message("assistant", (), usage=USED), None)],
+    ids=["planner", "no price"],
+)
+async def test_a_budget_counts_the_planner_and_holds_for_models_without_prices(spent: Event):
+    world = World()
+    world.branch.emit(spent)
+    steps = plan(step("a", role="writer"), step("b", role="writer"))
+
+    async def said() -> list[str]:
+        world.branch.emit(spent)
+        return []
+
+    ended = await world.run(steps, PlanBounds(cost=1.5), said=said)
+    assert sorted(states(ended).values()) == ["completed", "skipped"]
+    assert "budget of $1.5" in "".join(each.error for each in ended.subtasks)
 
 
 async def test_what_a_tool_raises_is_a_failure():

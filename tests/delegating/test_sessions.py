@@ -12,6 +12,7 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, ToolFinished
+from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
@@ -104,6 +105,18 @@ async def test_the_main_agent_may_be_one_of_a_file_and_keeps_its_limits(folder: 
     events = await collect(made.say("Look."))
     assert [each.result.is_error for each in events if isinstance(each, ToolFinished)] == [True, True]
     assert not (folder / "x.txt").exists()
+    await made.close()
+
+
+async def test_a_hook_that_denies_keeps_an_agent_from_being_started(folder: Path) -> None:
+    deny = "hooks:\n  PreToolUse: [{matcher: Task, hooks: [{command: 'echo not here >&2; exit 2'}]}]\n"
+    (folder / ".ba" / "config.yaml").write_text(deny)
+    trust_folder(folder)
+    made = talk(folder)
+    events = await collect(made.say("Write."))
+    (denied,) = [each.result.text for each in events if isinstance(each, ToolFinished)]
+    assert "not here" in denied
+    assert not [each for each in events if isinstance(each, AgentStarted)]
     await made.close()
 
 

@@ -11,18 +11,8 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import StopTurn, UsageError
-from ba_tui.core.events import (
-    Event,
-    MessageDone,
-    Notice,
-    PlanChanged,
-    SideRequest,
-    SubTaskChanged,
-    event_from_json,
-    event_to_json,
-)
+from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged, event_from_json, event_to_json
 from ba_tui.core.events.planned import PlanFold
-from ba_tui.core.messages import Message, Usage
 from ba_tui.core.teamwork.plans import ENDED, Plan, SubTask, Task
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
@@ -152,22 +142,6 @@ async def test_what_a_result_says_is_data():
     assert "<system-reminder>" not in world.prompts["d"]
 
 
-@pytest.mark.parametrize("said", ["x; rm -rf .", "$(id)", "`id`", "a b", "--output=x", "a\nb", "'", "{b}", ""])
-async def test_no_result_becomes_more_than_a_word_of_a_command(said: str):
-    world = World(a=Outcome(said))
-    run = step("b", "a", tool_name="shell", tool_args={"command": "cat 'notes/{a}'"})
-    ended = await world.run(plan(step("a"), run), run=("shell",))
-    assert (states(ended)["b"], world.args) == ("failed", {})
-    assert "an agent does the step" in found(ended, "b").error
-
-
-async def test_a_plain_word_joins_a_command_and_other_tools_get_all():
-    world = World(a=Outcome("src/a-1.py"))
-    args = {"command": "wc {a}"}
-    await world.run(plan(step("a"), step("b", "a", tool_name="shell", tool_args=args)), run=("shell",))
-    assert world.args["b"] == {"command": "wc src/a-1.py"}
-
-
 async def test_reading_steps_run_side_by_side_and_writing_ones_alone():
     world = World()
     await world.run(plan(*(step(f"r{n}") for n in range(20))))
@@ -283,28 +257,6 @@ async def test_a_limit_of_the_session_ends_the_plan():
     ended = await world.run(plan(step("a", role="writer"), step("b")))
     assert states(ended) == {"a": "blocked", "b": "skipped"}
     assert world.asked == []
-
-
-USED = Usage(input=200_000)
-
-
-@pytest.mark.parametrize(
-    "spent",
-    [SideRequest("plan", "m", USED, 2.0), MessageDone(Message("assistant", (), usage=USED), None)],
-    ids=["planner", "no price"],
-)
-async def test_a_budget_counts_the_planner_and_holds_for_models_without_prices(spent: Event):
-    world = World()
-    world.branch.emit(spent)
-    steps = plan(step("a", role="writer"), step("b", role="writer"))
-
-    async def said() -> list[str]:
-        world.branch.emit(spent)
-        return []
-
-    ended = await world.run(steps, PlanBounds(cost=1.5), said=said)
-    assert sorted(states(ended).values()) == ["completed", "skipped"]
-    assert "budget of $1.5" in "".join(each.error for each in ended.subtasks)
 
 
 async def test_what_a_tool_raises_is_a_failure():

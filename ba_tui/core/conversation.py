@@ -219,8 +219,9 @@ class Conversation:
             turn.opened = True
             self._close_left()
             self._open_turn(branch, prompt, admitted.notes)
-            # Also for other work: what it starts asks the model that was chosen last.
+            # Also for other work: it asks the model that was chosen last, and does no more than the main agent may.
             agent = await self._agent(admitted.model)
+            branch.ceiling = branch.ceiling.within(agent.ceiling)
             await (agent.run(branch) if instead is None else instead(branch))
 
         ending = await self._ending(turn, work)

@@ -23,6 +23,7 @@ from ba_tui.core.events import (
     Event,
     MessageDone,
     Notice,
+    SideRequest,
     Steered,
     TurnEnded,
 )
@@ -219,7 +220,7 @@ class Branch:
             event = replace(event, agent=self.name)
         self._turn.publish(event, planning=self.transcript.mode == "plan")
         self.transcript.apply(event)
-        if isinstance(event, MessageDone | Compressed):
+        if isinstance(event, MessageDone | Compressed | SideRequest):
             self._spend(event)
 
     def fork(self, name: str, ceiling: Ceiling = UNLIMITED, transcript: Transcript | None = None) -> Branch:
@@ -264,11 +265,14 @@ class Branch:
             await self.pauses.over(self.name)
             self.emit(AgentPaused(paused=False))
 
-    def _spend(self, event: MessageDone | Compressed) -> None:
+    def _spend(self, event: MessageDone | Compressed | SideRequest) -> None:
         """Count the tokens and the price of ``event`` for this agent and for all above it."""
         usage, cost = event.usage or Usage(), event.cost
         if isinstance(event, Compressed):
             cost = (cost or 0.0) if event.priced else None
+        elif isinstance(event, SideRequest):
+            # An agent's own budget must not end because nobody knows the price of a small model.
+            cost = cost or 0.0
         elif event.usage is None:
             # An answer that broke off: what it cost is not known, and little.
             return

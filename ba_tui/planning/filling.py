@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from ba_tui.core.teamwork.plans import Plan, SubTask
 from ba_tui.core.text.markup import CONTROL, neutralized
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import clipped, one_line, slip
 from ba_tui.core.values import frozen
 from ba_tui.plotting.plans.checking import REFERENCE, faults, references
@@ -26,6 +27,8 @@ REVISE = "REVISE PLAN:"
 """Begins the answer of an agent that says that the plan must be changed."""
 _RESULT = "step-result"
 _MARKS = CONTROL | {_RESULT}
+_WORD = regex(r"(?!-)[\w@%+=:,./-]{1,1000}")
+"""What means itself in a command and in a program, wherever it stands; at its beginning a dash would be an option."""
 
 Whole: TypeAlias = Callable[[SubTask], Any]
 """The whole result of a step: its value where it is data, else its text. May read files."""
@@ -63,31 +66,41 @@ def _named(plan: Plan, place: int) -> str:
     return f"step {plan.subtasks[place].id or place + 1}" if place >= 0 else "plan"
 
 
-def filled(value: Any, steps: Mapping[str, SubTask], whole: Whole) -> Any:
+def filled(value: Any, steps: Mapping[str, SubTask], whole: Whole, *, words: bool = False) -> Any:
     """``value`` (arguments of a call) with the results of ``steps`` in it. A text that is one reference and nothing
-    else gets the value itself, of whatever type.
+    else gets the value itself, of whatever type. ``words``: a result must be one plain word, as the arguments are run.
 
     Raises:
-        Unresolved: a result does not hold what the reference names.
+        Unresolved: a result does not hold what the reference names, or is more than a word where only one may stand.
     """
     match value:
         case str():
-            return _filled_text(value, steps, whole)
+            return _filled_text(value, steps, whole, words=words)
         case dict():
-            return {key: filled(item, steps, whole) for key, item in cast("dict[str, Any]", value).items()}
+            items = cast("dict[str, Any]", value).items()
+            return {key: filled(item, steps, whole, words=words) for key, item in items}
         case list():
-            return [filled(item, steps, whole) for item in cast("list[Any]", value)]
+            return [filled(item, steps, whole, words=words) for item in cast("list[Any]", value)]
         case _:
             return value
 
 
-def _filled_text(text: str, steps: Mapping[str, SubTask], whole: Whole) -> Any:
+def _filled_text(text: str, steps: Mapping[str, SubTask], whole: Whole, *, words: bool) -> Any:
+    def found(match: re.Match[str]) -> Any:
+        value = _found(match, steps, whole)
+        if words and not _WORD.fullmatch(_as_text(value)):
+            raise Unresolved(
+                f"the result for {match[0]} is more than one plain word, so it is put into no command or program: "
+                "leave tool_name out, and an agent does the step"
+            )
+        return value
+
     lone = REFERENCE.fullmatch(text.strip())
     if lone and lone[1] in steps:
-        return _found(lone, steps, whole)
+        return found(lone)
 
     def put(match: re.Match[str]) -> str:
-        return _as_text(_found(match, steps, whole)) if match[1] in steps else match[0]
+        return _as_text(found(match)) if match[1] in steps else match[0]
 
     return REFERENCE.sub(put, text)
 
@@ -133,7 +146,9 @@ def prompt_for(step: SubTask, facts: StepFacts) -> str:
         parts.append(f"In the person's own words: {task.original_query}")
     new = (each for each in facts.said if each not in task.context)
     if known := [*filter(None, task.context.strip().splitlines()), *new]:
-        parts.append("What is known and must be respected:\n" + "\n".join(f"- {each}" for each in known))
+        parts.append(
+            "What is known and must be respected:\n" + neutralized("\n".join(f"- {each}" for each in known), _MARKS)
+        )
     if task.assumptions:
         parts.append("Taken for granted:\n" + "\n".join(f"- {each}" for each in task.assumptions))
     parts.append(f"Your step ({step.id}): {_inline(step.description, before)}")

@@ -6,12 +6,14 @@ Each change is an event before anything follows from it, so that a plan goes on 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.events import Notice, PlanChanged, SubTaskChanged
+from ba_tui.core.provider import ASSUMED
 from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, Task
 from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.turn import Branch
@@ -63,7 +65,8 @@ class PlanMeans:
     ``call`` makes the call of a step that names a tool, with its arguments as they are then; ``work`` has an agent (or
     a member of a team) do any other step, which it is told in the prompt. ``reads``: whether a step only reads.
     ``replan`` makes the plan anew, for a reason; it raises BaError. ``whole`` gives all of a result; it may read files.
-    ``said``: what the person said since the plan began. ``gate`` returns once the plan may go on.
+    ``said``: what the person said since the plan began. ``gate`` returns once the plan may go on. ``run``: the tools
+    whose arguments are commands or programs.
     """
 
     call: Callable[[SubTask, dict[str, Any], Branch], Awaitable[Outcome]]
@@ -73,6 +76,7 @@ class PlanMeans:
     whole: Whole = held
     said: Callable[[], Awaitable[Sequence[str]]] = silence
     gate: Callable[[], Awaitable[None]] = nothing
+    run: Collection[str] = ()
 
 
 @frozen
@@ -111,7 +115,7 @@ class PlanRun:
         self._over = ""
         self._gate = asyncio.Lock()
         self._said: Sequence[str] = ()
-        self._spent = branch.account.cost or 0.0
+        self._spent = _spent(branch)
         self._stuck = next((step for step in plan.subtasks if _stuck(step)), None)
 
     @property
@@ -205,9 +209,8 @@ class PlanRun:
     async def _arguments(self, step: SubTask) -> dict[str, Any]:
         """The arguments of the step's call with the results in them. Raises Unresolved."""
         before = {id: self._steps[id] for id in references(step) if id in self._steps}
-        if any(found.artifact for found in before.values()):
-            return await asyncio.to_thread(filled, step.tool_args, before, self._means.whole)
-        return filled(step.tool_args, before, self._means.whole)
+        fill = partial(filled, step.tool_args, before, self._means.whole, words=step.tool_name in self._means.run)
+        return await asyncio.to_thread(fill) if any(found.artifact for found in before.values()) else fill()
 
     def _again(self, step: SubTask, outcome: Outcome) -> bool:
         """Whether the step that failed is tried again. Raises _Anew when the plan must be changed instead."""
@@ -260,8 +263,8 @@ class PlanRun:
 
     def _ended(self) -> str:
         """Why no further step is begun; empty while there are no bounds in the way."""
-        spent, limit = self._branch.account.cost, self._bounds.cost
-        if limit is not None and spent is not None and spent - self._spent >= limit:
+        limit = self._bounds.cost
+        if limit is not None and _spent(self._branch) - self._spent >= limit:
             self._over = f"The plan has used its budget of ${limit:g}."
         if self._stuck and not self._anew:
             self._over = f"Step {self._stuck.id} is critical, and it is {self._stuck.status}."
@@ -293,6 +296,12 @@ class PlanRun:
             if step.status == "executing":
                 self._steps[step.id] = begun_again(step)
         self._change("cancelled", self._reason if self._anew else "Interrupted.")
+
+
+def _spent(branch: Branch) -> float:
+    """US dollars; what had no price, at assumed ones: a limit holds for any model."""
+    account = branch.account
+    return ASSUMED.cost(account.usage) if account.cost is None else account.cost
 
 
 def knowing(task: Task, said: Sequence[str]) -> Task:

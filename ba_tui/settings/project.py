@@ -76,6 +76,9 @@ def _reserved(path: KeyPath, value: object) -> bool:
         case ("team", "bus_url" | "escalate"):
             # Goals, reports and questions go there.
             return True
+        case ("agents", "given"):
+            # They count as the person's own, and before those of files.
+            return True
         case ("memory", "max_entries" | "expire_days"):
             # It would remove what the person wants to keep, global entries among it.
             return True

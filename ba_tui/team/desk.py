@@ -28,6 +28,7 @@ from ba_tui.team.messages import (
     StatusUpdate,
     TaskRequest,
     TaskResponse,
+    check_protocol,
     content,
     inbox,
     message,
@@ -40,6 +41,8 @@ DOING = 80
 """Characters of what a member does, as lists show it."""
 CLIP = 4_000
 """Characters of what an earlier attempt found that the next one is told."""
+MOST_HEARD, MOST_MEMBERS = 10_000, 500
+"""Names whose signs of life are kept, and members that a team shows: anybody on the server may make up names."""
 LOOKS = 8
 """How often the holder of a task is looked after within the time that it may be silent."""
 
@@ -122,16 +125,19 @@ class _Open:
 
 
 class _Bids:
-    """Offers for one task, until ``wanted`` members have answered."""
+    """Offers for one task, until all ``members`` have answered; others were not asked."""
 
-    def __init__(self, wanted: int) -> None:
-        self._wanted = wanted
+    def __init__(self, members: Sequence[str]) -> None:
+        self._waiting = set(members)
         self.offers: list[tuple[str, Bid]] = []
         self.complete = asyncio.Event()
 
     def add(self, member: str, bid: Bid) -> None:
+        if member not in self._waiting:
+            return
+        self._waiting.discard(member)
         self.offers.append((member, bid))
-        if len(self.offers) >= self._wanted:
+        if not self._waiting:
             self.complete.set()
 
 
@@ -199,7 +205,7 @@ class Desk:
 
     async def bids(self, job: Job, members: Sequence[str], seconds: float = 1.0) -> Sequence[tuple[str, Bid]]:
         """What ``members`` offer for ``job``, as far as they answer within ``seconds``."""
-        self._bids[job.task] = found = _Bids(len(members))
+        self._bids[job.task] = found = _Bids(members)
         asked = ContextRequest("bids", job.description, job.task)
         for member in members:
             await self._send(message(asked, self.name, member, team=self._watch.team.id), inbox(member))
@@ -300,19 +306,22 @@ class Desk:
         # Other teams may use the same server; a worker's sign of life belongs to none.
         if received.team not in {self._watch.team.id, ""}:
             return
-        self._heard[received.sender] = time.monotonic()
+        if received.sender in self._heard or len(self._heard) < MOST_HEARD:
+            self._heard[received.sender] = time.monotonic()
         with contextlib.suppress(UsageError):
             self._understood(received)
         if delivery.topic == inbox(self.name):
             self._watch.message(received)
 
     def _understood(self, received: AgentMessage) -> None:
-        """Raises UsageError for content that is not what its type says."""
+        """Raises UsageError for content that is not what its type says, or of another version."""
+        check_protocol(received)
         sender = received.sender
         match received.type:
             case "heartbeat":
                 beat = content(Heartbeat, received)
-                self._roles[sender] = beat.role
+                if sender in self._heard:
+                    self._roles[sender] = beat.role
                 self._watch.member(sender, heard=received.at, activity=beat.activity)
             case "status_update":
                 self._status(received, content(StatusUpdate, received))
@@ -333,8 +342,9 @@ class Desk:
         found = self._requests.get(received.correlation_id)
         if found:
             found.holder, found.partial = received.sender, status.partial or found.partial
-        role = str(found.request.content.get("role", "")) if found else ""
-        self._watch.join(Member(received.sender, self._roles.get(received.sender, role)))
+            if len(self._watch.team.members) < MOST_MEMBERS:
+                role = str(found.request.content.get("role", ""))
+                self._watch.join(Member(received.sender, self._roles.get(received.sender, role)))
         doing = one_line(status.doing, DOING)
         self._watch.member(received.sender, activity=status.activity, doing=doing, heard=received.at)
 

@@ -6,7 +6,6 @@ newer ba with the same protocol.
 
 from __future__ import annotations
 
-import math
 from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -14,6 +13,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork.agents import AgentActivity
 from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, MessageType
 from ba_tui.core.values import frozen
+from ba_tui.team.wire import HUGE
 
 WORKERS = "workers"
 """The topic of heartbeats: every orchestrator subscribes to it with a group of its own."""
@@ -238,9 +238,9 @@ def _checked(message: AgentMessage, name: str, value: Any, example: Any) -> Any:
             return value
         case (int() | float(), bool()):
             pass
-        case int(), int():
+        case int(), int() if abs(value) < HUGE:
             return value
-        case float(), int() | float() if math.isfinite(value):
+        case float(), int() | float() if abs(value) < HUGE:
             return float(value)
         case str(), str():
             choices = _CHOICES.get((message.type, name))

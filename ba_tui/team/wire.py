@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast, get_args
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork.teams import AgentMessage, MessageType
+from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
 
 Redact: TypeAlias = Callable[[str], str]
@@ -16,6 +17,9 @@ MB = 1_000_000
 NAME = 200
 """Characters of a name, a topic or an id."""
 DEPTH = 60
+HUGE = 1e15
+"""What no number of a message reaches."""
+DIGITS = 16
 SHORT = 6
 """Characters below which a text is no secret."""
 _TYPES: frozenset[str] = frozenset(get_args(MessageType))
@@ -65,14 +69,19 @@ def encoded(message: AgentMessage, limits: BusLimits) -> str:
     return text
 
 
-def decoded(text: str) -> AgentMessage:
-    """The message that ``text`` holds. Raises UsageError when it is none."""
+def decoded(text: str, limits: BusLimits = USUAL) -> AgentMessage:
+    """The message that ``text`` holds. Raises UsageError when it is none, or one that nobody here could have sent."""
+    if len(text) > limits.message_mb * MB:
+        raise UsageError(f"A message on the bus has {len(text) / MB:.1f} MB, at most {limits.message_mb:g} MB.")
     try:
-        data: Any = json.loads(text)
+        # A text with half of a character could be written nowhere.
+        data: Any = json.loads(text.encode("utf-8", "replace"), parse_constant=_no_number)
+        json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"A message on the bus is no JSON: {error}.") from error
+        raise UsageError(f"A message on the bus is no JSON: {clipped(str(error), 200)}.") from error
     if not isinstance(data, dict):
         raise UsageError("A message on the bus is no JSON object.")
+    cleaned(data, str)
     given = cast("dict[str, Any]", data)
     texts = {name: given.get(name, "") for name in _TEXTS}
     numbers = (given.get("sequence", 0), given.get("protocol", 0), given.get("at", 0.0))
@@ -80,7 +89,7 @@ def decoded(text: str) -> AgentMessage:
         all(isinstance(each, str) and len(each) <= NAME for each in texts.values())
         and texts["sender"]
         and texts["id"]
-        and all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
+        and all(isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < HUGE for each in numbers)
         and given.get("type") in _TYPES
         and isinstance(given.get("content"), dict)
     )
@@ -90,6 +99,16 @@ def decoded(text: str) -> AgentMessage:
     return AgentMessage(
         type=given["type"], content=given["content"], sequence=int(sequence), protocol=int(protocol), at=at, **texts
     )
+
+
+def number_in(text: object) -> int:
+    """The whole number that ``text`` is, 0 for anything else: anybody may have written it."""
+    said = str(text)
+    return int(said) if said.isascii() and said.isdigit() and len(said) < DIGITS else 0
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
 
 
 def discreet(message: AgentMessage, redact: Redact) -> AgentMessage:

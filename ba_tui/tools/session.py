@@ -339,7 +339,7 @@ def team_room(
 ) -> TeamRoom:
     """The teams of the session, whose members are ``agents``."""
     team, inherited = process.settings.team, process.shell.inherited()
-    escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, inherited, scope.id)
+    escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, inherited, scope.id, redact)
     remember = None if memory.off() else memory.memory.remember
     return TeamRoom(
         team,

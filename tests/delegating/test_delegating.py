@@ -289,7 +289,7 @@ async def test_an_agent_in_the_background_outlives_the_turn_and_reports_at_the_n
             if isinstance(event, TurnEnded) and event.agent == "main/explore-1":
                 break
     await collect(house.talk.say("Well?"))
-    assert "has ended. Its report:\nAll is well." in house.main.requests[-1].messages[-1].text
+    assert "\n<agent-report>\nAll is well." in house.main.requests[-1].messages[-1].text
     await collect(house.talk.say("Again?"))
     assert "Its report" not in house.main.requests[-1].messages[-1].text
 
@@ -299,7 +299,7 @@ async def test_where_nobody_attends_a_turn_waits_for_its_background_agents(tmp_p
     house.plays(explore=[[says("All is well.")]])
     house.main.steps = [delegates({**EXPLORE, "background": True}), says("Waiting."), says("It is well.")]
     events = await collect(house.talk.say("go"))
-    assert "Its report:\nAll is well." in house.main.requests[-1].messages[-1].text
+    assert "<agent-report>\nAll is well." in house.main.requests[-1].messages[-1].text
     assert [each.reason for each in events if isinstance(each, TurnEnded)] == ["done", "done"]
 
 

@@ -12,6 +12,7 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished
+from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
@@ -151,6 +152,18 @@ async def test_an_agent_has_the_effort_and_the_skills_of_its_file(folder: Path) 
     assert [text.partition(": ")[0] for text in told] == [
         f"clerk works without the skill {name}" for name in ("secret", "main-only", "nowhere")
     ]
+
+
+async def test_a_hook_that_denies_keeps_an_agent_from_being_started(folder: Path) -> None:
+    deny = "hooks:\n  PreToolUse: [{matcher: Task, hooks: [{command: 'echo not here >&2; exit 2'}]}]\n"
+    (folder / ".ba" / "config.yaml").write_text(deny)
+    trust_folder(folder)
+    made = talk(folder)
+    events = await collect(made.say("Write."))
+    (denied,) = [each.result.text for each in events if isinstance(each, ToolFinished)]
+    assert "not here" in denied
+    assert not [each for each in events if isinstance(each, AgentStarted)]
+    await made.close()
 
 
 async def test_agents_that_are_described_are_offered_from_the_first_request_on(folder: Path) -> None:

@@ -15,11 +15,14 @@ from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.messages import TAKERS, WORKERS, Heartbeat, TaskRequest, content, message
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.bus import RedisBus, stream
+from ba_tui.team.over_redis.server import PREFIX, RedisServer
+from ba_tui.team.over_redis.state import RedisItems
 from ba_tui.team.wire import BusLimits, decoded
 from tests.team.redis_process import PASSWORD, RedisProcess
 
+SENT = '{"sender": "a", "id": "b", "type": "bid", "protocol": 1, "content": %s}'
+ODD = ("NaN", "Infinity", "-Infinity", "1e999", "9" * 400)
 QUICK = BusLimits(message_mb=0.01, waiting=100, lease=0.3, deliveries=3)
 
 
@@ -162,6 +165,26 @@ async def test_secrets_do_not_leave_the_process(server: RedisProcess) -> None:
     await bus.close()
 
 
+async def test_what_others_write_to_the_server_stops_nobody(server: RedisProcess) -> None:
+    bus = RedisBus(RedisServer(server.url), QUICK)
+    reader = bus.subscribe("hostile", "g", "g")
+    await bus.publish("hostile", note(1))
+    write = "return redis.call('XADD', KEYS[1], '*', unpack(ARGV, 2))"
+    odd = SENT % '{}, "sequence": NaN'
+    for entry in (("x", "y"), ("m", odd, "s", "1"), ("m", SENT % "{}", "s", "many"), ("m", "\x80", "s", "2")):
+        await bus.run(write, [stream("hostile")], entry)
+    await bus.run("return redis.call('XADD', KEYS[1], '*', 'm', '\\255\\254', 's', '\\255')", [stream("hostile")], [])
+    await bus.publish("hostile", note(2))
+    async with asyncio.timeout(20):
+        found = [(await anext(reader)).message for _ in range(3)]
+    assert [each.content.get("number") for each in found] == [1, None, 2]
+    items = RedisItems(bus, "t")
+    await bus.run("return redis.call('HSET', KEYS[1], 'a', '[[')", [f"{PREFIX}items:t"], [])
+    with pytest.raises(UsageError):
+        await items.all()
+    await bus.close()
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 async def test_a_server_that_is_away_loses_nothing(tmp_path: Path, keeps: bool) -> None:
     """Killed in the middle: what was sent and not handled, and what was sent meanwhile, comes in its order."""
@@ -223,14 +246,28 @@ async def test_a_wrong_password_is_said_without_it(server: RedisProcess) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "9" * 5000, '{"sender": "a", "id": "b", "type": "nothing", "content": {}}', "[" * 100_000]
+    "text",
+    [
+        *("", "[]", "{}", "9" * 5000, '{"sender": "a", "id": "b", "type": "nothing", "content": {}}', "[" * 100_000),
+        *(SENT % f'{{}}, "{name}": {value}' for name in ("sequence", "protocol", "at") for value in ODD),
+        SENT % ('{"a": ' * 200 + "1" + "}" * 200),
+        SENT % '{"a": "half of a character \\ud800"}',
+        SENT % f'{{"a": "{"x" * 1_000_000}"}}',
+    ],
+    ids=range(24),
 )
 def test_what_is_no_message_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         decoded(text)
 
 
-@pytest.mark.parametrize("held", [{}, {"task": 1}, {"task": "1", "deadline": True}, {"task": "1", "chain": [1]}])
+@pytest.mark.parametrize(
+    "held",
+    [
+        *({}, {"task": 1}, {"task": "1", "deadline": True}, {"task": "1", "chain": [1]}),
+        {"task": "1", "deadline": 10**400},
+    ],
+)
 def test_contents_of_other_processes_are_checked(held: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="task_request from lead"):
         content(TaskRequest, AgentMessage("lead", "x", "task_request", {"prompt": "x"} | held))

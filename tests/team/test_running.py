@@ -26,6 +26,9 @@ from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Reply
 from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork.teams import Claim, Conflict
+from ba_tui.tools.teams.escalating import called
+from ba_tui.tools.teams.scope import Escalation
 from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
 
@@ -154,6 +157,19 @@ async def test_another_person_is_called_where_nobody_attends(tmp_path: Path, pri
     assert conflict.winner.value == value
     called = json.loads((tmp_path / "called.json").read_text())
     assert (called["key"], len(called["claims"])) == ("orders", 2)
+
+
+async def test_the_command_that_calls_another_person_is_told_no_secret(tmp_path: Path) -> None:
+    claims = (Claim("ann", "hunter2"), Claim("ben", "391"))
+    escalation = Escalation(
+        "cat > called.json; echo 391",
+        0,
+        tmp_path,
+        {"PATH": "/usr/bin:/bin"},
+        redact=lambda text: text.replace("hunter2", "-"),
+    )
+    assert await called(Conflict("c", "key", claims), "Count hunter2", escalation) == "391"
+    assert "hunter2" not in (tmp_path / "called.json").read_text()
 
 
 async def test_a_silent_person_has_another_one_called(tmp_path: Path) -> None:

@@ -80,7 +80,12 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     from ba_tui.team.worker import Worker, WorkerFacts  # noqa: PLC0415
 
     sessions = await asyncio.to_thread(TaskSessions, services, role)
-    bus = open_bus(settings, redact, say)
+
+    def tell(text: str) -> None:
+        # Its lines may end in a log file.
+        say(redact(text))
+
+    bus = open_bus(settings, redact, tell)
     assert isinstance(bus, RedisBus)
     host = socket.gethostname()
     found = sessions.role
@@ -89,7 +94,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
         name, found.name, found.capabilities, host, os.getpid(), __version__, sessions.model,
         settings.heartbeat, settings.lease, sessions.reads,
     )  # fmt: skip
-    member = Worker(facts, bus, RedisAccepted(bus), sessions.do, say)
+    member = Worker(facts, bus, RedisAccepted(bus), sessions.do, tell)
     try:
         if await bus.reach(waits=not once):
             say(f"{name} waits for work of the role {found.name} at {bus.server.place}. Ctrl+C ends it.")

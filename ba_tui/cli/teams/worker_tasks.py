@@ -23,6 +23,7 @@ from ba_tui.team.catalog import AgentFiles
 from ba_tui.team.local_members import response_of
 from ba_tui.team.member_spec import member_spec
 from ba_tui.team.messages import TaskRequest, TaskResponse
+from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 
 TITLE = 80
@@ -111,7 +112,7 @@ def _prompt(request: TaskRequest, key: str, *, once: bool) -> str:
     if request.expected_output:
         parts.append(f"Expected: {request.expected_output}")
     if request.partial:
-        parts.append(f"An earlier attempt found this; check it before you use it:\n{request.partial}")
+        parts.append(continued(request.partial))
     if once:
         parts.append(f"Idempotency key of this task, for tools and services that take one: {key}")
     return "\n\n".join(parts)

@@ -28,6 +28,7 @@ A plan is a set of steps that wait for each other:
   reads description and expected_output and has tools of its own.
 - dependencies: the ids of the steps whose results a step needs. Steps that do not wait for each other run side by side.
 - {{id}} in a text or an argument stands for the result of the step with that id, {{id.key}} for a value in it.
+  In a shell command or Python code it must be one plain word, such as a path: let an agent do what needs more.
 - expected_output: what the step must give, so that somebody else could tell whether it did.
 - critical: true when the plan makes no sense without the step. optional: those of the dependencies that may fail.
 - role: who does a step, where one of the roles fits.

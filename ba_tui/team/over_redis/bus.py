@@ -25,7 +25,7 @@ from ba_tui.team.messages import TAKERS, inbox
 from ba_tui.team.over_redis.outbox import Outbox, Publication, Settlement, Unconfirmed
 from ba_tui.team.over_redis.scripts import CLAIM, JOIN, LEAVE, OPEN, PUBLISH, RENEW, SETTLE
 from ba_tui.team.over_redis.server import PATIENCE, PREFIX, DataLost, NoGroup, RedisServer, ServerAway
-from ba_tui.team.wire import USUAL, BusLimits, Redact, decoded, discreet, encoded
+from ba_tui.team.wire import MB, USUAL, BusLimits, Redact, decoded, discreet, encoded, number_in
 
 log = logging.getLogger(__name__)
 Tell: TypeAlias = Callable[[str], object]
@@ -349,11 +349,11 @@ class RedisSubscription:
                 self._looked = now
                 args = [self._group, self._consumer, int(lease * 1000), self._most]
                 for entry, body, sequence, times in await self._bus.run(CLAIM, [stream(self._topic)], args):
-                    self._ready.append((entry, body, int(sequence), int(times)))
+                    self._ready.append((entry, body or "", number_in(sequence), int(times)))
             if not self._ready:
                 name, group = stream(self._topic), self._group
                 for entry, held in await self._bus.server.read(name, group, self._consumer, self._most, wait):
-                    self._ready.append((entry, held["m"], int(held["s"]), 1))
+                    self._ready.append((entry, held.get("m", ""), number_in(held.get("s")), 1))
         except NoGroup:
             # Somebody removed the topic, or it expired.
             await self._rejoin()
@@ -369,9 +369,10 @@ class RedisSubscription:
         """None for what is not to be handled: it is settled."""
         token, settled = f"{entry} {self._consumer}", Settlement(self._topic, self._group, entry)
         try:
-            message = replace(decoded(body), sequence=sequence)
+            message = replace(decoded(body, self._bus.limits), sequence=sequence)
         except UsageError as error:
-            letter = json.dumps({"message": body, "group": self._group, "reason": str(error)})
+            part = body[: int(self._bus.limits.message_mb * MB)]
+            letter = json.dumps({"message": part, "group": self._group, "reason": str(error)})
             await self._bus._settle(replace(settled, body=letter, reason=str(error)))
             return None
         delivery = Delivery(self._topic, message, token, times)

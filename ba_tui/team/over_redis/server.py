@@ -134,6 +134,8 @@ def _client(url: str) -> Redis:
         raise UsageError("The package redis is missing, and team.bus_url needs it.", hint) from error
     options: dict[str, Any] = {
         "decode_responses": True,
+        # What others wrote may be anything.
+        "encoding_errors": "replace",
         # Its answers have the same shape in all versions of the package.
         "protocol": 2,
         # A lost connection must be noticed: the server may have lost more than that.

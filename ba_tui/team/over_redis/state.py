@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from ba_tui.core.errors import StorageError
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, WRITE
@@ -38,11 +38,11 @@ class RedisAccepted:
 
     async def find(self, key: str) -> AgentMessage | None:
         found = await self._run(FIND, f"{PREFIX}accepted:{key}")
-        return decoded(found) if found else None
+        return decoded(found, self._bus.limits) if found else None
 
     async def first(self, key: str, response: AgentMessage) -> AgentMessage:
         text = encoded(discreet(response, self._bus.redact), self._bus.limits)
-        return decoded(await self._run(FIRST, f"{PREFIX}accepted:{key}", text))
+        return decoded(await self._run(FIRST, f"{PREFIX}accepted:{key}", text), self._bus.limits)
 
     async def begin(self, key: str, member: str) -> str:
         return str(await self._run(BEGIN, f"{PREFIX}begun:{key}", member) or "")
@@ -79,4 +79,8 @@ class RedisItems:
 
 
 def _item(text: str) -> Item:
-    return checked_item(json.loads(text))
+    """Raises UsageError for what is no item: anybody may have written it."""
+    try:
+        return checked_item(json.loads(text))
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise UsageError("A shared item on the Redis server is no JSON.") from error

@@ -14,7 +14,6 @@ from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.wording import clipped
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -28,8 +27,6 @@ from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
 from ba_tui.tools.delegating.foreign_calls import DELEGATE
 from ba_tui.tools.delegating.sub_agents import MakeAgent, Skilled, SubAgents, Surroundings
 
-REPORT = 12_000
-"""Characters of a background agent's report that join the conversation; resuming the agent gives the rest."""
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
 
 
@@ -109,7 +106,7 @@ class DelegationRoom:
         """Tell the agent which of its background agents have ended."""
         for child in self.agents.news(branch.name):
             if child.result:
-                branch.emit(Steered(reminder(clipped(note_of(child.description, child.result), REPORT))))
+                branch.emit(Steered(reminder(note_of(child.description, child.result))))
 
     async def after(self, reply: Message, branch: Branch) -> bool | None:
         """Where nobody attends, a turn does not end before its background agents do: their reports join it."""

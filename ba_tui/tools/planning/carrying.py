@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from ba_tui.core.text.wording import clipped, count, one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.permissions.rules.rule import COMMAND_TOOLS
 from ba_tui.planning.plan_run import PlanBounds, PlanMeans, PlanRun, begun_again, may_have_run
 from ba_tui.settings.sections.plans import PlanSettings
 from ba_tui.tools.planning import answers, outcomes
@@ -89,7 +90,11 @@ class PlanWork:
 
     def _tools(self) -> Sequence[Tool]:
         """Those that a step may call by itself."""
-        return [tool for name, tool in self._scope.tools().items() if tool.facts.subagents and name not in NO_TOOL]
+        return list(self._by_name().values())
+
+    def _by_name(self) -> Mapping[str, Tool]:
+        tools = self._scope.tools().items()
+        return {name: tool for name, tool in tools if tool.facts.subagents and name not in NO_TOOL}
 
     def _planner(self, branch: Branch) -> PlanMaker:
         scope = self._scope
@@ -116,7 +121,7 @@ class PlanWork:
     async def carried_out(self, plan: Plan, means: Means, left: tuple[str, str] = ("", "")) -> Plan:
         """The plan as it ended; its outcome is remembered."""
         scope, branch = self._scope, means.branch
-        work = StepWork(scope.tools, scope.delegation, scope.results, means.call_id or plan.id)
+        work = StepWork(self._by_name, scope.delegation, scope.results, means.call_id or plan.id)
         bounds = PlanBounds(self._settings.at_once, self._settings.deadline, self._settings.max_cost)
         self._running.add(plan.id)
         self._said.clear()
@@ -141,7 +146,9 @@ class PlanWork:
                 run = PlanRun(
                     plan,
                     branch,
-                    PlanMeans(work.call, work.work, work.reads, replan, work.whole, said, branch.unpaused),
+                    PlanMeans(
+                        work.call, work.work, work.reads, replan, work.whole, said, branch.unpaused, COMMAND_TOOLS
+                    ),
                     bounds,
                     left,
                 )

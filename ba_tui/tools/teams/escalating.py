@@ -15,6 +15,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
 from ba_tui.processes.brief import BriefRun, run_in_thread
 from ba_tui.team.conflicts import camps
+from ba_tui.team.wire import cleaned
 from ba_tui.tools.teams.scope import Escalation
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ async def called(conflict: Conflict, goal: str, escalation: Escalation) -> str |
     shell = shutil.which("bash") or "/bin/sh"
     run = BriefRun(
         (shell, "-c", escalation.command), TIMEOUT, escalation.folder, escalation.environment,
-        json.dumps(facts, default=str).encode(), MOST,
+        json.dumps(cleaned(facts, escalation.redact), default=str).encode(), MOST,
     )  # fmt: skip
     try:
         done = await run_in_thread(run)

@@ -37,6 +37,7 @@ from ba_tui.team.orchestrator import (
     formed,
     stated_before,
 )
+from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.tools.teams.archive import archived, outcome_text, summary
 from ba_tui.tools.teams.carrying import carrying, whole_reports
@@ -218,7 +219,7 @@ def _told(request: TaskRequest) -> str:
             "An earlier attempt did not finish. It may have changed something: look before you change it again."
         )
     if request.partial:
-        parts.append(f"The earlier attempt found this; check it before you use it:\n{request.partial}")
+        parts.append(continued(request.partial))
     return "\n\n".join(parts)
 
 

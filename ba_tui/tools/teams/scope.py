@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 @frozen
 class Escalation:
-    """``command`` of the settings, empty for none; it runs in ``folder`` ``after`` so many seconds."""
+    """``command`` of the settings, empty for none; it runs in ``folder`` ``after`` so many seconds. ``redact`` takes
+    secrets out of what it is told."""
 
     command: str
     after: float
     folder: Path
     environment: Mapping[str, str]
     session: str = ""
+    redact: Callable[[str], str] = str
 
 
 @frozen

@@ -1,0 +1,73 @@
+"""What a plan may not do: results that become commands, more than the main agent may, more than its budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.events import Event, MessageDone, SideRequest
+from ba_tui.core.messages import Message, Usage
+from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.planning.plan_run import Outcome, PlanBounds
+from ba_tui.providers.scripted import Step
+from tests.loopback import ModelServer
+from tests.planning.test_plan_run import World, found, plan, states, step
+from tests.planning.test_session_plans import by_plan, latest, planned, session
+from tests.planning.test_session_plans import step as submitted
+from tests.remembering.world import Model
+
+USED = Usage(input=200_000)
+
+
+@pytest.mark.parametrize("said", ["x; rm -rf .", "$(id)", "`id`", "a b", "--output=x", "a\nb", "'", "{b}", ""])
+async def test_no_result_becomes_more_than_a_word_of_a_command(said: str):
+    world = World(a=Outcome(said))
+    run = step("b", "a", tool_name="shell", tool_args={"command": "cat 'notes/{a}'"})
+    ended = await world.run(plan(step("a"), run), run=("shell",))
+    assert (states(ended)["b"], world.args) == ("failed", {})
+    assert "an agent does the step" in found(ended, "b").error
+
+
+async def test_a_plain_word_joins_a_command_and_other_tools_get_all():
+    world = World(a=Outcome("src/a-1.py"))
+    args = {"command": "wc {a}"}
+    await world.run(plan(step("a"), step("b", "a", tool_name="shell", tool_args=args)), run=("shell",))
+    assert world.args["b"] == {"command": "wc src/a-1.py"}
+
+
+@pytest.mark.parametrize(
+    "spent",
+    [SideRequest("plan", "m", USED, 2.0), MessageDone(Message("assistant", (), usage=USED), None)],
+    ids=["planner", "no price"],
+)
+async def test_a_budget_counts_the_planner_and_holds_for_models_without_prices(spent: Event):
+    world = World()
+    world.branch.emit(spent)
+    steps = plan(step("a", role="writer"), step("b", role="writer"))
+
+    async def said() -> list[str]:
+        world.branch.emit(spent)
+        return []
+
+    ended = await world.run(steps, PlanBounds(cost=1.5), said=said)
+    assert sorted(states(ended).values()) == ["completed", "skipped"]
+    assert "budget of $1.5" in "".join(each.error for each in ended.subtasks)
+
+
+async def test_a_plan_does_no_more_than_the_main_agent_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder, model = tmp_path / "work", Model()
+    (folder / ".ba" / "agents").mkdir(parents=True)
+    (folder / ".ba" / "agents" / "looker.md").write_text(
+        "---\nname: looker\ndescription: Looks.\npermissionMode: plan\n---\nYou look.\n"
+    )
+    trust_folder(folder)
+    write = submitted("new", tool_name="write_file", tool_args={"path": "new.txt", "content": "mine"})
+    model += [planned(write), Step(say="Nothing.")]
+    with ModelServer(model, last=Step(say="Well.")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        talk = session(folder, **{"agents.main": "looker", "permission_mode": "auto"})
+        await by_plan(talk, "Write it")
+        (ended,) = latest(talk).subtasks
+        assert (ended.status, "limited to" in ended.error, (folder / "new.txt").exists()) == ("blocked", True, False)
+        await talk.close()

@@ -11,6 +11,7 @@ import secrets
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -76,7 +77,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
     from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
-    from ba_tui.team.over_redis.state import RedisAccepted  # noqa: PLC0415
+    from ba_tui.team.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415
     from ba_tui.team.worker import Worker, WorkerFacts  # noqa: PLC0415
 
     sessions = await asyncio.to_thread(TaskSessions, services, role)
@@ -88,6 +89,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     facts = WorkerFacts(
         name, found.name, found.capabilities, host, os.getpid(), __version__, sessions.model,
         settings.heartbeat, settings.lease, sessions.reads,
+        found.messages, partial(RedisItems, bus),
     )  # fmt: skip
     member = Worker(facts, bus, RedisAccepted(bus), sessions.do, say)
     try:

@@ -43,6 +43,8 @@ from ba_tui.team.shared_context import Items, MemoryItems, SharedContext
 from ba_tui.team.watching import TeamState, TeamWatch
 
 VERIFIER, COORDINATOR = "verifier", "coordinator"
+SUBTASKS = 1_000
+"""The most of one plan."""
 SPAN = 8
 """Members that one lead watches over; a larger team has sub-orchestrators."""
 _REFERENCE = regex(r"\{([\w.-]+)\}")
@@ -202,6 +204,9 @@ class Orchestrator:
     async def planned(self) -> Plan:
         """The plan of the assignment, or a new one, with a role for each subtask."""
         plan = self.assignment.plan or await self._means.plan(self.assignment.goal, self.assignment.roles, self._branch)
+        if len(plan.subtasks) > SUBTASKS:
+            text = f"The plan of the team has {len(plan.subtasks):,} subtasks; at most {SUBTASKS:,} are allowed."
+            raise UsageError(text, "Ask for a part of it.")
         subtasks = tuple(replace(each, role=self._role(each).name) for each in plan.subtasks)
         return replace(plan, subtasks=subtasks)
 

@@ -58,7 +58,7 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
     folder = folder_of(cwd)
     given = {"team.bus_url": bus_url, "model": model, "permission_mode": permission_mode, "permissions.allow": allow}
     flags: dict[str, object] = {key: value for key, value in given.items() if value}
-    settings = _team_settings(flags, folder)
+    settings = team_settings(flags, folder)
     if settings.bus_url is None:
         hint = "Set team.bus_url in your settings, or pass --bus-url redis://HOST:6379/0."
         raise UsageError("A worker needs the Redis server of its team.", hint)
@@ -104,7 +104,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     return 0
 
 
-def _team_settings(flags: dict[str, object], folder: Path) -> TeamSettings:
+def team_settings(flags: dict[str, object], folder: Path) -> TeamSettings:
     """Raises UsageError when a flag or a settings file is wrong."""
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - --help must not pay for it
     from ba_tui.settings import load_settings  # noqa: PLC0415

@@ -92,9 +92,14 @@ class Standing:
     @property
     def value(self) -> object:
         """What is taken for true: the winner of a conflict, else the most certain claim."""
+        return self.claim.value
+
+    @property
+    def claim(self) -> Claim:
+        """The claim whose value that is."""
         if self.conflict and self.conflict.winner:
-            return self.conflict.winner.value
-        return max(self.claims, key=lambda claim: claim.confidence).value
+            return self.conflict.winner
+        return max(self.claims, key=lambda claim: claim.confidence)
 
 
 class Claims:
@@ -143,6 +148,13 @@ class Claims:
         """Let the winner of ``conflict`` count for its key."""
         standing = self._standing[conflict.key]
         self._standing[conflict.key] = replace(standing, conflict=conflict)
+
+    def counts(self, key: str) -> Claim | None:
+        """What counts for ``key``; None when nobody said anything of it, or a conflict is open."""
+        found = self._standing.get(key)
+        if found is None or (found.conflict and not found.conflict.winner):
+            return None
+        return found.claim
 
     @property
     def keys(self) -> Sequence[str]:

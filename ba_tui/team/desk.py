@@ -11,14 +11,17 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.ports.bus import Delivery, MessageBus
-from ba_tui.core.teamwork.teams import AgentMessage, Member
+from ba_tui.core.teamwork.teams import AgentMessage, Member, MessageType
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.team.facts import Fact, as_fact, key_of
+from ba_tui.team.accepted import Accepted, MemoryAccepted
+from ba_tui.team.board import Board
+from ba_tui.team.facts import Fact
+from ba_tui.team.jobs import HandingOut, Job, Outcome, claim_of, outcome_of
 from ba_tui.team.messages import (
     WORKERS,
     Bid,
@@ -47,55 +50,6 @@ LOOKS = 8
 """How often the holder of a task is looked after within the time that it may be silent."""
 
 
-@frozen
-class HandingOut:
-    """``patience``: seconds without a sign of life; ``attempts``: how often a task is handed out; ``deadline``: seconds
-    for one attempt."""
-
-    patience: float = 30.0
-    attempts: int = 3
-    deadline: float = 900.0
-
-
-@frozen
-class Job:
-    """Work for a member of ``role``. ``to``: the member that won it, empty for whoever is free. ``key``: the same on
-    every attempt. ``critical``: two members do it when there are two, and the first valid result counts.
-    ``again``: the person wants it done although it may have been done in part."""
-
-    task: str
-    role: str
-    prompt: str
-    key: str
-    description: str = ""
-    expected: str = ""
-    critical: bool = False
-    to: str = ""
-    again: bool = False
-    max_loops: int = 10
-    context: dict[str, Any] = field(default_factory=dict[str, Any])
-    chain: tuple[str, ...] = ()
-
-
-@frozen
-class Outcome:
-    """How a job came out. ``report`` is partial when it is not ``ok``; ``error`` says why."""
-
-    ok: bool
-    report: str = ""
-    member: str = ""
-    agent_id: str = ""
-    error: str = ""
-    value: Any = None
-    artifact: str = ""
-    facts: tuple[Fact, ...] = ()
-    attempts: int = 1
-    tokens: int = 0
-    cost: float = 0.0
-    seconds: float = 0.0
-    asks: str = ""
-
-
 Confirming: TypeAlias = Callable[[str], Awaitable[bool]]
 
 
@@ -107,11 +61,15 @@ async def no(text: str) -> bool:
 @frozen
 class DeskMeans:
     """``heard`` is called with a member and what it states besides responses. ``confirm`` asks whether work is to be
-    done again that may have changed something before its member vanished."""
+    done again that may have changed something before its member vanished. ``accepted``: which result of a job counts,
+    also for a lead that goes on later. ``may``: whether a member may send messages of a type."""
 
     bus: MessageBus
     heard: Callable[[str, Sequence[Fact]], None]
     confirm: Confirming = no
+    accepted: Accepted = field(default_factory=MemoryAccepted)
+    board: Board | None = None
+    may: Callable[[str, MessageType], bool] = lambda member, type: True
 
 
 @dataclass
@@ -152,6 +110,7 @@ class Desk:
         rules: HandingOut,
     ) -> None:
         self.name = name
+        self._means = means
         self._bus = means.bus
         self._stated = means.heard
         self._confirm = means.confirm
@@ -162,6 +121,7 @@ class Desk:
         self._bids: dict[str, _Bids] = {}
         self._heard: dict[str, float] = {}
         self._roles: dict[str, str] = {}
+        self._refused: set[tuple[str, MessageType]] = set()
         self._listening: list[asyncio.Task[None]] = []
 
     @property
@@ -185,8 +145,10 @@ class Desk:
     async def do(self, job: Job) -> Outcome:
         """Have ``job`` done by a member: handed out anew when its member fails or falls silent, with what it had found.
 
-        Raises BaError when the bus can't be used.
+        A job that has an accepted result is not done again. Raises BaError when the bus can't be used.
         """
+        if found := await self._accepted(job.key):
+            return found
         partial, errors, last = "", list[str](), Outcome(ok=False)
         for attempt in range(1, self._rules.attempts + 1):
             last = await self._attempt(job, attempt, partial)
@@ -219,17 +181,19 @@ class Desk:
         made = TaskRequest(
             job.task, job.prompt, job.description, job.expected, job.role,
             context=job.context, partial=partial[:CLIP], deadline=end, chain=(*job.chain, self.name),
-            attempt=attempt, critical=job.critical, again=job.again, max_loops=job.max_loops,
+            attempt=attempt, critical=job.critical, again=job.again, apart=job.apart, max_loops=job.max_loops,
         )  # fmt: skip
         able = sum(each.role == job.role and each.activity != "error" for each in self._watch.team.members)
         copies = 2 if job.critical and attempt == 1 and not job.to and able > 1 else 1
         sent = [await self._request(made, job, number) for number in range(copies)]
         try:
-            return await self._first_valid(sent, end)
+            return await self._first_valid(job.key, sent, end)
         finally:
             for request in sent:
                 self._answers.pop(request.id, None)
                 if waiting := self._requests.pop(request.id, None):
+                    if self._means.board and waiting.holder:
+                        self._means.board.ended(waiting.holder)
                     with contextlib.suppress(BaError):
                         await asyncio.shield(self._withdraw(waiting))
 
@@ -242,7 +206,7 @@ class Desk:
         await self._send(to, inbox(job.to) if job.to else work_topic(job.role))
         return to
 
-    async def _first_valid(self, sent: Sequence[AgentMessage], end: float) -> Outcome:
+    async def _first_valid(self, key: str, sent: Sequence[AgentMessage], end: float) -> Outcome:
         waiting, last = {self._answers[each.id]: each.id for each in sent}, Outcome(ok=False)
         stood = self._watch.stood()
         while waiting:
@@ -253,14 +217,31 @@ class Desk:
             done, _ = await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             for future in done:
                 self._requests.pop(waiting.pop(future), None)
-                last = _outcome(*future.result())
+                last = outcome_of(*future.result())
                 if last.ok:
-                    return last
+                    return await self._first(key, last, future.result()[0])
             for future, id in list(waiting.items()):
                 if silent := self._silent(id):
                     del waiting[future]
                     last = silent
         return last
+
+    async def _accepted(self, key: str) -> Outcome | None:
+        """The result of a job that was accepted before: by this lead, or by the one that it goes on for."""
+        with contextlib.suppress(StorageError, UsageError):
+            if found := await self._means.accepted.find(key):
+                outcome = outcome_of(found, content(TaskResponse, found))
+                return outcome if outcome.ok else None
+        return None
+
+    async def _first(self, key: str, outcome: Outcome, response: AgentMessage) -> Outcome:
+        """The accepted result: ``outcome``, unless another member's was written before."""
+        with contextlib.suppress(StorageError, UsageError):
+            winner = await self._means.accepted.first(key, response)
+            if winner.id != response.id:
+                before = outcome_of(winner, content(TaskResponse, winner))
+                return before if before.ok else outcome
+        return outcome
 
     def _silent(self, request: str) -> Outcome | None:
         """Why nothing more is to be expected of a request; None while somebody works on it or may take it."""
@@ -308,10 +289,19 @@ class Desk:
             return
         if received.sender in self._heard or len(self._heard) < MOST_HEARD:
             self._heard[received.sender] = time.monotonic()
+        if not self._means.may(received.sender, received.type):
+            self._refuse(received)
+            return
         with contextlib.suppress(UsageError):
             self._understood(received)
         if delivery.topic == inbox(self.name):
             self._watch.message(received)
+
+    def _refuse(self, received: AgentMessage) -> None:
+        """Say once that a member sent what its role may not send."""
+        if (received.sender, received.type) not in self._refused:
+            self._refused.add((received.sender, received.type))
+            self._watch.say(f"{received.sender} sent {received.type}, which its role may not send: it does not count.")
 
     def _understood(self, received: AgentMessage) -> None:
         """Raises UsageError for content that is not what its type says, or of another version."""
@@ -329,8 +319,15 @@ class Desk:
                 self._answered(received, content(TaskResponse, received))
             case "information_share":
                 share = content(Share, received)
-                if share.kind == "claim" and (fact := _claim(share.key, share.value, 0.5)):
+                if share.kind == "claim" and (fact := claim_of(share.key, share.value, 0.5)):
                     self._stated(sender, (fact,))
+                elif share.kind == "item" and self._means.board:
+                    self._means.board.heard(sender, share)
+            case "context_request":
+                asked = content(ContextRequest, received)
+                keys = asked.facts.get("keys")
+                if asked.kind == "context" and self._means.board and isinstance(keys, list):
+                    self._means.board.needs(sender, [str(each) for each in cast("list[object]", keys)])
             case "bid":
                 bid = content(Bid, received)
                 if bid.task in self._bids:
@@ -342,6 +339,8 @@ class Desk:
         found = self._requests.get(received.correlation_id)
         if found:
             found.holder, found.partial = received.sender, status.partial or found.partial
+            if self._means.board:
+                self._means.board.needs(received.sender, list(cast("dict[str, Any]", found.request.content["context"])))
             if len(self._watch.team.members) < MOST_MEMBERS:
                 role = str(found.request.content.get("role", ""))
                 self._watch.join(Member(received.sender, self._roles.get(received.sender, role)))
@@ -353,30 +352,8 @@ class Desk:
         # A second answer, or one to work that was given to another meanwhile, counts for nothing.
         if waiting is not None and not waiting.done():
             waiting.set_result((received, response))
+            if self._means.board:
+                self._means.board.ended(received.sender)
             activity = "error" if response.outcome in {"error", "refused"} else "idle"
             agent = {"agent_id": response.agent_id} if response.agent_id else {}
             self._watch.member(received.sender, activity=activity, doing="", heard=received.at, **agent)
-
-
-def facts_of(received: AgentMessage) -> tuple[Fact, ...]:
-    """What a response states. Raises UsageError when it is none."""
-    response = content(TaskResponse, received)
-    claims = (_claim(key, value, response.confidence) for key, value in response.claims.items())
-    return tuple(filter(None, claims))
-
-
-def _outcome(received: AgentMessage, response: TaskResponse) -> Outcome:
-    # An answer without a word is none.
-    ok = response.outcome == "done" and any(letter.isalnum() for letter in response.result)
-    error = "" if ok else response.error or ("its report is empty" if response.outcome == "done" else response.outcome)
-    return Outcome(
-        ok, response.result, received.sender, response.agent_id, error, response.value, response.artifact,
-        facts_of(received), tokens=response.tokens, cost=max(response.cost, 0.0), seconds=response.seconds,
-        asks="; ".join(response.asks) if response.outcome == "refused" else "",
-    )  # fmt: skip
-
-
-def _claim(key: str, value: Any, confidence: float) -> Fact | None:
-    if isinstance(value, dict):
-        return as_fact({"confidence": confidence, **value, "key": key_of(key)})
-    return as_fact({"key": key, "value": value, "confidence": confidence})

@@ -23,18 +23,22 @@ from ba_tui.team.messages import (
     WORKERS,
     ContextRequest,
     Heartbeat,
+    Share,
     StatusUpdate,
     TaskRequest,
     TaskResponse,
     check_protocol,
     content,
     inbox,
+    may_send,
     message,
+    team_of,
     team_topic,
     work_topic,
 )
 from ba_tui.team.messages import Outcome as MessageOutcome
 from ba_tui.team.patterns.market import offer
+from ba_tui.team.seats import Seat
 
 WITHDRAWN = 1_000
 """Requests that were taken back and may still wait in a topic."""
@@ -43,7 +47,7 @@ WITHDRAWN = 1_000
 class Doing(Protocol):
     """Has an agent do one piece of work."""
 
-    async def __call__(self, role: Role, request: TaskRequest, label: str) -> ChildResult:
+    async def __call__(self, role: Role, request: TaskRequest, label: str, seat: Seat | None) -> ChildResult:
         """``label`` is the agent's description in lists. Raises UsageError when there is no such agent."""
         ...
 
@@ -62,43 +66,54 @@ class _Now:
 
 
 class LocalMember:
-    """``running`` lists the agents of the session, to tell what the one of this member does."""
+    """``seat`` says who it is. ``running`` lists the agents of the session, to tell what its own does."""
 
     def __init__(
         self,
-        name: str,
-        role: Role,
+        seat: Seat,
         bus: MessageBus,
         do: Doing,
         running: Callable[[], list[RunningAgent]],
     ) -> None:
-        self.name = name
-        self.role = role
+        self.name = seat.member
+        self.role = seat.role
         self._bus = bus
         self._do = do
         self._running = running
+        self._seat = seat
+        self._team = ""
         self._now: _Now | None = None
         self._one = asyncio.Lock()
         self._withdrawn: deque[str] = deque(maxlen=WITHDRAWN)
 
     async def serve(self, team: str, heartbeat: float) -> None:
         """Work until cancelled. A bus that fails ends it with its error."""
+        self._team = team
         async with asyncio.TaskGroup() as group:
             group.create_task(self._pull(work_topic(self.role.name), TAKERS))
-            group.create_task(self._pull(inbox(self.name), self.name))
+            group.create_task(self._pull(inbox(self.name), self.name, group))
             group.create_task(self._pull(team_topic(team), self.name))
             group.create_task(self._beat(team, heartbeat))
 
-    async def _pull(self, topic: str, group: str) -> None:
+    async def _pull(self, topic: str, group: str, beside: asyncio.TaskGroup | None = None) -> None:
+        """``beside``: work is done there, so that what else comes is heard meanwhile."""
         async for delivery in self._bus.subscribe(topic, group, self.name):
-            received = delivery.message
-            if received.sender != self.name:
-                await self._handle(received, delivery, group)
-            await self._bus.ack(delivery, group)
+            if beside and delivery.message.type == "task_request":
+                beside.create_task(self._taken(delivery, group))
+            else:
+                await self._taken(delivery, group)
+
+    async def _taken(self, delivery: Delivery, group: str) -> None:
+        if delivery.message.sender != self.name:
+            await self._handle(delivery.message, delivery, group)
+        await self._bus.ack(delivery, group)
 
     async def _handle(self, received: AgentMessage, delivery: Delivery, group: str) -> None:
         try:
             check_protocol(received)
+            if team_of(received.sender) != self._team:
+                # Members tell each other things through the lead alone.
+                return
             match received.type:
                 case "task_request":
                     request = content(TaskRequest, received)
@@ -108,6 +123,8 @@ class LocalMember:
                     self._withdraw(received)
                 case "context_request" if content(ContextRequest, received).kind == "bids":
                     await self._bid(received, content(ContextRequest, received))
+                case "information_share":
+                    self._seat.hear(content(Share, received))
                 case _:
                     pass
         except UsageError as error:
@@ -125,7 +142,8 @@ class LocalMember:
         label = f"{self.name}: {request.description or request.task}"
         began = time.monotonic()
         # As a task of its own it can be taken back while the member stays.
-        work = asyncio.create_task(self._do(self.role, request, label))
+        self._seat.begin(received.sender, request.task)
+        work = asyncio.create_task(self._do(self.role, request, label, None if request.apart else self._seat))
         self._now = now = _Now(received, request.task, label, work, renew)
         try:
             status = StatusUpdate(request.task, "thinking", request.description or request.task)
@@ -146,6 +164,8 @@ class LocalMember:
         await self._bus.publish(inbox(received.sender), replace(answer, correlation_id=received.id))
 
     async def _bid(self, received: AgentMessage, asked: ContextRequest) -> None:
+        if not may_send(self.role, "bid"):
+            return
         bid = offer(self.role, asked.task, asked.query, busy=self._now is not None)
         await self._answer(message(bid, self.name, received.sender, about=received), received)
 

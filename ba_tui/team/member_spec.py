@@ -10,6 +10,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork.teams import Role
 from ba_tui.team.catalog import AgentFiles
 
+SHARE, ASK_TEAM = "share", "ask_team"
+"""Tools of members alone."""
+
 
 def member_spec(role: Role, files: AgentFiles) -> AgentSpec:
     """The agent of ``role`` with the prompt of the role below its own, and no more tools than both allow. Reads files.
@@ -23,11 +26,11 @@ def member_spec(role: Role, files: AgentFiles) -> AgentSpec:
         raise UsageError(f"The role {role.name} needs the agent {role.agent}: {why}.", "See ba agents list.")
     spec = file.spec
     if role.name == role.agent:
-        return spec
+        return _sharing(spec)
     tools = spec.tools
     if role.tools is not None:
         tools = role.tools if tools is None else tuple(name for name in role.tools if name in tools)
-    return replace(
+    made = replace(
         spec,
         name=role.name,
         description=role.description or spec.description,
@@ -38,3 +41,11 @@ def member_spec(role: Role, files: AgentFiles) -> AgentSpec:
         max_loops=role.max_loops,
         budget=role.budget or spec.budget,
     )
+    return _sharing(made)
+
+
+def _sharing(spec: AgentSpec) -> AgentSpec:
+    """``spec`` with what members share things by; both tools do nothing outside of the team."""
+    tools = spec.ceiling.tools
+    ceiling = replace(spec.ceiling, tools=None if tools is None else tools | {SHARE, ASK_TEAM})
+    return replace(spec, tools=None if spec.tools is None else (*spec.tools, SHARE, ASK_TEAM), ceiling=ceiling)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, MessageType
+from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, MessageType, Role
 from ba_tui.core.values import frozen
 from ba_tui.team.wire import HUGE
 
@@ -19,6 +19,11 @@ WORKERS = "workers"
 """The topic of heartbeats: every orchestrator subscribes to it with a group of its own."""
 TAKERS = "takers"
 """The group of those who pull work: each request goes to one of them."""
+
+LEAD = "lead"
+"""Begins the name of whoever hands out work: ``lead:`` and the team's id."""
+ALWAYS: frozenset[MessageType] = frozenset({"task_response", "status_update", "heartbeat", "error"})
+"""What every member may send: without these no work could be handed out."""
 
 Outcome: TypeAlias = Literal["done", "limit", "cancelled", "error", "refused"]
 RequestKind: TypeAlias = Literal["context", "bids", "capability", "lease", "call"]
@@ -39,6 +44,22 @@ def team_topic(team: str) -> str:
     return f"team:{team}"
 
 
+def lead_of(team: str) -> str:
+    """The name of the first lead of a team; its sub-orchestrators have a number behind it."""
+    return f"{LEAD}:{team}"
+
+
+def team_of(lead: str) -> str:
+    """The id of the team that ``lead`` leads; empty when that is no name of a lead."""
+    kind, _, rest = lead.partition(":")
+    return rest.partition(".")[0] if kind == LEAD else ""
+
+
+def may_send(role: Role, type: MessageType) -> bool:
+    """Whether members of ``role`` may send messages of that type. Only leads hand out work."""
+    return type in ALWAYS or (type != "task_request" and (not role.messages or type in role.messages))
+
+
 @frozen
 class TaskRequest:
     """One subtask. ``prompt``: all that the member is told; results of earlier subtasks are filled in.
@@ -46,6 +67,7 @@ class TaskRequest:
     ``task``: the id of the subtask. ``role``: whose work it is; which agent does it is up to the member.
     ``context``: items of the shared context by key, ``partial``: what an earlier member had found.
     ``deadline``: seconds since the epoch, 0 without. ``chain``: who handed it on, first to last. ``attempt`` from 1.
+    ``apart``: members answer independently of each other, and share nothing.
     ``again``: it may be begun a second time although a worker that vanished may have changed something.
     ``max_cost`` in US dollars and ``max_tokens``: 0 for those of the role. The idempotency_key of the message is the
     same for every attempt.
@@ -64,6 +86,7 @@ class TaskRequest:
     attempt: int = 1
     critical: bool = False
     again: bool = False
+    apart: bool = False
     max_loops: int = 10
     max_cost: float = 0.0
     max_tokens: int = 0

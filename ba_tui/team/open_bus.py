@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.over_redis.bus import RedisBus, Tell
 from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
+from ba_tui.team.shared_context import Items, MemoryItems
 from ba_tui.team.wire import BusLimits, Redact
 
 
@@ -24,3 +27,13 @@ def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
     if settings.bus_url is None:
         return MemoryBus(limits_of(settings))
     return RedisBus(RedisServer(settings.bus_url), limits_of(settings), redact, tell)
+
+
+def items_of(bus: MessageBus, team: str) -> Items:
+    """Where the shared items of a team lie: with its bus."""
+    return RedisItems(bus, team) if isinstance(bus, RedisBus) else MemoryItems()
+
+
+def accepted_of(bus: MessageBus) -> Accepted:
+    """Where it is written which result of a task counts."""
+    return RedisAccepted(bus) if isinstance(bus, RedisBus) else MemoryAccepted()

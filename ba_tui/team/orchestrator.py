@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
@@ -17,28 +18,35 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.ports.delegation import RunningAgent
 from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Role, Team
+from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, MessageType, Role, Team
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.assignment import Assignment
+from ba_tui.team.board import Board
 from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
-from ba_tui.team.desk import Confirming, Desk, DeskMeans, HandingOut, Job, Outcome, facts_of, no
+from ba_tui.team.desk import Confirming, Desk, DeskMeans, no
 from ba_tui.team.facts import Fact
+from ba_tui.team.jobs import HandingOut, Job, Outcome, facts_of
 from ba_tui.team.local_members import Doing, LocalMember
+from ba_tui.team.messages import LEAD, lead_of, may_send
 from ba_tui.team.patterns.committee import committee
 from ba_tui.team.patterns.hierarchical import hierarchical
 from ba_tui.team.patterns.market import awarded
 from ba_tui.team.patterns.results import Answer
 from ba_tui.team.prompts import part_of, synthesizing, verifying
 from ba_tui.team.roles import best_role
+from ba_tui.team.seats import Seat
 from ba_tui.team.settling import Judges, Settling
+from ba_tui.team.shared_context import Items, MemoryItems, SharedContext
 from ba_tui.team.watching import TeamState, TeamWatch
 
 VERIFIER, COORDINATOR = "verifier", "coordinator"
+SUBTASKS = 1_000
+"""The most of one plan."""
 SPAN = 8
 """Members that one lead watches over; a larger team has sub-orchestrators."""
-LEAD = "lead"
 _REFERENCE = regex(r"\{([\w.-]+)\}")
 
 Working: TypeAlias = Callable[[SubTask, str], Awaitable[Outcome]]
@@ -68,7 +76,7 @@ class TeamMeans:
     """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
     agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
     and work beside others. ``whole`` gives the whole report of a subtask; both may read files.
-    ``confirm``: see Desk."""
+    ``confirm`` and ``accepted``: see Desk. ``items``: where shared items lie."""
 
     bus: MessageBus
     do: Doing
@@ -79,6 +87,8 @@ class TeamMeans:
     reads: Callable[[Role], bool] = lambda role: True
     whole: Callable[[SubTask], str] = lambda step: step.result
     confirm: Confirming = no
+    items: Items = field(default_factory=MemoryItems)
+    accepted: Accepted = field(default_factory=MemoryAccepted)
 
 
 @frozen
@@ -113,15 +123,18 @@ class Orchestrator:
         claims = Claims(assignment.id, verifiers, rules.difference)
         judges = Judges(self._authority, self._verified, self._asked)
         self.settling = Settling(claims, self.watch, assignment.conflicts, judges, rules.difference)
+        self._board = Board(self._shared(lead_of(assignment.id)), means.bus, self.settling, self.watch.message)
         self._desks = self._leads(len(members))
         self._done: dict[str, list[Outcome]] = {}
         self._who: dict[str, str] = {}
 
     def _leads(self, members: int) -> list[Desk]:
         """One lead, or the sub-orchestrators of a large team, each for eight members."""
-        first, number = f"{LEAD}:{self.assignment.id}", -(-members // SPAN)
+        first, number = lead_of(self.assignment.id), -(-members // SPAN)
         names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
-        means = DeskMeans(self._means.bus, self.settling.heard, self._means.confirm)
+        means = DeskMeans(
+            self._means.bus, self.settling.heard, self._means.confirm, self._means.accepted, self._board, self._may
+        )
         made = [Desk(name, means, self.watch, self._rules.handing_out) for name in names]
         if number > 1:
             leads = (Member(name, LEAD, heard=time.time()) for name in names)
@@ -162,8 +175,17 @@ class Orchestrator:
         return [each for outcomes in self._done.values() for each in outcomes]
 
     async def _serve(self, name: str, role: Role) -> None:
-        member = LocalMember(name, role, self._means.bus, self._means.do, lambda: list(self._means.running()))
+        bus, do = self._means.bus, self._means.do
+        seat = Seat(name, role, self.assignment.id, bus, self._shared(name))
+        member = LocalMember(seat, bus, do, lambda: list(self._means.running()))
         await member.serve(self.assignment.id, self._rules.heartbeat)
+
+    def _shared(self, member: str) -> SharedContext:
+        return SharedContext(self._means.items, self._means.bus, self.assignment.id, member)
+
+    def _may(self, member: str, type: MessageType) -> bool:
+        role = self.member_role(member)
+        return role is None or may_send(role, type)
 
     async def _close(self, members: Sequence[asyncio.Task[None]]) -> None:
         await self.settling.close()
@@ -182,6 +204,9 @@ class Orchestrator:
     async def planned(self) -> Plan:
         """The plan of the assignment, or a new one, with a role for each subtask."""
         plan = self.assignment.plan or await self._means.plan(self.assignment.goal, self.assignment.roles, self._branch)
+        if len(plan.subtasks) > SUBTASKS:
+            text = f"The plan of the team has {len(plan.subtasks):,} subtasks; at most {SUBTASKS:,} are allowed."
+            raise UsageError(text, "Ask for a part of it.")
         subtasks = tuple(replace(each, role=self._role(each).name) for each in plan.subtasks)
         return replace(plan, subtasks=subtasks)
 
@@ -200,8 +225,9 @@ class Orchestrator:
         role = self._role(subtask)
         # Members of a committee answer independently of each other.
         facts = () if self.settling.held else self.settling.claims.facts
-        told = part_of(self.assignment.goal, role, subtask, prompt, facts)
-        job = self.job(subtask.id, role, told, _REFERENCE.sub(r"\1", subtask.description))
+        listed = () if self.settling.held else await self._board.listed()
+        told = part_of(self.assignment.goal, role, subtask, prompt, (facts, listed))
+        job = self.job(subtask.id, role, told, _REFERENCE.sub(r"\1", subtask.description), prompt)
         job = replace(
             job,
             expected=subtask.expected_output,
@@ -226,9 +252,18 @@ class Orchestrator:
             for each in self.settling.claims.conflicts
         )
 
-    def job(self, task: str, role: Role, prompt: str, description: str) -> Job:
+    def job(self, task: str, role: Role, prompt: str, description: str, words: str = "") -> Job:
+        """``words`` say what is to be done; empty: the prompt does, and other words in it are other work."""
         context = {} if self.settling.held else {each.key: each.value for each in self.settling.claims.facts}
-        return Job(task, role.name, prompt, f"{self.assignment.id}/{task}", description, context=context)
+        # Members of a committee answer independently of each other.
+        apart = self.assignment.pattern == "committee"
+        key = self._key(task, words or prompt)
+        return Job(task, role.name, prompt, key, description, context=context, apart=apart)
+
+    def _key(self, task: str, words: str) -> str:
+        """The same for the same work, also when the team goes on later; another one once it is other work."""
+        digest = hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
+        return f"{self.assignment.id}/{task}/{digest}"
 
     async def do(self, job: Job) -> Outcome:
         """Have a job done, and what it states compared with what others said, before anybody builds on it."""
@@ -239,11 +274,13 @@ class Orchestrator:
             self._who[job.task] = outcome.member
         if outcome.ok and outcome.facts:
             await self.settling.state(outcome.member, outcome.facts)
+            await self._board.keep([fact.key for fact in outcome.facts])
         return outcome
 
     async def _bid_for(self, job: Job) -> Job:
         desk = min(self._desks, key=lambda each: each.open)
-        won = awarded(await desk.bids(job, tuple(self._local)))
+        bidders = [name for name, role in self._local.items() if may_send(role, "bid")]
+        won = awarded(await desk.bids(job, bidders))
         return replace(job, to=won[0], role=self._local[won[0]].name) if won else job
 
     async def synthesized(self, results: Mapping[str, str], missing: Sequence[str]) -> Answer:

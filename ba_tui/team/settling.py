@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ba_tui.core.teamwork.teams import Claim, Conflict, Strategy
 from ba_tui.core.values import frozen
@@ -76,7 +76,11 @@ class Settling:
 
     def heard(self, member: str, facts: Sequence[Fact]) -> None:
         """The same for what comes in between; settled beside the work."""
-        task = asyncio.get_running_loop().create_task(self.state(member, facts))
+        self.beside(self.state(member, facts))
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do ``work`` beside the team's; the team does not end before it."""
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

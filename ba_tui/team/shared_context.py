@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import MessageBus
+from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.ranking import matching
 from ba_tui.core.values import frozen
 from ba_tui.team.messages import Share, inbox, message
@@ -101,6 +102,10 @@ class SharedContext:
     async def read(self, key: str) -> Item | None:
         return await self._items.get(key)
 
+    async def all(self) -> Sequence[Item]:
+        """By key."""
+        return await self._items.all()
+
     async def query(self, words: str, most: int = 20) -> Sequence[Item]:
         """The items whose keys or texts fit ``words``, best first; a pattern such as ``orders.*`` finds keys."""
         items = await self._items.all()
@@ -108,21 +113,30 @@ class SharedContext:
             return [item for item in items if fnmatchcase(item.key, words)][:most]
         return matching(words, items, lambda item: (item.key, _text(item.value)))[:most]
 
-    async def write(self, key: str, value: Any, version: int = 0) -> Item:
-        """Store ``value`` in place of ``version`` of the item, 0 for a new one, and tell those who care.
+    async def write(self, key: str, value: Any, version: int = 0, by: str = "") -> Item:
+        """Store ``value`` in place of ``version`` of the item, 0 for a new one, and tell those who care. ``by``: the
+        member whose value it is, if it is another's.
 
         Raises:
             StaleWrite: it has another version by now. UsageError: the key or value can't be stored.
         """
-        item = checked_item({"key": key, "value": value, "version": version + 1, "by": self._member, "at": time.time()})
+        who = by or self._member
+        item = checked_item({"key": key, "value": value, "version": version + 1, "by": who, "at": time.time()})
         await self._items.put(item)
-        share = Share(item.key, item.value, item.version, item.by)
-        for member, patterns in self._cares.items():
-            if member != self._member and any(fnmatchcase(key, pattern) for pattern in patterns):
-                await self._bus.publish(inbox(member), message(share, self._member, member, team=self._team))
+        for told in self.told(Share(item.key, item.value, item.version, item.by), self._member):
+            await self._bus.publish(inbox(told.receiver), told)
         return item
 
-    async def change(self, key: str, change: Callable[[Any], Awaitable[Any]]) -> Item:
+    def told(self, share: Share, but: str) -> Sequence[AgentMessage]:
+        """Messages that tell an item to those who care for its key, ``but`` for the one that wrote it."""
+        care = [
+            member
+            for member, patterns in self._cares.items()
+            if member != but and any(fnmatchcase(share.key, pattern) for pattern in patterns)
+        ]
+        return [message(share, self._member, member, team=self._team) for member in care]
+
+    async def change(self, key: str, change: Callable[[Any], Awaitable[Any]], by: str = "") -> Item:
         """Write what ``change`` makes of the value (None for a new item), again from the newest after a stale write.
 
         Raises:
@@ -131,7 +145,7 @@ class SharedContext:
         now = await self._items.get(key)
         for left in reversed(range(TRIES)):
             try:
-                return await self.write(key, await change(now.value if now else None), now.version if now else 0)
+                return await self.write(key, await change(now.value if now else None), now.version if now else 0, by)
             except StaleWrite as stale:
                 if not left:
                     raise

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.events import ConflictChanged, TeamChanged, TeamMessage
+from ba_tui.core.events import ConflictChanged, Notice, TeamChanged, TeamMessage
 from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Member, Team
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.turn import Branch
@@ -72,6 +72,10 @@ class TeamWatch:
         self._messages += 1
         if self._messages <= MOST_EVENTS:
             self._branch.emit(TeamMessage(replace(message, content=_brief(message.content))))
+
+    def say(self, text: str) -> None:
+        """A line for the person."""
+        self._branch.emit(Notice(text, "warning"))
 
     def conflict(self, conflict: Conflict) -> None:
         self._branch.emit(ConflictChanged(self.team.id, conflict))

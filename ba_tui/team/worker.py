@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
 from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage
+from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, MessageType, Role
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.team.accepted import Accepted
@@ -28,6 +28,7 @@ from ba_tui.team.messages import (
     Content,
     ContextRequest,
     Heartbeat,
+    Share,
     StatusUpdate,
     TaskRequest,
     TaskResponse,
@@ -36,11 +37,14 @@ from ba_tui.team.messages import (
     content,
     inbox,
     message,
+    team_of,
     work_topic,
 )
+from ba_tui.team.seats import Seat
+from ba_tui.team.shared_context import Items, SharedContext
 
-Do: TypeAlias = Callable[[TaskRequest, str], Awaitable[TaskResponse]]
-"""Does a task, given its idempotency key; whatever becomes of it is in the response."""
+Do: TypeAlias = Callable[[TaskRequest, str, Seat | None], Awaitable[TaskResponse]]
+"""Does a task, given its idempotency key and the seat in the team. Whatever becomes of it is in the response."""
 Tell: TypeAlias = Callable[[str], object]
 LINE = 80
 """Characters of a description in a line for people."""
@@ -49,7 +53,8 @@ LINE = 80
 @frozen
 class WorkerFacts:
     """``name`` is unique on the server. ``heartbeat`` and ``lease`` in seconds. ``reads``: the agent of the role can
-    change nothing, so that a task may be begun again."""
+    change nothing, so that a task may be begun again. ``messages``: the types that its role may send; ``items`` gives
+    those that a team shares."""
 
     name: str
     role: str
@@ -61,6 +66,8 @@ class WorkerFacts:
     heartbeat: float = 5.0
     lease: float = 30.0
     reads: bool = False
+    messages: tuple[MessageType, ...] = ()
+    items: Callable[[str], Items] | None = None
 
 
 class OtherVersion(UsageError):
@@ -84,6 +91,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._now: tuple[AgentMessage, TaskRequest] | None = None
         self._work: asyncio.Task[TaskResponse] | None = None
+        self._seat: Seat | None = None
         self._withdrawn = False
         self._done = 0
 
@@ -207,7 +215,8 @@ class Worker:
 
     async def _performed(self, received: AgentMessage, request: TaskRequest, key: str, what: str) -> bool:
         self._now, self._withdrawn, began = (received, request), False, time.monotonic()
-        self._work = asyncio.ensure_future(self._do(request, key))
+        self._seat = self._seated(received, request)
+        self._work = asyncio.ensure_future(self._do(request, key, self._seat))
         doing = StatusUpdate(request.task, "thinking", one_line(request.description or request.task, LINE))
         try:
             await self._send(doing, received)
@@ -222,7 +231,7 @@ class Worker:
             if not self._work.done():
                 self._work.cancel()
                 await asyncio.gather(self._work, return_exceptions=True)
-            self._now = self._work = None
+            self._now = self._work = self._seat = None
         answer = replace(self._said(response, received), correlation_id=received.id)
         if response.outcome == "done":
             answer = _readdressed(await self._accepted.first(key, answer), received)
@@ -232,6 +241,16 @@ class Worker:
         why = f": {one_line(response.error, 200)}" if response.error else ""
         self._tell(f"Ended {what} in {response.seconds:.1f} s, {response.outcome}{why}")
         return True
+
+    def _seated(self, received: AgentMessage, request: TaskRequest) -> Seat | None:
+        """The worker's seat in the team whose work it does; None where members share nothing."""
+        team, facts = team_of(received.sender), self._facts
+        if facts.items is None or not team or request.apart:
+            return None
+        shared = SharedContext(facts.items(team), self._bus, team, facts.name)
+        seat = Seat(facts.name, Role(facts.role, messages=facts.messages), team, self._bus, shared)
+        seat.begin(received.sender, request.task)
+        return seat
 
     def _unsafe(self, request: TaskRequest, before: str) -> TaskResponse:
         text = f"{before} had begun this task and did not end it; it may have changed something."
@@ -256,6 +275,8 @@ class Worker:
                         self._withdraw(received.correlation_id)
                     case "context_request" if (asked := content(ContextRequest, received)).kind == "bids":
                         await self._send(self._bid(asked), received)
+                    case "information_share" if self._seat and received.sender == self._seat.lead:
+                        self._seat.hear(content(Share, received))
                     case _:
                         pass
             await self._bus.ack(delivery, name)

@@ -245,7 +245,11 @@ class GuardedTools:
                 agents=process.agents,
             ),
         )
-        self.teams = team_room(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean)
+        self.teams = TeamRoom(
+            settings.team,
+            team_scope(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean),
+            definitions,
+        )
         tools = tuple(
             with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools, self.plans.tool)
         )
@@ -281,13 +285,13 @@ class GuardedTools:
                 workers,
                 settings.tool_dirs,
                 replace(workers, confine=runner.confine_worker),
-                (*data.sources, *delegation.sources, *self.mcp.sources),
+                (*data.sources, *delegation.sources, *self.teams.sources, *self.mcp.sources),
             ),
         )
 
     def joining(self, visible: Visible) -> tuple[Interceptor, ...]:
         """Interceptors that bring further tools before requests: servers are met first, then tools are listed."""
-        joining = (Joining(visible, self.needed), self.delegation)
+        joining = (Joining(visible, self.needed), self.delegation, self.teams.joining(visible))
         return (self.mcp, *joining) if self.mcp.sources else joining
 
     def closing(self) -> tuple[Interceptor, ...]:
@@ -334,20 +338,16 @@ class GuardedTools:
         await asyncio.to_thread(self.registry.close)
 
 
-def team_room(
+def team_scope(
     process: ToolSettings, scope: SessionScope, agents: Delegation, memory: MemoryRoom, redact: Callable[[str], str]
-) -> TeamRoom:
-    """The teams of the session, whose members are ``agents``."""
+) -> TeamScope:
+    """What the session gives its teams, whose members are ``agents``."""
     team, inherited = process.settings.team, process.shell.inherited()
     escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, inherited, scope.id, redact)
     remember = None if memory.off() else memory.memory.remember
-    return TeamRoom(
-        team,
-        TeamScope(
-            agents, process.agents, scope.results, scope.history, escalation, redact, scope.ask, remember,
-            scope.requests,
-        ),
-    )  # fmt: skip
+    return TeamScope(
+        agents, process.agents, scope.results, scope.history, escalation, redact, scope.ask, remember, scope.requests
+    )
 
 
 def hook_guards(along: HookTurns | None) -> HookGuards:

@@ -67,7 +67,7 @@ class AgentHouse:
         self.room = DelegationRoom(definitions, AgentSettings(**limits), scope)
         self.agents = self.room.agents
         (found,) = self.room.sources[0].look().tools
-        self.tool = _reported(found.tool)
+        self.tool = reported(found.tool)
         self.tools["delegate_task"] = self.tool
         loop: tuple[Interceptor, ...] = (StepLimit(50), CutAnswers(), self.room)
         self.mind._agent = Agent(self.main, (self.tool, self.tools["read_file"]), "Main.", loop)
@@ -120,7 +120,7 @@ def means(tools: Mapping[str, Tool]) -> AgentMeans:
     return AgentMeans(lambda: set(tools), lambda name: "", lambda name: ModelInfo(name, "test", name), lambda slot: "")
 
 
-def _reported(tool: Tool) -> Tool:
+def reported(tool: Tool) -> Tool:
     """What the tool refuses becomes a result, as its guards make it."""
     from dataclasses import replace
 

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.agent import Agent
+from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.events import Event
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.teamwork.teams import Conflict
+from ba_tui.core.tool import Tool
+from ba_tui.resources import bundled
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.teams.scope import Escalation, TeamScope
 from ba_tui.tools.teams.session_room import TeamRoom
-from tests.delegating.house import AgentHouse, ingress, means
+from tests.delegating.house import AgentHouse, ingress, means, reported
 from tests.script import Memory, collect
+
+
+class Shown:
+    """core.tool.Toolset: the tools of an agent, and those of members once they are listed."""
+
+    def __init__(self, house: TeamHouse, names: Sequence[str] | None) -> None:
+        self._house = house
+        self._names = names
+
+    def visible(self) -> Sequence[Tool]:
+        found = self._house.tools | {
+            each.tool.name: reported(each.tool)
+            for each in self._house.teams.sources[0].look().tools
+            if each.tool.name in self._house.listed
+        }
+        return [tool for name, tool in found.items() if self._names is None or name in self._names]
+
+    def find(self, name: str) -> Tool | None:
+        return next((tool for tool in self.visible() if tool.name == name), None)
 
 
 class TeamHouse(AgentHouse):
@@ -34,8 +60,24 @@ class TeamHouse(AgentHouse):
             self.agents, lambda: files, Artifacts(folder / "data"), history,
             Escalation(escalate, settings.pop("after", 0), folder, {"PATH": "/usr/bin:/bin"}), remember=remember,
         )  # fmt: skip
-        self.teams = TeamRoom(TeamSettings(**settings), scope)
+        self.teams = TeamRoom(
+            TeamSettings(**settings), scope, load_definitions(bundled("config") / "prompts" / "tools")
+        )
+        self.listed: list[str] = []
+        """Tools that were listed for members."""
         self.mind.listeners = (*self.mind.listeners, self.teams.apply)
+
+    def show(self, names: Sequence[str]) -> None:
+        """Hears which tools are listed for a member."""
+        self.listed = [*self.listed, *names]
+
+    @asynccontextmanager
+    async def make(self, spec: AgentSpec, model: str) -> AsyncGenerator[Agent]:
+        async with super().make(spec, model) as agent:
+            yield Agent(
+                agent.provider, Shown(self, spec.tools), agent.system,
+                (*agent.interceptors, self.teams.joining(self)), spec.ceiling,
+            )  # fmt: skip
 
     def role(self, name: str, text: str) -> None:
         """Write the file of a role of the project."""

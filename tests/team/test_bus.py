@@ -17,7 +17,7 @@ from ba_tui.team.bus import MemoryBus
 from ba_tui.team.messages import TAKERS, WORKERS, Heartbeat, TaskRequest, content, message
 from ba_tui.team.over_redis.bus import RedisBus, stream
 from ba_tui.team.over_redis.server import PREFIX, RedisServer
-from ba_tui.team.over_redis.state import RedisItems
+from ba_tui.team.over_redis.state import RedisItems, dead_letters
 from ba_tui.team.wire import BusLimits, decoded
 from tests.team.redis_process import PASSWORD, RedisProcess
 
@@ -123,6 +123,9 @@ async def test_who_cannot_handle_a_message_sets_it_aside_with_the_reason(bus: Me
     told = await anext(sender)
     assert (told.message.content["task"], "no such role" in told.message.content["message"]) == ("7", True)
     assert await silent(taker, 0.4)
+    letters = await dead_letters(bus) if isinstance(bus, RedisBus) else bus.dead_letters()  # type: ignore[attr-defined]
+    (letter,) = [each for each in letters if each.topic == "work" and each.reason == "no such role"]
+    assert (letter.group, letter.message.sender) == (TAKERS, "lead")
 
 
 async def test_limits_are_said_and_nothing_is_sent(bus: MessageBus) -> None:

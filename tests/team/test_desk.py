@@ -12,9 +12,13 @@ from ba_tui.core.events import Event, TeamMessage
 from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Team
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.team.accepted import MemoryAccepted
+from ba_tui.team.board import Board
 from ba_tui.team.bus import MemoryBus
-from ba_tui.team.desk import Desk, DeskMeans, HandingOut, Job
+from ba_tui.team.conflicts import Claims
+from ba_tui.team.desk import Desk, DeskMeans
 from ba_tui.team.facts import Fact
+from ba_tui.team.jobs import HandingOut, Job
 from ba_tui.team.messages import (
     TAKERS,
     Bid,
@@ -29,6 +33,8 @@ from ba_tui.team.messages import (
     work_topic,
 )
 from ba_tui.team.prompts import continued, synthesizing, verifying
+from ba_tui.team.settling import Judges, Settling
+from ba_tui.team.shared_context import MemoryItems, SharedContext
 from ba_tui.team.watching import TeamWatch
 
 JOB = Job("a", "scout", "Look.", "t/a", "look")
@@ -37,14 +43,23 @@ JOB = Job("a", "scout", "Look.", "t/a", "look")
 class Lead:
     """A desk, the bus, and what it told."""
 
-    def __init__(self, patience: float = 30, attempts: int = 3) -> None:
+    def __init__(self, patience: float = 30, attempts: int = 3, **means: Any) -> None:
         self.events: list[Event] = []
         self.bus = MemoryBus()
         self.facts: list[tuple[str, Sequence[Fact]]] = []
         self.watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(self.events.append), Transcript()))
-        means = DeskMeans(self.bus, lambda member, facts: self.facts.append((member, facts)), self.confirm)
-        self.desk = Desk("lead:t", means, self.watch, HandingOut(patience, attempts, 20))
+        judges = Judges(lambda member: 0.5, self.undecided, self.undecided)
+        self.settling = Settling(Claims("t"), self.watch, "majority", judges)
+        self.items = MemoryItems()
+        board = Board(SharedContext(self.items, self.bus, "t", "lead:t"), self.bus, self.settling, self.watch.message)
+        heard = DeskMeans(
+            self.bus, lambda member, facts: self.facts.append((member, facts)), self.confirm, board=board, **means
+        )
+        self.desk = Desk("lead:t", heard, self.watch, HandingOut(patience, attempts, 20))
         self.asked: list[str] = []
+
+    async def undecided(self, conflict: Conflict) -> Claim | None:
+        return None
 
     async def confirm(self, text: str) -> bool:
         self.asked.append(text)
@@ -171,3 +186,31 @@ async def test_a_claim_in_between_is_heard_and_heartbeats_are_not_shown() -> Non
     assert outcome.facts == (Fact("orders", 412, 0.9),)
     shown = [event.message.type for event in made.events if isinstance(event, TeamMessage)]
     assert "heartbeat" not in shown
+
+
+async def test_a_lead_that_goes_on_takes_the_result_that_was_accepted() -> None:
+    accepted = MemoryAccepted()
+    async with lead(accepted=accepted) as made:
+        work = asyncio.create_task(made.desk.do(JOB))
+        request = await anext(made.requests("ann"))
+        await made.answers(request, "ann", TaskResponse("a", "done", "whole"))
+        assert (await work).report == "whole"
+    async with lead(accepted=accepted) as made:
+        # Nobody is asked again.
+        outcome = await made.desk.do(JOB)
+    assert (outcome.report, outcome.member) == ("whole", "ann")
+
+
+async def test_of_two_copies_the_accepted_result_counts_whoever_is_heard_first() -> None:
+    accepted = MemoryAccepted()
+    async with lead(accepted=accepted) as made:
+        work = asyncio.create_task(made.desk.do(replace(JOB, critical=True)))
+        first, second = await anext(made.requests("ann")), await anext(made.requests("ben"))
+        keys = {first.idempotency_key: first, second.idempotency_key: second}
+        original, copy = keys.pop(JOB.key), next(iter(keys.values()))
+        # A worker writes its result before the lead hears of it.
+        whole = message(TaskResponse("a", "done", "of ann"), "ann", original.sender, about=original)
+        await accepted.first(JOB.key, whole)
+        await made.answers(copy, "ben", TaskResponse("a", "done", "of ben"))
+        outcome = await work
+    assert (outcome.report, outcome.member) == ("of ann", "ann")

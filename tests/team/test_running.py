@@ -15,7 +15,6 @@ from ba_tui.core.errors import ConnectionLost, UsageError
 from ba_tui.core.events import (
     AgentPaused,
     Asked,
-    ConflictChanged,
     Event,
     SubTaskChanged,
     TeamChanged,
@@ -343,20 +342,10 @@ async def test_members_have_no_more_than_their_roles_allow(tmp_path: Path) -> No
     house.role("clerk", "---\nname: clerk\ntools: [read_file, nothing]\nmodel: test/other\n---\nRead only.\n")
     await house.team("Read", "clerk")
     spec = house.made[0][0]
-    assert spec.tools == ("read_file", "nothing")
-    assert spec.ceiling.tools == frozenset({"read_file", "nothing"})
+    assert spec.tools == ("read_file", "nothing", "share", "ask_team")
+    assert spec.ceiling.tools == frozenset({"read_file", "nothing", "share", "ask_team"})
     assert spec.prompt.endswith("Read only.")
     assert house.made[0][1] == "test/other"
-
-
-async def test_a_thousand_subtasks_are_carried_out(tmp_path: Path) -> None:
-    house = TeamHouse(tmp_path)
-    steps = [SubTask(f"s{number}", "x", role="researcher") for number in range(300)]
-    house.teams._scope = replace(house.teams._scope, plan=plan_of(*steps))
-    events = await house.team("Find", "researcher*8")
-    assert ending(events).reason == "done"
-    assert not [event for event in events if isinstance(event, ConflictChanged)]
-    assert len(told(house, -1)) < 100_000
 
 
 async def test_nothing_goes_on_where_no_team_was(tmp_path: Path) -> None:

@@ -144,6 +144,22 @@ def roles_(
     return 0
 
 
+@app.command("dead")
+def dead(
+    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Print messages that nobody could handle: they lie on the Redis server of team.bus_url.
+
+    \b
+    Exit codes:
+      0 ok · 1 no server is set · 2 the server can't be used
+    """
+    from ba_tui.cli.teams.dead_letters import print_dead_letters  # noqa: PLC0415 - see run
+
+    return asyncio.run(print_dead_letters(folder_of(cwd), as_json=json_))
+
+
 def _one_of(given: str | None, known: tuple[Any, ...], what: str) -> Any:
     """``given`` when it is one of ``known``. Raises UsageError, naming the nearest."""
     if given is None or given in known:

@@ -11,6 +11,7 @@ import secrets
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -57,7 +58,7 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
     folder = folder_of(cwd)
     given = {"team.bus_url": bus_url, "model": model, "permission_mode": permission_mode, "permissions.allow": allow}
     flags: dict[str, object] = {key: value for key, value in given.items() if value}
-    settings = _team_settings(flags, folder)
+    settings = team_settings(flags, folder)
     if settings.bus_url is None:
         hint = "Set team.bus_url in your settings, or pass --bus-url redis://HOST:6379/0."
         raise UsageError("A worker needs the Redis server of its team.", hint)
@@ -76,7 +77,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
     from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
-    from ba_tui.team.over_redis.state import RedisAccepted  # noqa: PLC0415
+    from ba_tui.team.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415
     from ba_tui.team.worker import Worker, WorkerFacts  # noqa: PLC0415
 
     sessions = await asyncio.to_thread(TaskSessions, services, role)
@@ -93,6 +94,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     facts = WorkerFacts(
         name, found.name, found.capabilities, host, os.getpid(), __version__, sessions.model,
         settings.heartbeat, settings.lease, sessions.reads,
+        found.messages, partial(RedisItems, bus),
     )  # fmt: skip
     member = Worker(facts, bus, RedisAccepted(bus), sessions.do, tell)
     try:
@@ -107,7 +109,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     return 0
 
 
-def _team_settings(flags: dict[str, object], folder: Path) -> TeamSettings:
+def team_settings(flags: dict[str, object], folder: Path) -> TeamSettings:
     """Raises UsageError when a flag or a settings file is wrong."""
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - --help must not pay for it
     from ba_tui.settings import load_settings  # noqa: PLC0415

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from ba_tui.core.agent_spec import AgentSpec, Budget
@@ -25,6 +27,8 @@ from ba_tui.team.member_spec import member_spec
 from ba_tui.team.messages import TaskRequest, TaskResponse
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
+from ba_tui.team.seats import Seat
+from ba_tui.tools.teams.session_room import TeamRoom
 
 TITLE = 80
 ASKS = 10
@@ -47,11 +51,12 @@ class TaskSessions:
         self.reads = effect is Effect.READ or self.spec.ceiling.effects <= {Effect.READ}
         """Whether an agent of the role can change nothing."""
 
-    async def do(self, request: TaskRequest, key: str) -> TaskResponse:
+    async def do(self, request: TaskRequest, key: str, seat: Seat | None) -> TaskResponse:
         """Have an agent of the role do the task. What asks is denied; the response repeats the questions."""
         conversation, self._next = self._next or self._services.library.create(), None
         try:
-            return await self._done(conversation, request, key)
+            with _seated(conversation, request, seat):
+                return await self._done(conversation, request, key)
         except BaError as error:
             return TaskResponse(request.task, "error", error=str(error), hint=error.hint, session=conversation.id)
         finally:
@@ -105,6 +110,14 @@ class TaskSessions:
             self.spec, _prompt(request, key, once=not self.reads), request.description or request.task,
             deadline=left, max_loops=loops, budget=_least(self.spec.budget, request),
         )  # fmt: skip
+
+
+def _seated(conversation: Conversation, request: TaskRequest, seat: Seat | None) -> AbstractContextManager[object]:
+    """Lets the agent of the task share what the team knows."""
+    teams = conversation.inventory.teams
+    if seat is None or not isinstance(teams, TeamRoom):
+        return contextlib.nullcontext()
+    return teams.seats.taken(request.description or request.task, seat)
 
 
 def _prompt(request: TaskRequest, key: str, *, once: bool) -> str:

@@ -12,6 +12,8 @@ SubTaskStatus: TypeAlias = Literal["pending", "executing", "completed", "failed"
 PlanState: TypeAlias = Literal[
     "proposed", "approved", "running", "paused", "completed", "partial", "rejected", "cancelled"
 ]
+TEAM_PLAN = "team-"
+"""Begins the id of a plan whose subtasks members of a team do: only a team can go on with it."""
 ENDED: frozenset[SubTaskStatus] = frozenset({"completed", "failed", "blocked", "skipped"})
 
 

@@ -71,6 +71,21 @@ end
 return settled
 """
 
+LETTERS = """
+-- ARGV: pattern of keys, most of each. Returns key and dead letter of each, the newest first
+local found, cursor = {}, '0'
+repeat
+    local page = redis.call('SCAN', cursor, 'MATCH', ARGV[2], 'COUNT', 1000)
+    cursor = page[1]
+    for _, key in ipairs(page[2]) do
+        for _, letter in ipairs(redis.call('LRANGE', key, 0, tonumber(ARGV[3]) - 1)) do
+            table.insert(found, {key, letter})
+        end
+    end
+until cursor == '0'
+return found
+"""
+
 CLAIM = """
 -- KEYS: stream. ARGV: group, consumer, milliseconds, most. Returns entry, body, sequence, times of each
 local claimed = redis.call('XAUTOCLAIM', KEYS[1], ARGV[2], ARGV[3], ARGV[4], '0-0', 'COUNT', ARGV[5])[2]

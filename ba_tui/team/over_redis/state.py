@@ -5,14 +5,16 @@ Each method waits while the server is away. A server without persistence loses a
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.team.bus import DEAD, DeadLetter
 from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, WRITE
+from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, LETTERS, WRITE
 from ba_tui.team.over_redis.server import PREFIX, NoGroup, ServerAway
 from ba_tui.team.shared_context import Item, StaleWrite, checked_item
 from ba_tui.team.wire import cleaned, decoded, discreet, encoded
@@ -28,6 +30,23 @@ async def _waiting(bus: RedisBus, ask: Callable[[], Awaitable[T]]) -> T:
         except (ServerAway, NoGroup):
             await bus.back()
     raise StorageError("The bus of this team is closed.")
+
+
+async def dead_letters(bus: RedisBus) -> Sequence[DeadLetter]:
+    """What was set aside on the server because nobody could handle it, the oldest message first.
+
+    Raises:
+        StorageError: the server can't be used. ServerAway: it is away.
+    """
+    place = f"{PREFIX}dead:"
+    rows = cast("list[list[str]]", await bus.run(LETTERS, (), (f"{place}*", DEAD)))
+    found: list[DeadLetter] = []
+    for key, text in rows:
+        with contextlib.suppress(UsageError, ValueError, KeyError, TypeError):
+            letter = json.loads(text)
+            message = decoded(letter["message"])
+            found.append(DeadLetter(key.removeprefix(place), str(letter["group"]), message, str(letter["reason"])))
+    return sorted(found, key=lambda each: each.message.at)
 
 
 class RedisAccepted:

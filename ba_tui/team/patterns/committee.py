@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork.plans import TEAM_PLAN, Plan, SubTask, Task
 from ba_tui.team.conflicts import differ
 from ba_tui.team.patterns.results import Answer, missing_of
 from ba_tui.team.prompts import ANSWER, answering
 
 if TYPE_CHECKING:
     from ba_tui.core.teamwork.teams import Role
-    from ba_tui.team.desk import Outcome
+    from ba_tui.team.jobs import Outcome
     from ba_tui.team.patterns.results import Floor
 
 
@@ -47,7 +47,7 @@ def _plan(goal: str, id: str, roles: tuple[Role, ...]) -> Plan:
         for role in roles
         for number in range(1, role.members + 1)
     )
-    return Plan(f"team-{id}", Task(id, goal, goal), subtasks, state="approved")
+    return Plan(f"{TEAM_PLAN}{id}", Task(id, goal, goal), subtasks, state="approved")
 
 
 def _voted(team: Floor, said: dict[str, Outcome]) -> str:

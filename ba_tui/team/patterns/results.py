@@ -11,7 +11,7 @@ from ba_tui.team.prompts import unfinished
 
 if TYPE_CHECKING:
     from ba_tui.team.assignment import Assignment
-    from ba_tui.team.desk import Job, Outcome
+    from ba_tui.team.jobs import Job, Outcome
     from ba_tui.team.settling import Settling
 
 

@@ -9,7 +9,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.delegation import Work
-from ba_tui.core.teamwork.plans import ENDED, Plan
+from ba_tui.core.teamwork.plans import ENDED, TEAM_PLAN, Plan
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ba_tui.tools.planning.carrying import PlanWork
 
 _SPOKEN = regex(r"(?i)\bplan(?!s?[ -]mode)(?:s|nen|ning|ifier|ificar?|en)?\b|step by step|计划|方案|规划")
-GO_ON = "Go on with it: /plan resume. What was completed is kept."
+GO_ON = "Go on with it: {}. What was completed is kept."
+OWN, TEAM = "/plan resume", "/team resume"
 
 
 class PlanRoom:
@@ -49,6 +50,8 @@ class PlanRoom:
         record = self._scope.transcript.plans.find(plan)
         if record is None:
             raise UsageError(f"There is no plan {one_line(plan, 60)!r} in this session.", "Make one: /plan GOAL.")
+        if record.plan.id.startswith(TEAM_PLAN):
+            raise UsageError("This plan belongs to a team, which carries it out.", f"Go on with the team: {TEAM}.")
         if not resumable(record.plan) or plan in self._running:
             state = "running" if plan in self._running else record.plan.state
             raise UsageError(f"The plan can't go on: it is {state}.", "Make a new one: /plan GOAL.")
@@ -70,8 +73,9 @@ class PlanRoom:
             return ""
         done = sum(step.status == "completed" for step in plan.subtasks)
         goal = one_line(plan.task.goal or plan.task.original_query, 80)
+        by = TEAM if plan.id.startswith(TEAM_PLAN) else OWN
         how = "was not approved yet" if plan.state == "proposed" else "was interrupted"
-        return f"The plan “{goal}” {how}: {done} of {len(plan.subtasks)} steps are completed. {GO_ON}"
+        return f"The plan “{goal}” {how}: {done} of {len(plan.subtasks)} steps are completed. {GO_ON.format(by)}"
 
     def needed(self) -> Sequence[str]:
         """The tool, once the person speaks of a plan; in plan mode the model presents one instead."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.teamwork.plans import Plan, SubTask
@@ -15,11 +15,14 @@ from ba_tui.team.orchestrator import Carrying, Reading, Working
 
 KEPT = 4_000
 """Characters of a report that its step holds; a longer one is stored, and the step says where."""
+Replanning: TypeAlias = Callable[[Plan, str, Branch], Awaitable[Plan]]
+"""Makes a plan anew, for a reason: what is completed stays. Raises BaError."""
 NO_TOOLS = "The steps of a team are done by members; this one names a tool."
 
 
-def carrying(results: Artifacts, at_once: int) -> Carrying:
-    """What carries out plans; at most ``at_once`` members that only read work at the same time."""
+def carrying(results: Artifacts, at_once: int, replanning: Replanning | None = None) -> Carrying:
+    """What carries out plans; at most ``at_once`` members that only read work at the same time. ``replanning`` makes a
+    plan anew whose subtask failed; None: what needs that subtask is left out."""
 
     async def carry(plan: Plan, work: Working, reads: Reading, branch: Branch) -> Plan:
         from ba_tui.planning.plan_run import Outcome, PlanBounds, PlanMeans, PlanRun  # noqa: PLC0415 - for teams alone
@@ -38,7 +41,12 @@ def carrying(results: Artifacts, at_once: int) -> Carrying:
         async def call(step: SubTask, args: dict[str, Any], branch: Branch) -> Outcome:
             return Outcome(error=NO_TOOLS, hopeless=True)
 
-        return await PlanRun(plan, branch, PlanMeans(call, do, reads, gate=branch.unpaused), PlanBounds(at_once)).run()
+        async def anew(plan: Plan, reason: str) -> Plan:
+            assert replanning
+            return await replanning(plan, reason, branch)
+
+        means = PlanMeans(call, do, reads, anew if replanning else None, gate=branch.unpaused)
+        return await PlanRun(plan, branch, means, PlanBounds(at_once)).run()
 
     return carry
 

@@ -6,10 +6,11 @@ import json
 import logging
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from ba_tui.core.errors import ProviderError
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork.plans import TEAM_PLAN, Plan, SubTask, Task
 from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.ranking import matching
@@ -105,4 +106,9 @@ async def planned_in_a_row(goal: str, roles: Sequence[Role], branch: Branch) -> 
         words = f"{told} Go on from what those before you found: {given}" if before else told
         subtasks.append(SubTask(role.name.replace(":", "-"), words, dependencies=before, role=role.name))
     id = uuid.uuid4().hex[:8]
-    return Plan(f"team-{id}", Task(id, goal, goal), tuple(subtasks), state="approved")
+    return of_team(Plan(id, Task(id, goal, goal), tuple(subtasks), state="approved"))
+
+
+def of_team(plan: Plan) -> Plan:
+    """``plan`` as one that members carry out."""
+    return replace(plan, id=f"{TEAM_PLAN}{plan.id}")

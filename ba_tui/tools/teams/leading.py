@@ -24,10 +24,10 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.turn import Branch
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.assignment import Assignment
-from ba_tui.team.desk import HandingOut
+from ba_tui.team.jobs import HandingOut
 from ba_tui.team.member_spec import member_spec
 from ba_tui.team.messages import TaskRequest
-from ba_tui.team.open_bus import open_bus
+from ba_tui.team.open_bus import accepted_of, items_of, open_bus
 from ba_tui.team.orchestrator import (
     COORDINATOR,
     Finished,
@@ -39,12 +39,14 @@ from ba_tui.team.orchestrator import (
 )
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
+from ba_tui.team.seats import Seat
 from ba_tui.tools.teams.archive import archived, outcome_text, summary
 from ba_tui.tools.teams.carrying import carrying, whole_reports
 from ba_tui.tools.teams.escalating import asked
 from ba_tui.tools.teams.forming import Assessment, assessed
-from ba_tui.tools.teams.planned import planning
+from ba_tui.tools.teams.planned import planning, replanning
 from ba_tui.tools.teams.scope import TeamScope
+from ba_tui.tools.teams.seating import Seats
 
 log = logging.getLogger(__name__)
 AT_ONCE = 50
@@ -69,9 +71,10 @@ class TeamIncomplete(StopTurn):
 class Leading:
     """The work of teams of one session. ``branch``: that of the team at work."""
 
-    def __init__(self, settings: TeamSettings, scope: TeamScope) -> None:
+    def __init__(self, settings: TeamSettings, scope: TeamScope, seats: Seats) -> None:
         self._settings = settings
         self._scope = scope
+        self._seats = seats
         self.branch: Branch | None = None
 
     def check(self, chosen: Sequence[Role]) -> None:
@@ -144,11 +147,12 @@ class Leading:
             settings.bus_url is not None,
         )
 
-        async def do(role: Role, request: TaskRequest, label: str) -> ChildResult:
+        async def do(role: Role, request: TaskRequest, label: str, seat: Seat | None) -> ChildResult:
             spec = await asyncio.to_thread(self._spec, role)
             order = Order(spec, _told(request), label, deadline=settings.deadline, max_loops=request.max_loops,
                           budget=role.budget)  # fmt: skip
-            return await self._scope.agents.run(order, branch)
+            with self._seats.taken(label, seat):
+                return await self._scope.agents.run(order, branch)
 
         async def ask(conflict: Conflict) -> str | None:
             return await asked(conflict, assignment.goal, branch, self._scope.escalation)
@@ -157,16 +161,20 @@ class Leading:
             options = (Option(AGAIN, "it may change the same things twice"), Option("Leave it", "its part is missing"))
             return (await branch.ask(Question("choice", text, options=options))).text.strip() == AGAIN
 
+        # Each member of a committee answers once; there is nothing to plan.
+        anew = None if assignment.pattern == "committee" else replanning(scope.requests, assignment.roles)
         means = TeamMeans(
             bus,
             do,
             scope.plan or planning(scope.requests),
-            carrying(scope.results, AT_ONCE),
+            carrying(scope.results, AT_ONCE, anew),
             ask,
             scope.agents.running,
             self._reads,
             whole_reports(scope.results),
             confirm,
+            items_of(bus, assignment.id),
+            accepted_of(bus),
         )
         self.branch = branch
         try:

@@ -1,4 +1,4 @@
-"""The plan of a team: the model's where it can make one, else the roles work one after the other."""
+"""The plan of a team: the model's where it can make one, else the roles work one after the other; made anew, too."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.turn import Branch
 from ba_tui.tools.planning.asking import ModelRequests
-from ba_tui.tools.teams.forming import planned_in_a_row
+from ba_tui.tools.teams.forming import of_team, planned_in_a_row
 
 if TYPE_CHECKING:
     from ba_tui.team.orchestrator import Planning
+    from ba_tui.tools.teams.carrying import Replanning
 
 
 def planning(requests: ModelRequests | None) -> Planning:
@@ -28,9 +29,8 @@ def planning(requests: ModelRequests | None) -> Planning:
             return await planned_in_a_row(goal, roles, branch)
         from ba_tui.planning.planner import Planner  # noqa: PLC0415 - for teams and plans alone
 
-        described = {role.name: role.description or role.name for role in roles}
         try:
-            draft = await Planner(partial(requests.ask, branch), described).create_plan(goal, (), may_ask=False)
+            draft = await Planner(partial(requests.ask, branch), described(roles)).create_plan(goal, (), may_ask=False)
         except StopTurn:
             raise
         except BaError as error:
@@ -41,6 +41,25 @@ def planning(requests: ModelRequests | None) -> Planning:
             branch.emit(Notice(sentence(text), "info"))
         if not draft.plan.subtasks:
             return await planned_in_a_row(goal, roles, branch)
-        return replace(draft.plan, state="approved")
+        return replace(of_team(draft.plan), state="approved")
 
     return plan
+
+
+def replanning(requests: ModelRequests | None, roles: Sequence[Role]) -> Replanning | None:
+    """What makes plans anew; None where no model can be asked."""
+    if requests is None:
+        return None
+
+    async def replan(plan: Plan, reason: str, branch: Branch) -> Plan:
+        from ba_tui.planning.planner import Planner  # noqa: PLC0415 - see planning
+
+        draft = await Planner(partial(requests.ask, branch), described(roles)).replan(plan, reason, ())
+        branch.emit(Notice(sentence(f"The team's plan is made anew: {reason}"), "info"))
+        return draft.plan
+
+    return replan
+
+
+def described(roles: Sequence[Role]) -> dict[str, str]:
+    return {role.name: role.description or role.name for role in roles}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, TeamChanged
 from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.teamwork.teams import Role, Team
 from ba_tui.core.turn import Branch
 from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.tools.definitions import Definition
 from ba_tui.tools.teams.scope import TeamScope
+from ba_tui.tools.teams.seating import AtWork, Listing, Seats
 
 if TYPE_CHECKING:
     from ba_tui.team.roles import Roles
@@ -23,16 +26,18 @@ if TYPE_CHECKING:
 class TeamRoom:
     """Made once for a session; a listener too."""
 
-    def __init__(self, settings: TeamSettings, scope: TeamScope) -> None:
+    def __init__(self, settings: TeamSettings, scope: TeamScope, definitions: Mapping[str, Definition]) -> None:
         self._settings = settings
         self._scope = scope
         self._latest: Team | None = None
+        self.seats = Seats(definitions, scope.agents)
+        self.sources: tuple[ToolSource, ...] = (ToolSource("built-in", self.seats.look),)
 
     @cached_property
     def _leading(self) -> Leading:
         from ba_tui.tools.teams.leading import Leading  # noqa: PLC0415 - few sessions have a team
 
-        return Leading(self._settings, self._scope)
+        return Leading(self._settings, self._scope, self.seats)
 
     def run(self, order: TeamOrder) -> Work:
         """See core.ports.teams.Teams."""
@@ -77,6 +82,10 @@ class TeamRoom:
     def latest(self) -> Team | None:
         """See core.ports.teams.Teams."""
         return self._latest
+
+    def joining(self, listing: Listing) -> AtWork:
+        """What an agent needs in case it is a member."""
+        return AtWork(self.seats, listing)
 
     def apply(self, event: Event) -> None:
         """Follow the newest team."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import Delivery
 from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.values import frozen
 from ba_tui.team.messages import WORKERS, Trouble, inbox, message
 from ba_tui.team.wire import USUAL, BusLimits, encoded
 
@@ -19,12 +20,22 @@ PASSING = frozenset({WORKERS})
 NEWEST = 1_000
 """Messages that a passing topic keeps."""
 DEAD = 1_000
-"""Messages that were set aside and that a server keeps."""
+"""Dead letters that are kept."""
 REMEMBERED = 10_000
 """Ids of messages that are known to have been published."""
 BUS = "bus"
 """The sender of what the bus itself has to say."""
 _Expired: TypeAlias = Callable[[Delivery, str, str], Awaitable[None]]
+
+
+@frozen
+class DeadLetter:
+    """A message that nobody could handle, and why."""
+
+    topic: str
+    group: str
+    message: AgentMessage
+    reason: str
 
 
 class MemoryBus:
@@ -35,6 +46,7 @@ class MemoryBus:
         self._topics: dict[str, _Topic] = {}
         self._sequences: dict[str, int] = {}
         self._published: dict[str, int] = {}
+        self._dead: deque[DeadLetter] = deque(maxlen=DEAD)
         self._closed = False
 
     async def publish(self, topic: str, message: AgentMessage) -> AgentMessage:
@@ -73,6 +85,10 @@ class MemoryBus:
         if self._group(delivery, group).settled(delivery.token):
             await self._expired(delivery, group, reason)
 
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """Those that were set aside, oldest first."""
+        return tuple(self._dead)
+
     def waiting(self, topic: str) -> int:
         """Return how many messages ``topic`` holds that some group has not acknowledged."""
         return self._topic(topic).waiting
@@ -85,6 +101,7 @@ class MemoryBus:
                 group.close()
 
     async def _expired(self, delivery: Delivery, group: str, reason: str) -> None:
+        self._dead.append(DeadLetter(delivery.topic, group, delivery.message, reason))
         if letter := obituary(delivery.message, group, reason):
             await self.publish(inbox(delivery.message.sender), letter)
 

@@ -32,9 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 @app.command("list")
 def list_(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS]", help="Only those that fit, best first.")
-    ] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="WORDS", help="Only those that fit, best first.")] = None,
     json_: Json = False,
     cwd: Cwd = None,
 ) -> int:

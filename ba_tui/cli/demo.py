@@ -44,7 +44,7 @@ class Chapter:
 
 
 def demo(
-    chapter: Annotated[str, typer.Argument(metavar="[CHAPTER]", help="Start this chapter, without the list.")] = "",
+    chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="Start this chapter, without the list.")] = "",
     list_chapters: Annotated[bool, typer.Option("--list", help="Print the chapters.")] = False,
     theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,

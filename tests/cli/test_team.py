@@ -54,6 +54,17 @@ def test_wrong_orders_are_one_line(folder: Path, args: list[str], said: str, cap
     assert "Traceback" not in err
 
 
+def test_a_team_does_not_begin_without_its_redis_server(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BA_TEAM__BUS_URL", "redis://127.0.0.1:1/0")
+    line = ["team", "run", "Count", "--roles", "researcher", "-m", f"scripted:{SCRIPT}", "--cwd", str(folder)]
+    assert run(line) == 2
+    _, err = capfd.readouterr()
+    assert "The Redis server 127.0.0.1:1 can't be reached: no connection. Start the server" in err
+    assert "started" not in err
+
+
 def test_roles_are_listed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["team", "roles", "--json", "--cwd", str(folder)]) == 0
     rows = json.loads(capfd.readouterr().out)

@@ -103,7 +103,7 @@ async def test_a_killed_worker_and_a_restarted_server_lose_nothing(
     workers[1].send_signal(signal.SIGINT)
     out, err = await asyncio.to_thread(workers[1].communicate, timeout=20)
     assert workers[1].returncode == 0, err
-    assert out.count("can't be reached") == out.count("127.0.0.1 is back") == 1
+    assert out.count("can't be reached") == out.count(f"127.0.0.1:{server.port} is back") == 1
     assert ("has lost its data" in out) is not server.keeps
     assert out.rstrip().endswith("tasks done.")
     assert PASSWORD not in out + err
@@ -113,7 +113,7 @@ def test_a_worker_without_a_server_says_so_without_the_password(home: Program, t
     server = RedisProcess(tmp_path)
     done = home.here("worker", "--role", "researcher", "--once", "--bus-url", server.url, "-m", "scripted:quick.yaml")
     assert done.returncode == 2
-    assert "The Redis server 127.0.0.1 can't be reached" in done.stderr
+    assert f"The Redis server 127.0.0.1:{server.port} can't be reached" in done.stderr
     assert PASSWORD not in done.stdout + done.stderr
     done = home.here("worker", "--role", "researcher", "-m", "scripted:quick.yaml")
     assert (done.returncode, "team.bus_url" in done.stderr) == (1, True)

@@ -130,7 +130,7 @@ def show(id: Id, json_: Json = False, cwd: Cwd = None) -> int:
 @app.command()
 def edit(
     id: Id,
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="The new text; without it, $EDITOR opens.")] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The new text; without it, $EDITOR opens.")] = "",
     cwd: Cwd = None,
 ) -> int:
     """Change the text of an entry."""

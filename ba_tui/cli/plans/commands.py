@@ -29,7 +29,7 @@ BRIEF = 60
 app = typer.Typer(no_args_is_help=True)
 Session = Annotated[
     str,
-    typer.Argument(metavar="[SESSION]", help="Id of a session, or words of its title; else the newest with a plan."),
+    typer.Argument(metavar="SESSION", help="Id of a session, or words of its title; else the newest with a plan."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Format = Literal["text", "json", "stream-json"]

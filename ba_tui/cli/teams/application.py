@@ -40,7 +40,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("run")
 def run(  # noqa: PLR0913 - typer reads one parameter a flag
-    goal: Annotated[str, typer.Argument(metavar="[GOAL]", help="What the team is to reach.")] = "",
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the team is to reach.")] = "",
     roles: Annotated[
         str, typer.Option(metavar="A,B,C", help="Roles or agents, in order; analyst*3 is three of them.")
     ] = "",

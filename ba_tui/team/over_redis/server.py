@@ -52,7 +52,7 @@ class RedisServer:
     """``place`` names the server for people: its address may hold a password."""
 
     def __init__(self, url: str) -> None:
-        self.place = urlsplit(url).hostname or "at a socket"
+        self.place = _place(url)
         self._client = _client(url)
         self._scripts: dict[str, Any] = {}
         self.epoch = ""
@@ -121,6 +121,14 @@ class RedisServer:
     def _refused(self, why: str) -> StorageError:
         message = f"The Redis server {self.place} can't be used: {why}."
         return StorageError(message, "Check the setting team.bus_url.")
+
+
+def _place(url: str) -> str:
+    """The host, and the port where it is not the usual one."""
+    found = urlsplit(url)
+    if not found.hostname:
+        return "at a socket"
+    return f"{found.hostname}:{found.port}" if found.port not in {None, 6379} else found.hostname
 
 
 def _client(url: str) -> Redis:

@@ -13,6 +13,7 @@ from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, PlanChanged, SubTaskChanged, TeamChanged, TeamMessage
 from ba_tui.core.messages import Message, Text, Usage
+from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.ports.delegation import Order
 from ba_tui.core.ports.memory import Draft
 from ba_tui.core.ports.teams import TeamOrder
@@ -37,6 +38,8 @@ from ba_tui.team.orchestrator import (
     formed,
     stated_before,
 )
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import ServerAway
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.team.seats import Seat
@@ -139,6 +142,7 @@ class Leading:
     async def _lead(self, assignment: Assignment, branch: Branch) -> None:
         settings, scope = self._settings, self._scope
         bus = open_bus(settings, scope.redact, lambda text: branch.emit(Notice(text, "warning")))
+        await _reached(bus)
         rules = TeamRules(
             HandingOut(settings.patience, settings.attempts, settings.deadline),
             settings.difference,
@@ -229,6 +233,22 @@ def _told(request: TaskRequest) -> str:
     if request.partial:
         parts.append(continued(request.partial))
     return "\n\n".join(parts)
+
+
+async def _reached(bus: MessageBus) -> None:
+    """Check that the bus answers: a team that begins without it would wait for members that nobody can reach.
+
+    Raises StorageError. A server that is lost later is waited for.
+    """
+    if not isinstance(bus, RedisBus):
+        return
+    try:
+        await bus.reach(waits=False)
+    except StorageError as error:
+        await bus.close()
+        if not isinstance(error, ServerAway):
+            raise
+        raise StorageError(str(error), "Start the server, or remove the setting team.bus_url.") from error
 
 
 def _why(result: ChildResult) -> str:

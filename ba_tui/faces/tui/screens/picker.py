@@ -189,7 +189,9 @@ def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerCh
     found: list[tuple[PickerChoice, Content]] = []
     for choice, row in zip(choices, cells, strict=True):
         mark = "● " if choice.current else "  "
-        head = (mark + fitted(row[0], max(8, first - 2)), "bold" if choice.current else "")
+        # A row of one column has the whole width.
+        room = width if len(row) == 1 else first
+        head = (mark + fitted(row[0], max(8, room - 2)), "bold" if choice.current else "")
         rest = [
             ("  " + set_cell_size(cell, widths[index]), "$text-muted") for index, cell in enumerate(row[1:shown], 1)
         ]

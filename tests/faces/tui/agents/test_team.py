@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace as changed
 
 import pytest
+from textual.widgets import Static
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import ConflictChanged, Event, MessageDone, TeamChanged, TeamMessage, TurnEnded, TurnStarted
@@ -32,7 +33,7 @@ MEMBERS = (
 STORY: list[Event] = [
     TurnStarted(user("Count the orders"), at=1.0),
     TeamChanged(Team("t1", "Count the orders", "committee", MEMBERS, "working")),
-    TeamMessage(AgentMessage("lead", "analyst", "task_request", {"task": "Add up\nall of them"}, "t1", id="m1")),
+    TeamMessage(AgentMessage("lead:3fe7", "analyst", "task_request", {"task": "Add up\nall of them"}, "t1", id="m1")),
     TeamMessage(AgentMessage("analyst", EVERYBODY, "information_share", {"text": "41 orders"}, "t1", id="m2")),
     ConflictChanged("t1", Conflict("c1", "orders", CLAIMS, "majority")),
     ConflictChanged("t1", Conflict("c1", "orders", CLAIMS, "authority", CLAIMS[0], "It read the file.")),
@@ -51,6 +52,9 @@ async def test_members_conflicts_and_messages_are_read_from_the_session(world: W
         for words in ("Adds up the orders", "checker (reviewer) on host-2", "lead → analyst  Add up all of them",
                       "analyst → everybody  41 orders", "orders: settled by authority for analyst: 41"):  # fmt: skip
             assert words in told
+        assert "lead:" not in told, "ids of inboxes are for programs"
+        keys = str(hand.app.screen.query_one(".keys", Static).render())
+        assert keys == "Enter open · Esc close", "a team that has ended can't be paused"
         await hand.press("enter")
         await shown(hand, AgentScreen)
         await hand.press("escape", "down", "down", "enter")

@@ -7,8 +7,10 @@ from typing import Any
 
 from ba_tui.core.events import ConflictChanged, Event, TeamChanged, TeamMessage
 from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Claim, Conflict, Team
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 
+LEAD = regex(r"^lead:[0-9a-f]+")
 KEPT = 2_000
 """Messages of one team that are kept, the newest."""
 LONGEST = 200
@@ -54,8 +56,13 @@ class TeamFold:
         return self.teams.setdefault(id, TeamCourse(Team(id, "", "hierarchical")))
 
 
+def named(name: str) -> str:
+    """A member as people read it: inboxes of leads end in the id of their team."""
+    return LEAD.sub("lead", name)
+
+
 def receiver(message: AgentMessage) -> str:
-    return "everybody" if message.receiver == EVERYBODY else message.receiver
+    return "everybody" if message.receiver == EVERYBODY else named(message.receiver)
 
 
 def first_line(content: dict[str, Any]) -> str:

@@ -23,14 +23,13 @@ from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.replay import paced
 from ba_tui.faces.tui.screens.overview.grouped import GroupedPicker, PickerGroup
 from ba_tui.faces.tui.screens.picker import PickerChoice, app_of
-from ba_tui.faces.tui.screens.team.fold import TeamCourse, TeamFold, claimed, first_line, receiver, settled
+from ba_tui.faces.tui.screens.team.fold import TeamCourse, TeamFold, claimed, first_line, named, receiver, settled
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Actions
 
 SHOWN = 200
 """Messages that are listed, the newest."""
-KEYS = "Enter open · p pause or continue · ← → other team · Esc close"
 EMPTY = "No team yet. /team GOAL starts one: /team --roles researcher,writer Write a report on …"
 WORKING = ("forming", "working", "synthesizing")
 SILENT = 30.0
@@ -48,7 +47,7 @@ class TeamScreen(GroupedPicker):
     ]
 
     def __init__(self, chat: Actions) -> None:
-        super().__init__("Team", keys=KEYS)
+        super().__init__("Team", keys="Esc close")
         self._chat = chat
         self._fold = TeamFold()
         self._back = 0
@@ -95,7 +94,21 @@ class TeamScreen(GroupedPicker):
         self.empty = EMPTY if self._read else "Looking …"
         self.groups = _groups(course, time.time()) if course else ()
         self.query_one(".title", Static).update(self._title(course.team) if course else "Team")
+        if (keys := self._keys(course)) != self.keys:
+            # What was said stays where the keys stay the same.
+            self.keys = keys
+            self.say(keys)
         self.refill()
+
+    def _keys(self, course: TeamCourse | None) -> str:
+        """Only what a key can do now."""
+        keys = (
+            "Enter open" if course else "",
+            "p pause or continue" if course and course.team.state in WORKING else "",
+            "← → other team" if len(self._fold.teams) > 1 else "",
+            "Esc close",
+        )
+        return " · ".join(filter(None, keys))
 
     def _title(self, team: Team) -> str:
         teams = len(self._fold.teams)
@@ -159,7 +172,8 @@ def _member_row(member: Member, now: float, *, working: bool) -> PickerChoice:
         silent = max(0.0, now - member.heard)
         mark = "! " if silent > SILENT and member.activity not in OVER else ""
         heard = f"{mark}heard {spent(silent)} ago"
-    name = member.name if member.name == member.role else f"{member.name} ({member.role})"
+    called = named(member.name)
+    name = called if called == member.role else f"{called} ({member.role})"
     where = f" on {member.where}" if member.where else ""
     doing = one_line(member.doing, 300)
     return PickerChoice(f"member:{member.name}", (f"{name}{where}", _activity(member), heard), doing)
@@ -177,7 +191,7 @@ def _conflict_row(conflict: Conflict) -> PickerChoice:
 
 def _message_row(message: AgentMessage) -> PickerChoice:
     kind = message.type.replace("_", " ")
-    words = f"{message.sender} → {receiver(message)}  {first_line(message.content)}"
+    words = f"{named(message.sender)} → {receiver(message)}  {first_line(message.content)}"
     return PickerChoice(f"message:{message.id}", (words, kind, _clock(message.at)))
 
 
@@ -186,7 +200,7 @@ def _clock(at: float) -> str:
 
 
 def _message_page(message: AgentMessage) -> Inspected:
-    title = f"{message.type.replace('_', ' ')}: {message.sender} → {receiver(message)}"
+    title = f"{message.type.replace('_', ' ')}: {named(message.sender)} → {receiver(message)}"
     long = {key: value for key, value in message.content.items() if isinstance(value, str) and "\n" in value}
     facts = {"at": _clock(message.at), **{key: value for key, value in message.content.items() if key not in long}}
     if message.correlation_id:

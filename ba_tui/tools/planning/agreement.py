@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import PlanChanged
+from ba_tui.core.events import Notice, PlanChanged
 from ba_tui.core.messages import clean_text
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import PlanGraph
@@ -97,7 +97,11 @@ class Agreement:
             plan = self._now(plan, "proposed")
             wrong = tuple(map(sentence, refused(plan)))
             if not talk.attended:
-                return Agreed(plan if talk.dry or wrong else self._now(plan, "approved"), (*wrong, *notes))
+                if talk.dry or wrong:
+                    return Agreed(plan, (*wrong, *notes))
+                for text in notes:
+                    self._branch.emit(Notice(sentence(text), "info"))
+                return Agreed(self._now(plan, "approved"), notes)
             question = Question(
                 "plan", CARRY_OUT, call_id=talk.call_id, tool=talk.tool, preview=PlanGraph(plan, (*wrong, *notes))
             )

@@ -14,7 +14,7 @@ from ba_tui.core.events.planned import PlanRecord
 from ba_tui.core.messages import Message, Text, clean_text, user
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.text.wording import clipped, count, one_line
+from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -141,7 +141,10 @@ class PlanWork:
                     return [str(each) for each in held]
 
                 async def replan(plan: Plan, reason: str) -> Plan:
-                    return (await self._planner(branch).replan(plan, reason, self._tools())).plan
+                    draft = await self._planner(branch).replan(plan, reason, self._tools())
+                    for text in draft.notes:
+                        branch.emit(Notice(sentence(text), "info"))
+                    return draft.plan
 
                 run = PlanRun(
                     plan,

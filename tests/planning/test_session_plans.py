@@ -188,23 +188,15 @@ async def test_an_unclear_goal_is_asked_about_once(folder: Path, model: Model):
     await talk.close()
 
 
-async def test_without_anybody_to_ask_it_states_what_it_assumes(folder: Path, model: Model):
-    model += [planned(READ, assumptions=["You start in Rome"]), Step(say="From Rome.")]
+async def test_without_anybody_to_ask_it_states_what_it_assumes_and_changed(folder: Path, model: Model):
+    circle = planned(step("times", "meal"), step("meal", "times"), assumptions=["You start in Rome"])
+    model += [circle, circle, Step(say="Nine."), Step(say="A salad."), Step(say="From Rome.")]
     talk = _alone(folder)
     events = await by_plan(talk, "Plan my trip")
     assert of(Asked, events) == []
+    assert any("times" in notice.text and "meal" in notice.text for notice in of(Notice, events))
     assert latest(talk).state == "completed"
     assert "You start in Rome" in model.server.requests[-1].body.decode()
-    await talk.close()
-
-
-async def test_without_anybody_to_look_at_the_plan_what_was_changed_in_it_is_said(folder: Path, model: Model):
-    circle = planned(step("times", "meal"), step("meal", "times"))
-    model += [circle, circle, Step(say="Nine."), Step(say="A salad."), Step(say="Done.")]
-    talk = _alone(folder)
-    events = await by_plan(talk, "Plan my trip")
-    assert latest(talk).state == "completed"
-    assert any("times" in notice.text and "meal" in notice.text for notice in of(Notice, events))
     await talk.close()
 
 

@@ -212,6 +212,11 @@ async def test_a_killed_kernel_is_one_failed_call_and_a_reset_is_said(session: S
     assert after.notes == ("Python ended since the last call. Its variables are gone; tables are still there.",)
 
 
+async def test_output_that_comes_long_after_the_reply_is_shown(session: Session) -> None:
+    late = "get_ipython().kernel.iopub_thread.schedule(lambda: __import__('time').sleep(1.2))"
+    assert (await session.run(f"{late}; 'here'")).shown == (ShownText("'here'\n"),)
+
+
 async def test_a_secret_that_is_written_anew_is_hidden_again(session: Session) -> None:
     await session.run("1")
     # As editors save: another file under the same name.

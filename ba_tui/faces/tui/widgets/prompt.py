@@ -254,7 +254,18 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             self._burst_end.stop()
             self._burst_end = None
         if seconds is not None:
-            self._burst_end = self.set_timer(seconds, self._close_burst)
+            self._burst_end = self.set_timer(seconds, self._end_behind_keys)
+
+    def _end_behind_keys(self) -> None:
+        """Close the burst behind the keys that came before this moment: on a busy machine they may still wait in the
+        app's queue, then in this one, and each of them begins the wait anew."""
+        ended = self._burst_end
+
+        def close() -> None:
+            if self._burst_end is ended:
+                self._close_burst()
+
+        self.app.call_later(self.call_later, close)  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     def _enter(self) -> None:
         if len(self._burst) > BURST_LENGTH:

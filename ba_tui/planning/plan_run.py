@@ -238,6 +238,7 @@ class PlanRun:
 
     async def _make_anew(self, why: str) -> None:
         assert self._means.replan
+        course = f"Made anew: {why}"
         try:
             self._plan = merged(self.plan, await self._means.replan(self.plan, why))
             self._steps = {step.id: step for step in self._plan.subtasks}
@@ -245,11 +246,12 @@ class PlanRun:
         except BaError as error:
             # It counts, too: otherwise a planner that always fails would be asked forever.
             self._plan = replace(self._plan, replans=self._plan.replans + 1)
+            course = ""
             self._stuck = next((step for step in self._steps.values() if _stuck(step)), None)
             self._branch.emit(Notice(f"The plan could not be made anew: {error}", "warning", error.hint))
         self._anew = False
         self._failures.succeeded()
-        self._change("running", f"Made anew: {why}")
+        self._change("running", course)
 
     def _unneeded(self, step: SubTask) -> str:
         """Why the step can't be begun any more; empty when it can."""

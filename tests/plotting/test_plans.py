@@ -20,6 +20,7 @@ from ba_tui.plotting.plans.checking import faults
 from ba_tui.plotting.plans.graph import drawing
 from ba_tui.plotting.plans.mermaid import mermaid
 from ba_tui.plotting.plans.plan_json import as_json, plan_of
+from ba_tui.plotting.plans.progress import PlanLines
 from ba_tui.plotting.plans.signs import ASCII, can_resume, lasted
 from ba_tui.plotting.plans.tree import tree_lines, tree_text
 
@@ -60,6 +61,16 @@ def test_a_tree_has_chains_on_one_level() -> None:
     assert lines == ["○ Do a", "↓  ○ Do b", "├─ ○ Do c", "╰─ ○ Do d"]
     assert tree_text(DIAMOND) == ["○ Do a", "├─ ○ Do b", "╰─ ○ Do c", "   ↓  ○ Do d  (also after b)"]
     assert tree_text(plan(("a", ""), ("b", "")), ASCII) == ["|- o Do a", "`- o Do b"]
+
+
+def test_why_a_plan_is_made_anew_is_told_once() -> None:
+    lines = PlanLines()
+    running = replace(DIAMOND, state="running")
+    told = [
+        lines.said(PlanChanged(running, f"{what}: the inn is full")) for what in ("Making the plan anew", "Made anew")
+    ]
+    assert told == ["Making the plan anew: the inn is full.", "Made anew."]
+    assert lines.said(PlanChanged(running, "Made anew: too dear")) == "Made anew: too dear."
 
 
 def test_a_graph_draws_layers_from_top_to_bottom() -> None:

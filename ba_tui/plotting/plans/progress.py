@@ -19,13 +19,14 @@ class PlanLines:
 
     def __init__(self) -> None:
         self._course = PlanCourse()
+        self._why = ""
 
     def said(self, event: Event) -> str:
         if not self._course.apply(event):
             return ""
         match event:
             case PlanChanged(plan=plan, reason=reason):
-                return _changed(plan, words(reason))
+                return _changed(plan, self._once(words(reason)))
             case SubTaskChanged(plan=id, subtask=step):
                 record = self._course.find(id)
                 if record is None or step.status == "pending":
@@ -38,6 +39,12 @@ class PlanLines:
                 return f"{place} {step.status}{took}: {step_name(step)}.{why}".replace("..", ".")
             case _:
                 return ""
+
+    def _once(self, reason: str) -> str:
+        """``reason``; when the line before told why, it is not told again."""
+        what, _, why = reason.partition(": ")
+        before, self._why = self._why, why
+        return what if why and why == before else reason
 
 
 def _changed(plan: Plan, reason: str) -> str:

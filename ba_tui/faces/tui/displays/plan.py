@@ -77,7 +77,9 @@ def tree_row(each: TreeLine) -> GridRow:
         pieces.append((f"  {visible(step.role)}", "name"))
     if also := after(each):
         pieces.append((also, "muted"))
-    return line(*pieces)
+    # Folded text stands below its first word; of the rails, those go on that lead to a later step.
+    rails = each.rails.replace(UNICODE.branch, UNICODE.rail)
+    return line(*pieces, hang="".join(sign if sign in UNICODE.rail else " " for sign in rails) + "  ")
 
 
 def step_rows(step: SubTask) -> list[GridRow]:
@@ -102,7 +104,8 @@ def _fields(fields: Iterable[tuple[str, str, str]]) -> list[GridRow]:
     for name, text, role in fields:
         parts = text.strip("\n").split("\n") if text.strip() else []
         rows += [
-            line((f"{name if not at else '':<9} ", "muted"), (visible(part), role)) for at, part in enumerate(parts)
+            line((f"{name if not at else '':<9} ", "muted"), (visible(part), role), hang=" " * 10)
+            for at, part in enumerate(parts)
         ]
     return rows
 

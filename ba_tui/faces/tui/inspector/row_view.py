@@ -18,7 +18,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
-from ba_tui.faces.tui.inspector.rows import GAP, GridCell, GridLayout, GridRow, lay_out, line, painted
+from ba_tui.faces.tui.inspector.rows import GAP, GridCell, GridLayout, GridRow, hanging, lay_out, line, painted
 from ba_tui.faces.tui.widgets.line_view import LineView
 
 SMALL = 600
@@ -236,6 +236,9 @@ class RowView(LineView, can_focus=True):
             strip = Strip(self._segments(pieces, cell, number, place[0] if place else 0, last=last))
             ground = self._style(cell.tone) if cell.tone else self._style("")
             room = max(0, total - gutter)
+            if part and place and (hang := hanging(cell, room)):
+                strips.append(Strip([Segment(hang, self._blend("muted", cell.tone))]))
+                room -= strips[-1].cell_length
             shown = strip.crop_extend(scroll_x, scroll_x + room, ground)
             strips.append(shown.apply_offsets((place[0] if place else 0) + scroll_x, number) if last else shown)
             if not last:

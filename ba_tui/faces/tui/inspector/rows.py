@@ -18,11 +18,13 @@ Piece: TypeAlias = tuple[str, str | Style]
 
 @frozen
 class GridCell:
-    """A gutter that neither scrolls nor copies, and the text. ``tone`` paints the whole cell."""
+    """A gutter that neither scrolls nor copies, and the text. ``tone`` paints the whole cell. ``hang``: what stands
+    before each folded line but the first; it is not copied either."""
 
     pieces: tuple[Piece, ...] = ()
     gutter: str = ""
     tone: str = ""
+    hang: str = ""
 
     @property
     def text(self) -> str:
@@ -39,9 +41,9 @@ PICTURES = (
 )
 
 
-def line(*pieces: Piece, gutter: str = "", tone: str = "") -> GridRow:
+def line(*pieces: Piece, gutter: str = "", tone: str = "", hang: str = "") -> GridRow:
     """A row of one cell."""
-    return (GridCell(pieces, gutter, tone),)
+    return (GridCell(pieces, gutter, tone, hang),)
 
 
 def marked(row: GridRow) -> GridRow:
@@ -74,11 +76,19 @@ def width_of(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def folds(text: str, width: int, *, word_wrap: bool = False) -> tuple[int, ...]:
-    """Where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``word_wrap``."""
+def hanging(cell: GridCell, width: int) -> str:
+    """What stands before the folded lines of ``cell``; nothing where that leaves less than half of the width."""
+    return cell.hang if 2 * width_of(cell.hang) <= width else ""
+
+
+def folds(text: str, width: int, *, word_wrap: bool = False, hang: int = 0) -> tuple[int, ...]:
+    """Where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``word_wrap``.
+
+    Lines after the first one have ``hang`` cells less.
+    """
     if width < 1 or width_of(text) <= width:
         return (0,)
-    if text.isascii() and not word_wrap:
+    if text.isascii() and not word_wrap and not hang:
         return tuple(range(0, len(text), width))
     starts, used, space = [0], 0, 0
     for index, letter in enumerate(text):
@@ -86,7 +96,7 @@ def folds(text: str, width: int, *, word_wrap: bool = False) -> tuple[int, ...]:
         if used + cells > width:
             start = space if word_wrap and space > starts[-1] else index
             starts.append(start)
-            used = width_of(text[start:index])
+            used = hang + width_of(text[start:index])
         used += cells
         if letter == " ":
             space = index + 1
@@ -134,7 +144,8 @@ def lay_out(rows: Sequence[GridRow], width: int, *, wrap: bool, word_wrap: bool 
             longest = max(longest, width_of(text))
             if wrap:
                 space = columns[column] if len(row) > 1 else max(1, width - gutters[0])
-                if len(cuts := folds(text, space, word_wrap=word_wrap)) > 1:
+                hang = width_of(hanging(cell, space))
+                if len(cuts := folds(text, space, word_wrap=word_wrap, hang=hang)) > 1:
                     starts[index, column] = cuts
                     height = max(height, len(cuts))
         lines.extend((index, part) for part in range(height))

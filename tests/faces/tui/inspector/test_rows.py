@@ -13,7 +13,17 @@ from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
 from ba_tui.core.work import Todo
 from ba_tui.faces.tui.inspector.diff import compare, diff_rows, patch, side_by_side, unified
 from ba_tui.faces.tui.inspector.json_tree import argument_rows, json_rows
-from ba_tui.faces.tui.inspector.rows import GridRow, folds, lay_out, line, painted, visible, width_of
+from ba_tui.faces.tui.inspector.rows import (
+    GridCell,
+    GridRow,
+    folds,
+    hanging,
+    lay_out,
+    line,
+    painted,
+    visible,
+    width_of,
+)
 from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
 from ba_tui.faces.tui.inspector.table_view import cell_text, table_text
 from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
@@ -106,6 +116,19 @@ def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
 def test_words_stay_whole_where_they_can() -> None:
     assert folds("aaa bbb ccc", 8, word_wrap=True) == (0, 8)
     assert folds("aaaaaaaaaa b", 4, word_wrap=True) == (0, 4, 8)
+
+
+@given(st.text(max_size=80), st.integers(2, 30), st.integers(1, 15))
+def test_folded_lines_hang_below_the_first_word(text: str, width: int, hang: int) -> None:
+    text, cell = visible(text), GridCell(hang=" " * hang)
+    space = width_of(hanging(cell, width))
+    assert space in {0, hang}
+    assert 2 * space <= width
+    for word_wrap in (False, True):
+        starts = folds(text, width, word_wrap=word_wrap, hang=space)
+        parts = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+        assert "".join(parts) == text
+        assert all(width_of(part) <= max(width - space, 2) for part in parts[1:])
 
 
 def test_columns_fold_side_by_side() -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from textual.binding import Binding, BindingType
 from textual.command import Provider
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A screen with an input of its own, to which it leads what is typed before that is on its way."""
+
+    def lead_to_input(self, event: Key | Paste) -> None: ...
 
 
 def _palette() -> type[Provider]:
@@ -119,12 +126,15 @@ class BaApp(ThemedApp[None]):
     async def on_event(self, event: Event) -> None:
         """As Textual's; but what somebody writes goes to the input wherever the focus is."""
         chat = self.chat
-        if isinstance(event, Key | Paste) and not event.is_forwarded and chat and self.screen is chat:
-            chat.notices.key_pressed()
-            from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
+        if isinstance(event, Key | Paste) and not event.is_forwarded and chat:
+            if isinstance(screen := self.screen, Writable):
+                screen.lead_to_input(event)
+            elif screen is chat:
+                chat.notices.key_pressed()
+                from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
 
-            if chat.early is None and lead_to_input(chat, chat, event):
-                return
+                if chat.early is None and lead_to_input(chat, chat, event):
+                    return
         await super().on_event(event)
 
     # Colours

@@ -96,10 +96,11 @@ class AgentList(GroupedPicker):
         lines = list(reversed(self._roster.lines.values()))
         running = [line for line in lines if self._live.running(line)]
         ended = [line for line in lines if line not in running]
+        names = max((len(each.name) for each in self._files), default=0)
         shown = [
             (f"Running ({len(running)})", [_choice(line, now) for line in running]),
             (f"Ended ({len(ended)})", [_choice(line, now) for line in ended]),
-            (f"Agent files ({len(self._files)})", [_file(each) for each in self._files]),
+            (f"Agent files ({len(self._files)})", [_file(each, names) for each in self._files]),
         ]
         self.groups = [PickerGroup(head, choices) for head, choices in shown if choices]
         self.empty = EMPTY if self._read else "Looking …"
@@ -170,6 +171,8 @@ def _choice(line: AgentLine, now: float) -> PickerChoice:
     return PickerChoice(line.agent_id, cells, f"{where}{line.words}")
 
 
-def _file(file: AgentFile) -> PickerChoice:
+def _file(file: AgentFile, names: int) -> PickerChoice:
+    """``names``: characters of the longest name, so that what they are for stands in a column."""
     state = "" if file.state == "ready" else file.state
-    return PickerChoice(f"{FILE}{file.path}", (f"{file.name}  {file.description}", state, file.source))
+    about = f"! {file.trouble}" if file.trouble else file.description
+    return PickerChoice(f"{FILE}{file.path}", (f"{file.name:<{names}}  {about}", state, file.source))

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -212,17 +212,17 @@ class AgentScreen(ModalScreen[None]):
             self._stopping = 0.0
             self.say(self._live.stop(self.line))
 
-    def on_key(self, event: Key) -> None:
-        """What somebody writes goes to the message line, wherever the focus is."""
+    def on_key(self, _event: Key) -> None:
         if self._told:
             self._told = ""
             self.show_state()
+
+    def lead_to_input(self, event: Key | Paste) -> None:
+        """Give the message line the focus when ``event``, which is not on its way yet, begins a message."""
         field = self.query_one(Input)
-        writes = is_text(event) and event.character != " " and "+" not in event.key
+        writes = isinstance(event, Paste) or (is_text(event) and event.character != " " and "+" not in event.key)
         if writes and field.display and not field.has_focus and not self.transcript.searching:
-            event.stop()
-            field.focus()
-            field.insert_text_at_cursor(event.character or "")
+            self.set_focus(field)
 
     @on(Input.Submitted)
     def _send(self, event: Input.Submitted) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 import pytest
+from textual.events import Key
 
 from ba_tui.core.events import AgentStarted, MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import ToolUse, user
@@ -130,8 +131,11 @@ async def test_a_running_agent_is_told_paused_and_stopped(world: World, children
         screen = hand.app.screen
         assert isinstance(screen, AgentScreen)
         await hand.until(lambda: screen.running and screen.line.kind)
-        await hand.press(*"look", "enter", "alt+p")
-        assert children.told == [(A, "look"), (A, "pause True")]
+        # All at once, as a quick hand or a program types it.
+        for key in "look again":
+            hand.app.post_message(Key("space" if key == " " else key, key))
+        await hand.press("enter", "alt+p")
+        assert children.told == [(A, "look again"), (A, "pause True")]
         await hand.press("alt+x")
         assert "again" in keys(hand)
         await hand.press("alt+x")

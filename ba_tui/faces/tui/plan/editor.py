@@ -97,8 +97,8 @@ class PlanEditor(ModalScreen[PlanEdit]):
     def _show(self) -> None:
         self.view.show(PlanRecord(self._plan, time.time()))
         goal = words(self._plan.task.goal or self._plan.task.original_query)
-        said = differences(self._first, self._plan)
-        parts = ("Edit: ", ""), (goal or "the plan", "bold"), (f"  {said or counted(self._plan)}", "$text-muted")
+        said = differences(self._first, self._plan) or f"{counted(self._plan)} done"
+        parts = ("Edit: ", ""), (goal or "the plan", "bold"), (f"  {said}", "$text-muted")
         self.query_one(".title", Static).update(Content.assemble(*parts))
 
     def _say(self, text: str, *, wrong: bool = False) -> None:

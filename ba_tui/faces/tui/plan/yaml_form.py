@@ -21,9 +21,12 @@ from ba_tui.plotting.plans.checking import faults
 REMARK = "#! "
 """Begins the lines that say what is wrong with the line above them."""
 HEAD = """\
-# The steps of the plan. Save and close to go on with them; an empty file changes nothing.
-#   after: the steps whose results are needed first.   optional: those of them that may be missing.
-#   {id} in a text or an argument stands for the result of the step id.   skip: true leaves a step out.
+# The steps of the plan. Save and close to go on with them; an empty file
+# changes nothing.
+#   after: the steps whose results are needed first
+#   optional: those of them that may be missing
+#   skip: true leaves a step out
+#   {id} in a text or an argument stands for the result of the step id
 """
 _TEXTS = {"id": "id", "does": "description", "gives": "expected_output", "role": "role", "tool": "tool_name"}
 _LISTS = {"after": "dependencies", "optional": "optional"}

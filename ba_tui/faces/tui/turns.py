@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from ba_tui.core.errors import BaError, PromptRefused
-from ba_tui.core.events import AgentStarted, Event, ToolFinished, TurnEnded
+from ba_tui.core.events import MAIN, AgentStarted, Event, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
 from ba_tui.core.turn import Turn
+from ba_tui.faces.tui.agents.roster import PASSING
 from ba_tui.faces.tui.session import OpenSession
 
+BELOW = f"{MAIN}/"
 TWICE = 1.0
 REST = 1 / 60
 """Seconds, about a frame of the screen."""
@@ -49,23 +51,32 @@ class FollowedTurns:
         return any(turn.answer(ask_id, reply) for turn in self._running)
 
     async def events(self, turn: Turn) -> AsyncIterator[Event]:
-        """The events of ``turn``, then those of its agents in the background, while the session is open."""
+        """The events of ``turn``, then those of its agents in the background, while the session is open; without the
+        words that sub-agents stream."""
         running = self._running[turn] = set[str]()
         conversation = self._session.conversation
         try:
             async for event in paced(turn):
-                _count(running, event)
-                yield event
+                if not _unseen(event):
+                    _count(running, event)
+                    yield event
             if not running:
                 return
             # The end of the last one may be told in another event.
             async for event in turn:
                 if self._session.conversation is not conversation:
                     return
-                _count(running, event)
-                yield event
+                if not _unseen(event):
+                    _count(running, event)
+                    yield event
         finally:
             del self._running[turn]
+
+
+def _unseen(event: Event) -> bool:
+    """Whether the conversation does not show it. Twenty agents stream thousands of pieces a second, which only the
+    transcript of an agent shows; that follows the session by itself."""
+    return event.agent.startswith(BELOW) and isinstance(event, PASSING)
 
 
 def _count(running: set[str], event: Event) -> None:

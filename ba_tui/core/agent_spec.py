@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ba_tui.core.effects import UNLIMITED, Ceiling
+from ba_tui.core.ports.copies import ProjectCopy
 from ba_tui.core.values import frozen
 
 
@@ -23,7 +24,7 @@ class AgentSpec:
     its role may have. ``ceiling``: the most that it may do. ``max_loops``: model requests within one task.
     ``expected_output``: what its answer must give, which a model checks before the agent ends; empty: nobody does.
     ``effort``: how much a model that reasons spends on it, empty for what the settings say. ``skills``: the names of
-    those whose instructions a sub-agent has from the start.
+    those whose instructions a sub-agent has from the start. ``copy``: the copy of the project that it works in.
     """
 
     name: str
@@ -37,3 +38,4 @@ class AgentSpec:
     expected_output: str = ""
     effort: str = ""
     skills: tuple[str, ...] = ()
+    copy: ProjectCopy | None = None

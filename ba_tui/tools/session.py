@@ -52,6 +52,7 @@ from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions, with_examples
 from ba_tui.tools.delegating.agent_skills import skilled
+from ba_tui.tools.delegating.isolated_tools import IsolatedTools
 from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
@@ -73,7 +74,7 @@ from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.teams.scope import Escalation, TeamScope
 from ba_tui.tools.teams.session_room import TeamRoom
-from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, stocked
 from ba_tui.tools.visible import Joining, Visible
 from ba_tui.tools.web.tools import web_options
 
@@ -272,13 +273,21 @@ class GuardedTools:
             runner.review.settle,
             policy.mode_changes.settled,
         )
-        guard = pipeline(place, within_skill(policy.judge, skills.limits), policy.remember, shared, hook_guards(hooks))
+        self.isolated = IsolatedTools(
+            definitions,
+            place,
+            within_skill(policy.judge, skills.limits),
+            policy.remember,
+            shared,
+            lambda: self.registry,
+            hook_guards(hooks),
+        )
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
         self.registry: Registry = stocked(
             tools,
-            guard,
+            self.isolated.session_guard(),
             Supply(
                 where,
                 skills.catalog.ingress,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ba_tui.core.effects import UNLIMITED, Ceiling
-from ba_tui.core.ports.copies import ProjectCopy
+from ba_tui.core.teamwork.copies import ProjectCopy
 from ba_tui.core.values import frozen
 
 

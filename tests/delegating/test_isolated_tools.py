@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from ba_tui.core.calls import callable_tool, run_call
 from ba_tui.core.events import Asked, Event, Mode
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.ports.copies import ProjectCopy
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork.copies import ProjectCopy
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.paths import Workspace
@@ -71,7 +71,7 @@ class Place:
 
 
 async def calls(
-    tools: Registry, *made: tuple[str, dict[str, Any]], answer: str = "deny"
+    tools: Registry, *made: tuple[str, dict[str, Any]], answer: Literal["once", "deny"] = "deny"
 ) -> tuple[list[str], list[Event]]:
     """What each call brought, and the events; questions get ``answer``."""
     texts = list[str]()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, ToolFinished
 from ba_tui.core.events.teamwork import AgentStarted
-from ba_tui.core.teamwork.copies import ProjectCopy
 from tests.delegating.house import AgentHouse, delegates
 from tests.script import collect, says
 

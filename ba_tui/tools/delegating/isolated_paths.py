@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.results import Display, ToolResult, failure
-from ba_tui.core.teamwork.copies import ProjectCopy
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
@@ -64,6 +64,8 @@ class CopyPaths:
 
         def judged(request: JudgedCall) -> Judgement:
             texts, writes = request.tool.paths(request.args), request.tool.effect_of(request.args) is not Effect.READ
+            if request.tool.facts.paths_of and any(map(_winding, texts)):
+                return Deny(PLAIN, malformed=True)
             try:
                 found = self.leads(texts)
             except PathRefused as error:
@@ -108,8 +110,6 @@ class CopyPaths:
                     given = _with_paths(tool, args, self.as_project)
                 except PathRefused as error:
                     return failure("invalid_parameters", str(error), hint=error.hint)
-                if tool.facts.paths_of and any(map(_winding, tool.paths(given))):
-                    return failure("invalid_parameters", PLAIN, hint="Write the patch with such paths.")
                 return await guarded.run(given, call)
 
             return replace(guarded, run=run)

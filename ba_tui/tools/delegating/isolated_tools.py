@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.teamwork.copies import ProjectCopy
 from ba_tui.core.tool import Call, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.resources import bundled

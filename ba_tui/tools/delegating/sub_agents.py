@@ -272,9 +272,10 @@ class SubAgents:
         if child.stopped:
             return self._none(child, "cancelled")
         child.activity = "thinking"
-        seconds, copies = order.deadline or self._limits.deadline, self._around.copies if child.isolated else None
+        seconds, copies, copy = order.deadline or self._limits.deadline, self._around.copies, None
         try:
-            copy = await (copies.find if order.resume else copies.make)(child.id) if copies else None
+            if copies and child.isolated:
+                copy = await (copies.find if order.resume else copies.make)(child.id)
             started = AgentStarted(
                 child.spec.name,
                 child.description,
@@ -286,10 +287,10 @@ class SubAgents:
             )
             async with self._around.make(replace(child.spec, copy=copy), child.model) as agent:
                 result = await run_child(agent, child.branch, order.prompt, deadline=seconds, started=started)
-            return replace(result, note=await copies.told(child.id)) if copies else result
         except BaError as error:
             # Its copy can't be made, its model can't be asked, or its folder can't be made.
-            return replace(self._none(child, "error"), error=error.info())
+            result = replace(self._none(child, "error"), error=error.info())
+        return replace(result, note=await copies.told(child.id)) if copies and copy else result
 
     @staticmethod
     def _none(child: Child, status: str) -> ChildResult:

@@ -1,4 +1,4 @@
-"""Agents in copies in the house as it is put together: real git, two at once, what comes into the project and what not."""
+"""Agents in copies in the house as it is put together: real git, two at once, what comes into the project."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ steps:
   - {{tool: write_file, args: {{path: {file}, content: "by {name}\\n"}}}}
   - {{tool: write_file, args: {{path: made/{name}.txt, content: new}}}}
   - {{tool: write_file, args: {{path: both.txt, content: "{both}\\n"}}}}
-  - {{tool: write_file, args: {{path: closed/{name}.txt, content: no}}}}
+  - {{tool: write_file, args: {{path: closed/{name}.txt, content: "no"}}}}
   - {{tool: shell, args: {{command: "touch {name}-was-here"}}}}
 - {{say: I changed {file}.}}
 """
@@ -178,7 +178,7 @@ def test_a_killed_agent_goes_on_in_its_copy(tmp_path: Path) -> None:
     with ModelServer(steps) as server:
         done = at(server).run("-p", "-c", "--permission-mode", "accept-edits", "go on with the agent")
         asked = [json.dumps(request.json) for request in server.requests]
-    assert done.code == 0, done
+    assert done.returncode == 0, done
     assert "mine" in asked[2]
     assert "new.txt" in asked[3]
     assert (work / "new.txt").read_text() == "mine"

@@ -53,7 +53,7 @@ from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import load_definitions, with_examples
 from ba_tui.tools.delegating.agent_skills import skilled
 from ba_tui.tools.delegating.isolated_tools import IsolatedTools
-from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
+from ba_tui.tools.delegating.session_room import APPLY, Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
@@ -62,6 +62,8 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
+from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
+from ba_tui.tools.isolating.copies import Copies
 from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
@@ -217,6 +219,7 @@ class GuardedTools:
             McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
         )
         self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
+        copies = Copies(scope.folder, project_root(scope.cwd), policy.denies_reading) if scope.folder else None
         self.delegation = delegation = DelegationRoom(
             definitions,
             settings.agents,
@@ -229,7 +232,13 @@ class GuardedTools:
                 lambda: policy.mode == "plan",
                 process.attended,
                 partial(skilled, skills=skills),
+                copies,
             ),
+        )
+        applying = (
+            (apply_changes_tool(definitions[APPLY], Applying(copies, workspace, delegation.agents.works)),)
+            if copies
+            else ()
         )
         self.plans = PlanRoom(
             definitions["plan"],
@@ -252,7 +261,8 @@ class GuardedTools:
             definitions,
         )
         tools = tuple(
-            with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools, self.plans.tool)
+            with_examples(tool, definitions)
+            for tool in (*tools, *data.tools, *self.memory.tools, self.plans.tool, *applying)
         )
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ba_tui.core.effects import UNLIMITED, Ceiling
-from ba_tui.core.ports.copies import ProjectCopy
 from ba_tui.core.values import frozen
 
 
@@ -14,6 +15,14 @@ class Budget:
 
     cost: float | None = None
     tokens: int | None = None
+
+
+@frozen
+class ProjectCopy:
+    """``files`` holds what ``project``, the top folder of the repository, held when it was copied. Both resolved."""
+
+    project: Path
+    files: Path
 
 
 @frozen

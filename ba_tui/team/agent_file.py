@@ -85,8 +85,8 @@ class AgentFile:
         spec = self.spec
         return AgentLine(
             spec.name, self.state, self.source, str(self.path), spec.description, spec.model or "", spec.tools,
-            self.without, _limit(spec.ceiling, isolated=self.isolated), spec.max_loops, self.color, self.unsupported, self.ignored,
-            self.warnings, self.trouble,
+            self.without, _limit(spec.ceiling, isolated=self.isolated), spec.max_loops, self.color, self.unsupported,
+            self.ignored, self.warnings, self.trouble,
         )  # fmt: skip
 
 

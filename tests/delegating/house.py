@@ -15,8 +15,8 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
 from ba_tui.core.ports.brain import Inventory
-from ba_tui.core.ports.copies import AgentCopies
 from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled

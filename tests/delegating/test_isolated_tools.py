@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.calls import callable_tool, run_call
 from ba_tui.core.events import Asked, Event, Mode
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.ports.copies import ProjectCopy
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
@@ -36,7 +36,8 @@ ADD = "*** Begin Patch\n*** Add File: {}\n+new\n*** End Patch\n"
 
 
 class Place:
-    """A project and a copy of it, with the tools of an agent in there. ``heard``: arguments that hooks were given."""
+    """A project and a copy of it, with the tools of an agent in there. ``heard``: arguments that hooks were given;
+    ``rewrites``: what they change."""
 
     def __init__(self, folder: Path) -> None:
         self.project, self.copy = folder / "project", folder / "copies" / "files"
@@ -47,6 +48,7 @@ class Place:
         (folder / "other").mkdir()
         (folder / "other" / "b.txt").write_text("elsewhere\n")
         self.heard: list[dict[str, Any]] = []
+        self.rewrites: dict[str, Any] = {}
 
     def tools(self, *rules: tuple[str, str], mode: Mode = "default") -> Registry:
         workspace = Workspace(self.project)
@@ -65,13 +67,13 @@ class Place:
     def _before(self, tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             self.heard.append(dict(args))
-            return await tool.run(args, call)
+            return await tool.run({**args, **self.rewrites}, call)
 
         return replace(tool, run=run)
 
 
 async def calls(
-    tools: Registry, *made: tuple[str, dict[str, Any]], answer: str = "deny"
+    tools: Registry, *made: tuple[str, dict[str, Any]], answer: Literal["once", "deny"] = "deny"
 ) -> tuple[list[str], list[Event]]:
     """What each call brought, and the events; questions get ``answer``."""
     texts = list[str]()
@@ -193,3 +195,19 @@ async def test_it_has_tools_for_files_and_no_commands_and_loses_what_is_switched
     (text,), _ = await calls(tools, ("write_file", {"path": "x.txt", "content": "x"}))
     assert "switched write_file off" in text
     assert not (place.copy / "x.txt").exists()
+
+
+async def test_what_a_hook_makes_of_a_call_is_judged_and_opened_in_the_copy_too(place: Place) -> None:
+    tools = place.tools(("deny", "write_file(kept.txt)"))
+    place.rewrites = {"patch": ADD.format(place.project / "x.txt")}
+    texts, _ = await calls(tools, ("apply_patch", {"patch": ADD.format("x.txt")}))
+    assert "a patch names files by paths from its folder" in texts[0]
+    place.rewrites = {"path": str(place.copy / "kept.txt")}
+    texts, events = await calls(tools, ("write_file", {"path": "new.txt", "content": "x"}), answer="once")
+    assert not asked(events)
+    assert "Denied by the rule" in texts[0]
+    place.rewrites = {"path": str(place.project / "src" / "n.py")}
+    await calls(tools, ("write_file", {"path": "new.txt", "content": "x"}))
+    assert (place.copy / "src" / "n.py").exists()
+    assert not (place.project / "src" / "n.py").exists()
+    assert not (place.project / "x.txt").exists()

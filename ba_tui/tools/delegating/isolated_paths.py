@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from ba_tui.core.ports.copies import ProjectCopy
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.results import Display, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
@@ -64,6 +64,8 @@ class CopyPaths:
 
         def judged(request: JudgedCall) -> Judgement:
             texts, writes = request.tool.paths(request.args), request.tool.effect_of(request.args) is not Effect.READ
+            if request.tool.facts.paths_of and any(map(_winding, texts)):
+                return Deny(PLAIN, malformed=True)
             try:
                 found = self.leads(texts)
             except PathRefused as error:
@@ -73,11 +75,7 @@ class CopyPaths:
             verdict = judge(request)
             more = tuple(str(self.in_project(path)) for path in found)
             if more and not isinstance(verdict, Deny):
-                facts = replace(request.tool.facts, paths=(), writes="", paths_of=lambda args: more)
-                tool = replace(request.tool, facts=facts)
-                if request.tool.effect_of(request.args) is not tool.effect_of(request.args):
-                    tool = replace(tool, effect=Effect.WRITE)
-                verdict = _stricter(verdict, judge(replace(request, tool=tool)))
+                verdict = _stricter(verdict, judge(replace(request, tool=_about(request.tool, more))))
             return replace(verdict, rule=None, session_rule=None) if isinstance(verdict, Ask) else verdict
 
         return judged
@@ -112,8 +110,6 @@ class CopyPaths:
                     given = _with_paths(tool, args, self.as_project)
                 except PathRefused as error:
                     return failure("invalid_parameters", str(error), hint=error.hint)
-                if tool.facts.paths_of and any(map(_winding, tool.paths(given))):
-                    return failure("invalid_parameters", PLAIN, hint="Write the patch with such paths.")
                 return await guarded.run(given, call)
 
             return replace(guarded, run=run)
@@ -129,6 +125,15 @@ def _with_paths(tool: Tool, args: Mapping[str, Any], change: Callable[[str], str
 
     names = {*tool.facts.paths, *([tool.facts.writes] if tool.facts.writes else [])}
     return {name: changed(value) if name in names else value for name, value in args.items()}
+
+
+def _about(tool: Tool, paths: tuple[str, ...]) -> Tool:
+    """``tool`` as one whose calls are about ``paths``, whatever their arguments say."""
+
+    def named(args: Mapping[str, Any]) -> tuple[str, ...]:
+        return paths
+
+    return replace(tool, facts=replace(tool.facts, paths=(), paths_of=named))
 
 
 def _winding(text: str) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ba_tui.core.ports.copies import ProjectCopy
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Guard, Tool
 from ba_tui.core.values import frozen
@@ -56,7 +57,11 @@ class IsolatedTools:
         session, place = self.registry(), self.place
         paths = CopyPaths(copy, place.workspace)
         inside = paths.inside
-        there = replace(place, workspace=inside, denied=lambda path: place.denied(paths.in_project(path)))
+
+        def denied(path: Path) -> bool:
+            return place.denied(paths.in_project(path))
+
+        there = replace(place, workspace=inside, denied=denied)
         # Nothing of the copy goes into a checkpoint, and no result that was remembered of the project is its own.
         shared = replace(self.shared, checkpoint=None, memory=Memory(lambda text: inside.resolve(paths.in_copy(text))))
         guard = paths.named_here(pipeline(place, paths.judging(self.judge), self.remember, shared, self.hooks))

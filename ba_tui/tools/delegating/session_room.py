@@ -12,8 +12,8 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MAIN, Event, Steered, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, reminder
-from ba_tui.core.ports.copies import AgentCopies
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
+from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript

@@ -16,10 +16,10 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, Rewound, TurnEnded
 from ba_tui.core.events.teamwork import ActivityChanged, AgentStarted
 from ba_tui.core.messages import Message, Usage, user
-from ba_tui.core.ports.copies import AgentCopies
 from ba_tui.core.ports.delegation import Order, RunningAgent
 from ba_tui.core.spawning import ChildResult, run_child
 from ba_tui.core.teamwork.agents import AgentActivity
+from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.tool import Effect
 from ba_tui.core.turn import Branch

@@ -1,19 +1,10 @@
-"""Copies of the project in which sub-agents work (``isolation: worktree``). A protocol and a value only."""
+"""Copies of the project in which sub-agents work (``isolation: worktree``). A protocol only."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Protocol
 
-from ba_tui.core.values import frozen
-
-
-@frozen
-class ProjectCopy:
-    """``files`` holds what ``project``, the top folder of the repository, held when it was copied. Both resolved."""
-
-    project: Path
-    files: Path
+from ba_tui.core.agent_spec import ProjectCopy
 
 
 class AgentCopies(Protocol):

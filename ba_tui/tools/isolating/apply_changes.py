@@ -8,23 +8,27 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from ba_tui.core.results import Diff, Diffs, Display, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.changes import PlannedChange
 from ba_tui.tools.editing.disk import read_bytes
 from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
 from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.guards.permission import CallJudge
 from ba_tui.tools.isolating.copies import Copies, CopyChange
 from ba_tui.tools.isolating.merging import Merged, merged
 
 NAME = "apply_changes"
+EDITORS = ("edit_file", "write_file", "apply_patch")
 MARKED = "<<<<<<<"
 MOST_SHOWN = 4_000
 """Characters of the lines on which both changed the same."""
@@ -69,9 +73,10 @@ class Applying:
         """The changed paths that a call is about, from the top of the project."""
         agent_id, wanted = str(args.get("agent_id") or ""), args.get("paths") or ()
         found = self.copies.changed(agent_id)
-        if not isinstance(wanted, list) or not wanted:
+        if not wanted:
             return list(found)
-        names = {self._named(str(each)) for each in wanted}
+        texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
+        names = {self._named(str(each)) for each in texts}
         return [path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)]
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
@@ -143,6 +148,25 @@ def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
     facts = ToolFacts(category="files", target="agent_id", paths_of=applying.paths, subagents=False)
     words, schema = definition.description, definition.input_schema
     return Tool(NAME, words, schema, run, Effect.WRITE, facts=facts, preview=preview)
+
+
+def judging(judge: CallJudge) -> CallJudge:
+    """``judge``, for which a call of apply_changes is also one of each tool that edits files: what rules deny to those
+    or ask about, they deny to it and ask about, too."""
+
+    def judged(request: JudgedCall) -> Judgement:
+        verdict = judge(request)
+        if request.tool.name != NAME:
+            return verdict
+        for name in EDITORS:
+            other = judge(replace(request, tool=replace(request.tool, name=name)))
+            if isinstance(other, Deny):
+                return other
+            if isinstance(other, Ask) and other.by and isinstance(verdict, Allow):
+                verdict = replace(other, rule=None, session_rule=None)
+        return verdict
+
+    return judged
 
 
 def _display(steps: Sequence[_Step]) -> Diff | Diffs | None:

@@ -1,7 +1,7 @@
-"""core.ports.copies.AgentCopies in the folder of a session: what each agent was given, and what it made of it.
+"""core.teamwork.copies.AgentCopies in the folder of a session: what each agent was given, and what it made of it.
 
-A copy is a folder of plain files without ``.git``: its agent has no commands, so nobody runs git in there. What every file
-was when it was copied lies beside it, for comparing and merging. Both go with the session when that is deleted.
+A copy is a folder of plain files without ``.git``: its agent has no commands, so nobody runs git in there. What every
+file was when it was copied lies beside it, for comparing and merging. Both go with the session when that is deleted.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.ports.copies import ProjectCopy
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.changes import PlannedChange
@@ -72,20 +72,16 @@ class _Kept:
         return self.folder / FILES
 
     def changed(self) -> Iterator[str]:
-        """The paths of files that are new, gone, or not what they were."""
-        found = set[str]()
-        for top, folders, names in os.walk(self.files):
-            folders.sort()
-            for name in sorted(names):
+        """The paths of files that are new, gone, or not what they were, in their order."""
+        found = dict[str, Stamp]()
+        for top, _, names in os.walk(self.files):
+            for name in names:
                 path = Path(top, name)
                 status = path.lstat()
-                if not stat.S_ISREG(status.st_mode):
-                    continue
-                text = path.relative_to(self.files).as_posix()
-                found.add(text)
-                if self.stamps.get(text) != _stamp(status):
-                    yield text
-        yield from sorted(set(self.stamps) - found)
+                if stat.S_ISREG(status.st_mode):
+                    found[path.relative_to(self.files).as_posix()] = _stamp(status)
+        paths = sorted(found.keys() | self.stamps.keys())
+        yield from (path for path in paths if found.get(path) != self.stamps.get(path))
 
     def change(self, path: str) -> CopyChange | None:
         """None when it holds what it held. Raises Failed for what is too large."""
@@ -125,7 +121,7 @@ class Copies:
         self._denied = denied
 
     async def make(self, agent_id: str) -> ProjectCopy:
-        """See core.ports.copies.AgentCopies. A cancel ends the copying."""
+        """See core.teamwork.copies.AgentCopies. A cancel ends the copying."""
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._make, agent_id, stop)
@@ -134,12 +130,14 @@ class Copies:
             raise
 
     async def find(self, agent_id: str) -> ProjectCopy:
-        """See core.ports.copies.AgentCopies."""
+        """See core.teamwork.copies.AgentCopies."""
+        if await asyncio.to_thread(self._unchanged(agent_id).exists):
+            return await self.make(agent_id)
         kept = await asyncio.to_thread(self.kept, agent_id)
         return ProjectCopy(kept.project, kept.files)
 
     async def told(self, agent_id: str) -> str:
-        """See core.ports.copies.AgentCopies."""
+        """See core.teamwork.copies.AgentCopies."""
         try:
             return await asyncio.to_thread(self._told, agent_id)
         except (OSError, BaError) as error:
@@ -166,6 +164,11 @@ class Copies:
     def _place(self, agent_id: str) -> Path:
         return self._folder / quote(agent_id, safe="")
 
+    def _unchanged(self, agent_id: str) -> Path:
+        """Says that there was a copy, which was removed since nothing was changed in it."""
+        place = self._place(agent_id)
+        return place.with_name(f"{place.name}.unchanged")
+
     def _make(self, agent_id: str, stop: threading.Event) -> ProjectCopy:
         found = listed(self.project, self._denied)
         place = self._place(agent_id)
@@ -176,6 +179,7 @@ class Copies:
             making.mkdir(mode=0o700, parents=True)
             self._fill(_Kept(making, self.project), found, stop)
             making.rename(place)
+            self._unchanged(agent_id).unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(
                 f"The project can't be copied: {error.strerror or error}.", "Make room, or try again."
@@ -214,7 +218,9 @@ class Copies:
         kept = self.kept(agent_id)
         changes = [change for path in kept.changed() if (change := kept.change(path))]
         if not changes:
-            return "It changed nothing in its copy of the project."
+            self._unchanged(agent_id).touch(mode=0o600)
+            shutil.rmtree(kept.folder, ignore_errors=True)
+            return "It changed nothing in its copy of the project, which was removed."
         added, removed = (sum(change.sizes()[index] for change in changes) for index in (0, 1))
         names = ", ".join(change.path for change in changes[:SHOWN])
         more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""

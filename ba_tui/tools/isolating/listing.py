@@ -30,8 +30,8 @@ class Listed:
 
 
 def listed(project: Path, denied: Callable[[Path], bool]) -> Listed:
-    """Look at what there is. A file that ``denied`` says may not be read is left out, and so is a link that leads out of
-    the project.
+    """Look at what there is. A file that ``denied`` says may not be read is left out, and so is a link that leads out
+    of the project.
 
     Raises:
         UsageError: it is in no git repository, or too large.
@@ -47,14 +47,16 @@ def listed(project: Path, denied: Callable[[Path], bool]) -> Listed:
         except OSError:
             # Deleted, and git was not told of it yet.
             continue
-        if denied(path):
+        if os.path.realpath(path.parent) != str(path.parent):
+            left.append(f"{name}: a link stands where its folder was")
+        elif denied(path):
             left.append(f"{name}: a rule denies reading it")
         elif stat.S_ISLNK(found.st_mode):
-            to = os.readlink(path)
-            if Path(to).is_absolute() or not _stays(project, path, to):
+            to = path.readlink()
+            if to.is_absolute() or not _stays(project, path, to):
                 left.append(f"{name}: a link that leads out of the project")
             else:
-                links.append((name, to))
+                links.append((name, str(to)))
         elif stat.S_ISREG(found.st_mode):
             files.append(name)
             size += found.st_size
@@ -67,7 +69,7 @@ def listed(project: Path, denied: Callable[[Path], bool]) -> Listed:
     return Listed(tuple(files), tuple(links), tuple(left))
 
 
-def _stays(project: Path, link: Path, to: str) -> bool:
+def _stays(project: Path, link: Path, to: Path) -> bool:
     target = Path(os.path.realpath(link.parent / to))
     return target.is_relative_to(os.path.realpath(project))
 

@@ -137,6 +137,10 @@ class SubAgents:
         """See core.ports.delegation.Delegation."""
         return [child.shown() for child in self._children.values()]
 
+    def works(self, agent_id: str) -> bool:
+        """Whether the agent was started here and has not ended."""
+        return self._alive(agent_id) is not None
+
     def tell(self, agent_id: str, text: str) -> bool:
         """See core.ports.delegation.Delegation."""
         child = self._alive(agent_id)

@@ -179,10 +179,10 @@ def _ceiling(text: AgentText) -> tuple[Ceiling, str]:
 
 
 def _limit(ceiling: Ceiling, *, isolated: bool) -> str:
-    copy = "it works in a copy of the project" if isolated else ""
+    copy = "it works in a copy of the project, without commands," if isolated else ""
     if ceiling.effects == READ_ONLY.effects:
         return f"{copy} and only reads" if copy else "it only reads"
-    return copy or ("" if ceiling.outside else "its commands run in the sandbox only")
+    return copy.rstrip(",") or ("" if ceiling.outside else "its commands run in the sandbox only")
 
 
 def _isolation(text: AgentText) -> str:

@@ -211,3 +211,13 @@ async def test_what_a_hook_makes_of_a_call_is_judged_and_opened_in_the_copy_too(
     assert (place.copy / "src" / "n.py").exists()
     assert not (place.project / "src" / "n.py").exists()
     assert not (place.project / "x.txt").exists()
+
+
+async def test_protected_files_ask_in_a_copy_as_in_the_project(place: Place) -> None:
+    for mode in ("default", "accept-edits"):
+        wanted = [
+            ("write_file", {"path": path, "content": "x"}) for path in (".git/hooks/pre-commit", ".ba/config.yaml")
+        ]
+        _, events = await calls(place.tools(mode=mode), *wanted)
+        assert [event.question.tool for event in asked(events)] == ["write_file"] * 2
+    assert not (place.copy / ".git").exists()

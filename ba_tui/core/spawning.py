@@ -25,7 +25,8 @@ class ChildResult:
 
     ``status``: ``done``, ``limit`` (of steps, budget or time), ``cancelled`` (the child alone) or ``error``.
     ``message`` is its answer; the last one that it gave when it did not finish, and empty when it gave none.
-    ``usage`` includes its own sub-agents. ``error`` says why it is not ``done``.
+    ``usage`` includes its own sub-agents. ``error`` says why it is not ``done``. ``note``: what
+    became of its copy of the project; empty for an agent without one.
     """
 
     agent_id: str
@@ -33,6 +34,7 @@ class ChildResult:
     message: Message
     usage: Usage
     error: ErrorInfo | None = None
+    note: str = ""
 
 
 async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline: float | None = None) -> ChildResult:

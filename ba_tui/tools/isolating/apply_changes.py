@@ -1,0 +1,207 @@
+"""The tool apply_changes: what an isolated agent changed in its copy comes into the project, all of it or nothing.
+
+It names the files of the project, so rules, plan mode, hooks and checkpoints judge it as any change of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from ba_tui.core.results import Diff, Diffs, Display, ToolResult
+from ba_tui.core.text.wording import count
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.editing.changes import PlannedChange
+from ba_tui.tools.editing.disk import read_bytes
+from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
+from ba_tui.tools.editing.transaction import FileStep, commit
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.guards.permission import CallJudge
+from ba_tui.tools.isolating.copies import Copies, CopyChange
+from ba_tui.tools.isolating.merging import Merged, merged
+
+NAME = "apply_changes"
+EDITORS = ("edit_file", "write_file", "apply_patch")
+MARKED = "<<<<<<<"
+MOST_SHOWN = 4_000
+"""Characters of the lines on which both changed the same."""
+MOST_BYTES = 60_000_000
+"""Bytes of all files together: they are held in memory until the last is checked."""
+LISTED = 20
+
+
+@frozen
+class _Step:
+    """One file: how it is to change, and what the agent made of it."""
+
+    step: FileStep
+    change: CopyChange
+
+    @property
+    def plan(self) -> PlannedChange:
+        step = self.step
+        old, new = _words(step.before), _words(step.after)
+        return PlannedChange(step.path, step.shown, step.before, step.after or b"", old, new)
+
+    def diff(self) -> Diff:
+        diff, step = self.plan.diff(), self.step
+        return Diff(f"{step.shown} (deleted)", diff.before, "") if step.after is None else diff
+
+    def done(self) -> str:
+        step = self.step
+        what = "Deleted" if step.after is None else "Created" if step.before is None else "Changed"
+        more = ", merged with the project's own changes" if step.after != self.change.after else ""
+        return f"{what} {step.shown} ({self.plan.size()} lines){more}."
+
+
+@frozen
+class Applying:
+    """``copies`` of the session, its ``workspace``, and whether an agent still works."""
+
+    copies: Copies
+    workspace: Workspace
+    working: Callable[[str], bool]
+
+    def named(self, args: Mapping[str, Any]) -> list[str]:
+        """The changed paths that a call is about, from the top of the project."""
+        agent_id, wanted = str(args.get("agent_id") or ""), args.get("paths") or ()
+        found = self.copies.changed(agent_id)
+        if not wanted:
+            return list(found)
+        texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
+        names = {self._named(str(each)) for each in texts}
+        return [path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)]
+
+    def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(str(self.copies.project / path) for path in self.named(args))
+
+    def steps(self, args: Mapping[str, Any]) -> list[_Step]:
+        """What a call would do. Blocks. Raises Failed, UsageError, PathRefused."""
+        agent_id = str(args["agent_id"])
+        if self.working(agent_id):
+            raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
+        kept = self.copies.kept(agent_id)
+        changes = [change for path in self.named(args) if (change := kept.change(path))]
+        if not changes:
+            raise Failed("not_found", f"{agent_id} has no changes that are not in the project.", "Go on with the task.")
+        steps, conflicts, size = list[_Step](), list[tuple[str, Merged]](), 0
+        for change in changes:
+            path = self.workspace.resolve(str(self.copies.project / change.path))
+            shown = self.workspace.shown(path)
+            if path != self.copies.project / change.path:
+                conflicts.append((shown, Merged(why="a link leads elsewhere in the project")))
+                continue
+            now = read_bytes(path, shown, self.workspace) if os.path.lexists(path) else None
+            size += len(now or b"") + len(change.after or b"")
+            if size > MOST_BYTES:
+                message = f"The files are larger than {MOST_BYTES // 1_000_000} MB together."
+                raise Failed("resource_error", message, "Apply them in parts: name some of them in paths.")
+            result = merged(change, now)
+            if result.why:
+                conflicts.append((shown, result))
+            else:
+                mode = change.mode if now is None else None
+                steps.append(_Step(FileStep(path, shown, now, result.data, mode), change))
+        if conflicts:
+            raise _conflicting(agent_id, conflicts, len(changes))
+        return steps
+
+    def apply(self, args: Mapping[str, Any]) -> ToolResult:
+        """Make the changes, and count them as made. Blocks. Raises as ``steps`` does; then nothing is changed."""
+        steps = self.steps(args)
+        writing = [each for each in steps if each.step.before != each.step.after]
+        commit([each.step for each in writing])
+        kept = self.copies.kept(str(args["agent_id"]))
+        for each in steps:
+            kept.settle(each.change.path, each.step.after)
+        kept.save()
+        if not writing:
+            return ToolResult("The project already holds these changes.", summary="unchanged")
+        sizes = [each.plan.size().split() for each in writing]
+        added, removed = (sum(abs(int(size[index])) for size in sizes) for index in (0, 1))
+        lines = [each.done() for each in writing[:LISTED]]
+        if len(writing) > LISTED:
+            lines.append(f"… and {len(writing) - LISTED} more.")
+        text = "\n".join(lines)
+        files = f"{len(writing)} files " if len(writing) > 1 else ""
+        return ToolResult(text, _display(writing), summary=f"{files}+{added} -{removed}")
+
+    def _named(self, text: str) -> str:
+        path = self.workspace.named(text)
+        return path.relative_to(self.copies.project).as_posix() if path.is_relative_to(self.copies.project) else text
+
+
+def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return await asyncio.to_thread(applying.apply, args)
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        return await asyncio.to_thread(lambda: _display(applying.steps(args)))
+
+    facts = ToolFacts(category="files", target="agent_id", paths_of=applying.paths, subagents=False)
+    words, schema = definition.description, definition.input_schema
+    return Tool(NAME, words, schema, run, Effect.WRITE, facts=facts, preview=preview)
+
+
+def judging(judge: CallJudge) -> CallJudge:
+    """``judge``, for which a call of apply_changes is also one of each tool that edits files: what rules deny to those
+    or ask about, they deny to it and ask about, too."""
+
+    def judged(request: JudgedCall) -> Judgement:
+        verdict = judge(request)
+        if request.tool.name != NAME:
+            return verdict
+        for name in EDITORS:
+            other = judge(replace(request, tool=replace(request.tool, name=name)))
+            if isinstance(other, Deny):
+                return other
+            if isinstance(other, Ask) and other.by and isinstance(verdict, Allow):
+                verdict = replace(other, rule=None, session_rule=None)
+        return verdict
+
+    return judged
+
+
+def _display(steps: Sequence[_Step]) -> Diff | Diffs | None:
+    diffs = tuple(each.diff() for each in steps if each.step.before != each.step.after)
+    return diffs[0] if len(diffs) == 1 else Diffs(diffs) if diffs else None
+
+
+def _words(data: bytes | None) -> str:
+    return "" if data is None or binary_kind(data[:8192]) else plain_lines(detect(data).decode(data))
+
+
+def _conflicting(agent_id: str, conflicts: Sequence[tuple[str, Merged]], total: int) -> Failed:
+    files = [f"{shown}: {result.why}" for shown, result in conflicts[:LISTED]]
+    parts = [f"{shown}:\n{_meeting(result.text)}" for shown, result in conflicts if result.text]
+    text = "\n".join(
+        [
+            f"{len(conflicts)} of {count(total, 'file')} of {agent_id} can't be merged; nothing was changed.",
+            *files,
+            "\n".join(parts)[:MOST_SHOWN],
+        ]
+    ).rstrip()
+    hint = "Make these changes yourself with edit_file and apply the others with paths, or have the agent look again."
+    return Failed("validation_error", text, hint)
+
+
+def _meeting(text: str) -> str:
+    """The parts between the marks of git, with the line before each."""
+    shown, inside, last = list[str](), False, ""
+    for line in text.splitlines():
+        if line.startswith(MARKED):
+            inside = True
+            shown += [last] if last else []
+        if inside:
+            shown.append(line)
+        if line.startswith(">>>>>>>"):
+            inside = False
+        last = line
+    return "\n".join(shown)

@@ -247,7 +247,10 @@ class GuardedTools:
         )
         self.teams = TeamRoom(
             settings.team,
-            team_scope(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean),
+            replace(
+                team_scope(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean),
+                tool=self._tool,
+            ),
             definitions,
         )
         tools = tuple(
@@ -321,6 +324,9 @@ class GuardedTools:
             *self.delegation.needed(),
             *self.plans.needed(),
         )
+
+    def _tool(self, name: str) -> Tool | None:
+        return self.registry.get_tool(name)
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""

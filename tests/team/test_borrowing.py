@@ -104,10 +104,18 @@ async def test_a_worker_lends_within_its_rules_until_it_is_killed(
     (home.folder / "a.txt").write_text("forty-two")
     (home.folder / "quick.yaml").write_text("steps: []\n")
     worker: subprocess.Popen[str] = home.start(
-        "worker", "--role", "librarian", "--bus-url", server.url, "-m", "scripted:quick.yaml", "--allow", "shell(sleep*)"
+        "worker",
+        "--role",
+        "librarian",
+        "--bus-url",
+        server.url,
+        "-m",
+        "scripted:quick.yaml",
+        "--allow",
+        "shell(sleep:*)",
     )
     try:
-        lender, borrower = await made.lender(), made.borrower
+        lender, borrower = await asyncio.wait_for(made.lender(), 40), made.borrower
         assert "read_file" in (await borrower.offers("read a file", [lender]))[lender]
         lease = await borrower.borrow(lender, ["read_file", "write_file", "shell"], 60)
         assert "forty-two" in (await borrower.call(lease, "read_file", {"path": "a.txt"}, READ_ONLY))[0]

@@ -59,15 +59,15 @@ async def test_only_signed_messages_arrive(server: RedisProcess) -> None:
     forger = RedisBus(RedisServer(server.url), tell=told.append)
     other = RedisBus(RedisServer(server.url), tell=told.append, signing=Signing("another-secret-of-mine"))
     inbox = signed.subscribe("bob", "bob", "bob")
-    for bus in (forger, other, forger):
-        await bus.publish("bob", replace(SENT, id=f"forged-{id(bus)}-{len(told)}", sender="lead"))
+    for number, bus in enumerate((forger, other)):
+        await bus.publish("bob", replace(SENT, id=f"forged-{number}", sender="lead"))
     await signed.publish("bob", SENT)
     delivery = await asyncio.wait_for(anext(inbox), 10)
     assert (delivery.message.sender, delivery.message.sequence) == ("ann", 1)
     assert signed.seals.refused == 2
     (line,) = told
     assert "Refused a message in bob" in line
-    await signed.publish("carl", SENT)
+    await signed.publish("carl", replace(SENT, id="to-carl"))
     with pytest.raises(NoSecret, match="sign their messages"):
         await asyncio.wait_for(anext(forger.subscribe("carl", "carl", "carl")), 10)
     for bus in (signed, forger, other):

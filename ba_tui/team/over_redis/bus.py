@@ -367,21 +367,18 @@ class RedisSubscription:
                     self._ready.append((entry, held.get("m", ""), number_in(held.get("s")), 1))
         except NoGroup:
             # Somebody removed the topic, or it expired.
-            await self._rejoin()
+            with contextlib.suppress(ServerAway):
+                await self._bus.run(JOIN, [stream(self._topic), groups(self._topic)], [self._group, 1])
         except ServerAway as error:
             self._bus.gone(error)
             await self._bus.back()
-
-    async def _rejoin(self) -> None:
-        with contextlib.suppress(ServerAway):
-            await self._bus.run(JOIN, [stream(self._topic), groups(self._topic)], [self._group, 1])
 
     async def _delivery(self, entry: str, body: str, sequence: int, times: int) -> Delivery | None:
         """None for what is not to be handled: it is settled."""
         token, settled = f"{entry} {self._consumer}", Settlement(self._topic, self._group, entry)
         try:
-            body = self._bus.signing.open(self._topic, body)
-            message = replace(decoded(body, self._bus.limits), sequence=sequence)
+            text = self._bus.signing.open(self._topic, body)
+            message = replace(decoded(text, self._bus.limits), sequence=sequence)
         except Unsigned as error:
             self._bus.seals.refuse(self._topic)
             await self._bus._settle(settled if self._topic in PASSING else self._letter(settled, body, error))

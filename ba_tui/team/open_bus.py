@@ -15,7 +15,7 @@ from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import Items, MemoryItems
 from ba_tui.team.wire import BusLimits, Redact
 
-SECRET, VARIABLE = "team.secret", "BA_TEAM_SECRET"
+SECRET, VARIABLE = "team-secret", "BA_TEAM_SECRET"
 """What signs the messages of a team: an entry of the keyring or of ``keys.yaml``, and a variable."""
 
 

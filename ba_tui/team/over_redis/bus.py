@@ -42,8 +42,7 @@ LATEST = 2.0
 
 
 class RedisBus:
-    """One for a process. ``tell`` hears once that the server is away, that it is back, and that it has lost data.
-    ``signing`` signs what is sent; what is not signed so is refused."""
+    """One for a process. ``tell`` hears once that the server is away, back, lost data or holds unsigned messages."""
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import select
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest_asyncio
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import UnknownTable
 from ba_tui.analysis.kernel.client import KernelPlace, PythonKernel
+from ba_tui.analysis.kernel.kernel_process import Kernel
 from ba_tui.analysis.kernel.tables import KernelBounds, TableCalls
 from ba_tui.analysis.kernel.values import KernelFailed, Ran, ShownPicture, ShownTable, ShownText
 from ba_tui.core.ports.python import Variable
@@ -210,6 +212,37 @@ async def test_a_killed_kernel_is_one_failed_call_and_a_reset_is_said(session: S
     await asyncio.to_thread(end_kernel)
     after = await session.run("1")
     assert after.notes == ("Python ended since the last call. Its variables are gone; tables are still there.",)
+
+
+async def test_a_question_waits_for_the_channel_that_it_is_asked_on(tmp_path: Path) -> None:
+    kernel = Kernel(sys.executable, tmp_path)
+    place = kernel.stdin.last_endpoint
+    # As on a busy machine: the other channels were connected first.
+    kernel.stdin.disconnect(place)
+    await asyncio.to_thread(kernel.connect, bool)
+    code = "__import__('threading').Timer(0.2, print, ['asking']).start(); ba.tables()"
+    kernel.send("execute_request", {"code": code, "allow_stdin": True})
+    shown: list[object] = []
+
+    def tables() -> None:
+        while len(shown) < 2:
+            for socket in kernel.ready(10) or pytest.fail(f"nobody answers after {shown}"):
+                message = kernel.receive(socket)
+                if message["msg_type"] == "stream" and "asking" in message["content"]["text"]:
+                    shown.append("asking")
+                    kernel.stdin.connect(place)
+                elif message["msg_type"] == "input_request":
+                    kernel.reply('{"names": ["sales"]}')
+                elif message["msg_type"] == "execute_result":
+                    shown.append(message["content"]["data"]["text/plain"])
+
+    try:
+        await asyncio.to_thread(tables)
+    finally:
+        kernel.kill()
+        kernel.died()
+        kernel.shell.context.destroy(0)
+    assert shown == ["asking", "['sales']"]
 
 
 async def test_output_that_comes_long_after_the_reply_is_shown(session: Session) -> None:

@@ -17,6 +17,7 @@ import math
 import os
 import sys
 import threading
+import time
 import traceback
 from datetime import date, datetime
 from importlib import import_module
@@ -106,10 +107,23 @@ class Session:
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            reply = json.loads(self._kernel.raw_input(json.dumps(question)))
+            reply = json.loads(self._answer(json.dumps(question)))
         if "error" in reply:
             raise TableError(reply["error"])
         return reply
+
+    def _answer(self, question: str) -> str:
+        """Ask until somebody hears it: right after the start, the channel for questions may not be connected yet, and
+        its socket drops what it can't deliver unless it is told to refuse it (ROUTER_MANDATORY of ZeroMQ)."""
+        zmq = module("zmq")
+        self._kernel.stdin_socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        while True:
+            try:
+                return self._kernel.raw_input(question)
+            except zmq.ZMQError as error:
+                if error.errno != zmq.EHOSTUNREACH:
+                    raise
+                time.sleep(0.01)
 
 
 def module(name: str) -> Any:

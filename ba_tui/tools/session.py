@@ -64,6 +64,7 @@ from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool, judging
 from ba_tui.tools.isolating.copies import Copies
+from ba_tui.tools.isolating.listing import repository
 from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
@@ -119,7 +120,7 @@ class SessionScope:
 
     def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
         """The copies of the project for agents that work apart; None where no conversation is kept."""
-        return Copies(self.folder, project_root(self.cwd), denied) if self.folder else None
+        return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""

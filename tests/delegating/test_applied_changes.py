@@ -66,11 +66,14 @@ class Place:
         return asyncio.run(self.copies.told(AGENT))
 
     def apply(self, **more: Any) -> str:
-        return self.applying.apply({"agent_id": AGENT, **more}).text
+        args = {"agent_id": AGENT, **more}
+        self.applying.paths(args)
+        return self.applying.apply(args).text
 
     def preview(self) -> object:
         async def shown() -> object:
             assert self.tool.preview
+            self.tool.paths({"agent_id": AGENT})
             return await self.tool.preview({"agent_id": AGENT})
 
         return asyncio.run(shown())
@@ -173,8 +176,10 @@ def test_what_the_project_changed_elsewhere_is_merged(project: Path) -> None:
     own.write_text(own.read_text().replace("line 2\n", "line two\n"))
     assert place.apply() == "Changed src/a.py (+1 -1 lines), merged with the project's own changes."
     assert {"line two", "line eighteen"} <= set(own.read_text().splitlines())
-    # The agent goes on from what the project holds now.
-    assert file.read_text() == own.read_text()
+    # It goes on in its copy: what came in before does not stand in the way.
+    file.write_text(file.read_text().replace("line 10\n", "line ten\n"))
+    assert place.apply() == "Changed src/a.py (+1 -1 lines), merged with the project's own changes."
+    assert {"line two", "line ten", "line eighteen"} <= set(own.read_text().splitlines())
 
 
 def test_where_both_changed_the_same_nothing_is_changed(project: Path) -> None:
@@ -222,6 +227,29 @@ def test_an_agent_that_works_is_waited_for(project: Path) -> None:
     assert place.refusal() == f"{AGENT} still works."
 
 
+def test_what_was_not_judged_does_not_come_in(project: Path) -> None:
+    place = Place(project)
+    files = place.make()
+    (files / "same.txt").write_text("shown\n")
+    args = {"agent_id": AGENT}
+    place.applying.paths(args)
+    (files / "src" / "a.py").write_text("not shown\n")
+    with pytest.raises(BaError, match="changed its copy in between"):
+        place.applying.apply(args)
+    # Asked about while the agent worked, it names nothing.
+    place.working = True
+    assert place.tool.paths(args) == ()
+    place.working = False
+    with pytest.raises(BaError, match="changed its copy in between"):
+        place.applying.apply(args)
+    assert (project / "same.txt").read_text() == "same\n"
+
+
+def test_a_folder_within_a_repository_is_copied_with_all_of_it(project: Path) -> None:
+    (project / "src" / "pyproject.toml").write_text("")
+    assert listing.repository(project / "src") == project.resolve()
+
+
 def test_a_copy_that_was_half_made_is_none(project: Path) -> None:
     place = Place(project)
     half = project.parent / "session" / "copies" / "main%2Fgeneral-1.making" / "files"
@@ -237,8 +265,8 @@ def test_a_commit_that_was_cut_before_it_was_noted_counts_as_done(project: Path)
     place = Place(project)
     (place.make() / "same.txt").write_text("new\n")
     (project / "same.txt").write_text("new\n")
-    assert place.apply() == "The project already holds these changes."
-    assert "no changes" in place.refusal()
+    assert "no changes that are not in the project" in place.refusal()
+    assert place.told() == "What it changed in its copy is in the project."
 
 
 def test_an_agent_that_changed_nothing_can_go_on_in_a_new_copy(project: Path) -> None:

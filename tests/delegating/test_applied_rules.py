@@ -1,4 +1,4 @@
-"""What holds for changes that come in from a copy, in a whole session: rules, modes, questions, checkpoints, rewinding."""
+"""What holds for changes that come in from a copy, in a whole session: rules, modes, checkpoints, rewinding."""
 
 from __future__ import annotations
 
@@ -169,5 +169,19 @@ async def test_secrets_are_not_copied_and_none_comes_in(folder: Path) -> None:
     text, _ = await session.says("once", "accept-edits")
     assert "TOKEN" not in text
     assert (folder / ".env").read_text() == "TOKEN=of-the-project\n"
+    assert session.files() == BEFORE
+    await session.talk.close()
+
+
+@pytest.mark.parametrize("path", [".git/hooks/post-commit", ".ba/config.yaml"])
+async def test_what_would_start_programs_or_set_rules_is_asked_about_in_every_mode(folder: Path, path: str) -> None:
+    session = Session(folder)
+    copy = await session.works()
+    (copy / path).parent.mkdir(parents=True, exist_ok=True)
+    (copy / path).write_text("permissions: {mode: auto}\n")
+    before = (folder / path).read_bytes() if (folder / path).exists() else None
+    _, events = await session.says("deny", "accept-edits")
+    assert len(questions(events)) == 1
+    assert ((folder / path).read_bytes() if (folder / path).exists() else None) == before
     assert session.files() == BEFORE
     await session.talk.close()

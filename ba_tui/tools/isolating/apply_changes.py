@@ -6,9 +6,11 @@ It names the files of the project, so rules, plan mode, hooks and checkpoints ju
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import field, replace
 from typing import Any, cast
 
 from ba_tui.core.results import Diff, Diffs, Display, ToolResult
@@ -24,7 +26,7 @@ from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
 from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.guards.permission import CallJudge
-from ba_tui.tools.isolating.copies import Copies, CopyChange
+from ba_tui.tools.isolating.copies import Copies, CopyChange, Stamp
 from ba_tui.tools.isolating.merging import Merged, merged
 
 NAME = "apply_changes"
@@ -36,6 +38,7 @@ MOST_SHOWN = 4_000
 MOST_BYTES = 60_000_000
 """Bytes of all files together: they are held in memory until the last is checked."""
 LISTED = 20
+MOST_JUDGED = 100
 
 
 @frozen
@@ -69,19 +72,27 @@ class Applying:
     copies: Copies
     workspace: Workspace
     working: Callable[[str], bool]
+    judged: dict[str, dict[str, Stamp | None]] = field(default_factory=dict[str, "dict[str, Stamp | None]"])
+    """What the last look at the same arguments found."""
 
-    def named(self, args: Mapping[str, Any]) -> list[str]:
-        """The changed paths that a call is about, from the top of the project."""
+    def named(self, args: Mapping[str, Any]) -> dict[str, Stamp | None]:
+        """The changed paths that a call is about, from the top of the project, and the state of each."""
         agent_id, wanted = str(args.get("agent_id") or ""), args.get("paths") or ()
         found = self.copies.changed(agent_id)
         if not wanted:
-            return list(found)
+            return found
         texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
         names = {self._named(str(each)) for each in texts}
-        return [path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)]
+        within = {path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)}
+        return {path: stamp for path, stamp in found.items() if path in within}
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(str(self.copies.project / path) for path in self.named(args))
+        """What rules judge and the person is asked about. Only that is applied."""
+        found = {} if self.working(str(args.get("agent_id") or "")) else self.named(args)
+        if len(self.judged) > MOST_JUDGED:
+            self.judged.clear()
+        self.judged[_key(args)] = found
+        return tuple(str(self.copies.project / path) for path in found)
 
     def steps(self, args: Mapping[str, Any]) -> list[_Step]:
         """What a call would do. Blocks. Raises Failed, UsageError, PathRefused."""
@@ -89,7 +100,10 @@ class Applying:
         if self.working(agent_id):
             raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
         kept = self.copies.kept(agent_id)
-        changes = [change for path in self.named(args) if (change := kept.change(path))]
+        named = self.named(args)
+        if named != self.judged.get(_key(args)):
+            raise Failed("validation_error", f"{agent_id} changed its copy in between.", "Call apply_changes again.")
+        changes = [change for path in named if (change := kept.change(path))]
         if not changes:
             raise Failed("not_found", f"{agent_id} has no changes that are not in the project.", "Go on with the task.")
         steps, conflicts, size = list[_Step](), list[tuple[str, Merged]](), 0
@@ -104,7 +118,7 @@ class Applying:
             if size > MOST_BYTES:
                 message = f"The files are larger than {MOST_BYTES // 1_000_000} MB together."
                 raise Failed("resource_error", message, "Apply them in parts: name some of them in paths.")
-            result = merged(change, now)
+            result = merged(kept.since(change, now), now)
             if result.why:
                 conflicts.append((shown, result))
             else:
@@ -115,14 +129,18 @@ class Applying:
         return steps
 
     def apply(self, args: Mapping[str, Any]) -> ToolResult:
-        """Make the changes, and count them as made. Blocks. Raises as ``steps`` does; then nothing is changed."""
-        steps = self.steps(args)
-        writing = [each for each in steps if each.step.before != each.step.after]
+        """Make the changes. Blocks. Raises as ``steps`` does; then nothing is changed.
+
+        The copy stays as it was: what came in, and is still there, is seen by comparing. So it holds after a rewind,
+        and after an end in the middle. What came of a file is kept, so that its agent can go on from there.
+        """
+        writing = [each for each in self.steps(args) if each.step.before != each.step.after]
         commit([each.step for each in writing])
         kept = self.copies.kept(str(args["agent_id"]))
-        for each in steps:
-            kept.settle(each.change.path, each.step.after)
-        kept.save()
+        with suppress(OSError):
+            for each in writing:
+                if each.step.after is not None and each.change.after is not None:
+                    kept.note(each.change.path, each.step.after, each.change.after)
         if not writing:
             return ToolResult("The project already holds these changes.", summary="unchanged")
         sizes = [each.plan.size().split() for each in writing]
@@ -168,6 +186,10 @@ def judging(judge: CallJudge) -> CallJudge:
         return verdict
 
     return judged
+
+
+def _key(args: Mapping[str, Any]) -> str:
+    return json.dumps(args, sort_keys=True, default=str)
 
 
 def _display(steps: Sequence[_Step]) -> Diff | Diffs | None:

@@ -12,8 +12,9 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import field
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -23,13 +24,13 @@ from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.changes import PlannedChange
-from ba_tui.tools.editing.disk import MAX_BYTES, read_bytes, write_bytes
+from ba_tui.tools.editing.disk import MAX_BYTES, read_bytes
 from ba_tui.tools.editing.documents import binary_kind, detect
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.isolating.listing import Listed, listed
 
 FOLDER = "copies"
-FILES, BASE, INFO = "files", "base", "copy.json"
+FILES, BASE, APPLIED, INFO = "files", "base", "applied", "copy.json"
 MAKING = ".making"
 SHOWN = 8
 """Names of files in a line."""
@@ -71,8 +72,8 @@ class _Kept:
     def files(self) -> Path:
         return self.folder / FILES
 
-    def changed(self) -> Iterator[str]:
-        """The paths of files that are new, gone, or not what they were, in their order."""
+    def touched(self) -> dict[str, Stamp | None]:
+        """The paths of files that are new, gone (None), or not what they were, in their order."""
         found = dict[str, Stamp]()
         for top, _, names in os.walk(self.files):
             for name in names:
@@ -81,7 +82,16 @@ class _Kept:
                 if stat.S_ISREG(status.st_mode):
                     found[path.relative_to(self.files).as_posix()] = _stamp(status)
         paths = sorted(found.keys() | self.stamps.keys())
-        yield from (path for path in paths if found.get(path) != self.stamps.get(path))
+        return {path: found.get(path) for path in paths if found.get(path) != self.stamps.get(path)}
+
+    def changed(self) -> dict[str, Stamp | None]:
+        """Those of ``touched`` that the project does not hold in the same way."""
+        return {path: stamp for path, stamp in self.touched().items() if not self._same(path)}
+
+    def _same(self, path: str) -> bool:
+        with suppress(Failed):
+            return _held(self.project / path, path) == _held(self.files / path, path)
+        return False
 
     def change(self, path: str) -> CopyChange | None:
         """None when it holds what it held. Raises Failed for what is too large."""
@@ -91,17 +101,17 @@ class _Kept:
             mode = stat.S_IMODE((self.files / path).lstat().st_mode) & 0o777
         return None if before == after else CopyChange(path, before, after, mode)
 
-    def settle(self, path: str, data: bytes | None) -> None:
-        """From now on the file counts as unchanged with ``data``, what the project holds."""
-        for folder in (self.folder / BASE, self.files):
-            file, held = folder / path, _held(folder / path, path)
-            if data is None:
-                file.unlink(missing_ok=True)
-            elif held != data:
-                write_bytes(file, data, before=held, shown=path)
-        self.stamps.pop(path, None)
-        if data is not None:
-            self.stamps[path] = _stamp((self.files / path).lstat())
+    def since(self, change: CopyChange, now: bytes | None) -> CopyChange:
+        """What is new in ``change`` since it came in, where ``now``, the project's file, is what came of that."""
+        came, then = (_held(self.folder / APPLIED / each / change.path, change.path) for each in ("project", "copy"))
+        return replace(change, before=then) if came is not None and came == now else change
+
+    def note(self, path: str, came: bytes, then: bytes) -> None:
+        """The project's file became ``came`` when the agent's, ``then``, came in."""
+        for name, data in (("project", came), ("copy", then)):
+            file = self.folder / APPLIED / name / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
 
     def save(self) -> None:
         given = {"project": os.fsencode(self.project).hex(), "stamps": self.stamps}
@@ -143,12 +153,13 @@ class Copies:
         except (OSError, BaError) as error:
             return f"What it changed in its copy can't be listed: {error}"
 
-    def changed(self, agent_id: str) -> tuple[str, ...]:
-        """The paths of the project that the agent changed in its copy; none where there is no copy. Blocks."""
+    def changed(self, agent_id: str) -> dict[str, Stamp | None]:
+        """The paths of the project that the agent changed in its copy, and of which state of the file that is said;
+        none where there is no copy. Blocks."""
         try:
-            return tuple(self.kept(agent_id).changed())
+            return self.kept(agent_id).changed()
         except (OSError, BaError):
-            return ()
+            return {}
 
     def kept(self, agent_id: str) -> _Kept:
         """The copy as it was left. Blocks. Raises UsageError when it is gone."""
@@ -199,7 +210,9 @@ class Copies:
                 target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 shutil.copy(self.project / name, base, follow_symlinks=False)
-            except FileNotFoundError:
+            except (FileNotFoundError, PermissionError):
+                # Gone by now, or the person may not read it: the agent can't either.
+                base.unlink(missing_ok=True)
                 continue
             if base.is_symlink():
                 # It became one just now.
@@ -217,6 +230,8 @@ class Copies:
     def _told(self, agent_id: str) -> str:
         kept = self.kept(agent_id)
         changes = [change for path in kept.changed() if (change := kept.change(path))]
+        if not changes and kept.touched():
+            return "What it changed in its copy is in the project."
         if not changes:
             self._unchanged(agent_id).touch(mode=0o600)
             shutil.rmtree(kept.folder, ignore_errors=True)
@@ -238,4 +253,6 @@ def _held(path: Path, shown: str) -> bytes | None:
     try:
         return read_bytes(path, shown)
     except Failed as error:
+        if error.kind != "resource_error":
+            raise
         raise error.reworded(f"{error} Files up to {MAX_BYTES // 1_000_000} MB come out of a copy.") from error

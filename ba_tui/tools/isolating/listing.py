@@ -69,6 +69,12 @@ def listed(project: Path, denied: Callable[[Path], bool]) -> Listed:
     return Listed(tuple(files), tuple(links), tuple(left))
 
 
+def repository(folder: Path) -> Path:
+    """The top of the git repository that ``folder`` lies in; ``folder`` itself where there is none."""
+    real = Path(os.path.realpath(folder))
+    return next((each for each in (real, *real.parents) if os.path.lexists(each / ".git")), real)
+
+
 def _stays(project: Path, link: Path, to: Path) -> bool:
     target = Path(os.path.realpath(link.parent / to))
     return target.is_relative_to(os.path.realpath(project))

@@ -68,6 +68,13 @@ class Place:
     def apply(self, **more: Any) -> str:
         return self.applying.apply({"agent_id": AGENT, **more}).text
 
+    def preview(self) -> object:
+        async def shown() -> object:
+            assert self.tool.preview
+            return await self.tool.preview({"agent_id": AGENT})
+
+        return asyncio.run(shown())
+
     def refusal(self, **more: Any) -> str:
         with pytest.raises(BaError) as caught:
             self.apply(**more)
@@ -139,7 +146,7 @@ def test_changes_come_in_as_one_and_only_once(project: Path) -> None:
     (files / "pixels.bin").write_bytes(b"\0other")
     told = place.told()
     assert told.startswith("It changed 4 files in its copy (+2 -21): deep/er/b.py, gone.txt, pixels.bin, src/a.py.")
-    shown = asyncio.run(place.tool.preview({"agent_id": AGENT})) if place.tool.preview else None
+    shown = place.preview()
     assert isinstance(shown, Diffs)
     assert [each.path for each in shown.items] == ["deep/er/b.py", "gone.txt (deleted)", "pixels.bin", "src/a.py"]
     assert set(place.tool.paths({"agent_id": AGENT})) == {
@@ -258,5 +265,5 @@ def test_what_can_not_be_copied_is_said(project: Path, tmp_path: Path, monkeypat
 def test_one_change_is_shown_as_an_edit_is(project: Path) -> None:
     place = Place(project)
     (place.make() / "same.txt").write_text("other\n")
-    shown = asyncio.run(place.tool.preview({"agent_id": AGENT})) if place.tool.preview else None
+    shown = place.preview()
     assert shown == Diff("same.txt", "same\n", "other\n")

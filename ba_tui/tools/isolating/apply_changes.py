@@ -28,6 +28,7 @@ from ba_tui.tools.isolating.copies import Copies, CopyChange
 from ba_tui.tools.isolating.merging import Merged, merged
 
 NAME = "apply_changes"
+DELETED = " (deleted)"
 EDITORS = ("edit_file", "write_file", "apply_patch")
 MARKED = "<<<<<<<"
 MOST_SHOWN = 4_000
@@ -52,7 +53,7 @@ class _Step:
 
     def diff(self) -> Diff:
         diff, step = self.plan.diff(), self.step
-        return Diff(f"{step.shown} (deleted)", diff.before, "") if step.after is None else diff
+        return Diff(f"{step.shown}{DELETED}", diff.before, "") if step.after is None else diff
 
     def done(self) -> str:
         step = self.step

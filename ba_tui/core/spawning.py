@@ -37,19 +37,15 @@ class ChildResult:
     note: str = ""
 
 
-async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline: float | None = None) -> ChildResult:
-    """Run ``agent`` on ``task`` below ``parent`` and return how it ended, after at most ``deadline`` seconds.
+async def run_child(
+    agent: Agent, branch: Branch, task: str, *, deadline: float | None = None, started: AgentStarted | None = None
+) -> ChildResult:
+    """Run ``agent`` on ``task`` in its own ``branch`` and return how it ended, after at most ``deadline`` seconds.
+    ``started`` says in events what begins.
 
     Raises:
         asyncio.CancelledError: the parent is cancelled; by then the child and all below it have ended, too.
     """
-    return await run_child(agent, parent.fork(name, agent.ceiling), task, deadline=deadline)
-
-
-async def run_child(
-    agent: Agent, branch: Branch, task: str, *, deadline: float | None = None, started: AgentStarted | None = None
-) -> ChildResult:
-    """As ``spawn``, on a branch that was forked before; ``started`` says in events what begins."""
     if started:
         branch.emit(started)
     before = {message.id for message in branch.transcript.messages}

@@ -255,7 +255,10 @@ class GuardedTools:
         )
         self.teams = TeamRoom(
             settings.team,
-            team_scope(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean),
+            replace(
+                team_scope(process, scope, delegation.agents, self.memory, skills.catalog.ingress.clean),
+                tool=self._tool,
+            ),
             definitions,
         )
         tools = tuple(with_examples(tool, definitions) for tool in (*tools, *self._of_rooms(definitions, workspace)))
@@ -343,6 +346,9 @@ class GuardedTools:
             *self.delegation.needed(),
             *self.plans.needed(),
         )
+
+    def _tool(self, name: str) -> Tool | None:
+        return self.registry.get_tool(name)
 
     def shell(self) -> Tool | None:
         """The shell within its guards."""

@@ -7,6 +7,7 @@ import os
 import re
 import select
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,11 +75,12 @@ class Session:
 def end_kernel() -> None:
     """As the system does when it has no memory left."""
     for child in psutil.Process().children(recursive=True):
-        if "kernel/program.py" in " ".join(child.cmdline()):
-            ended = os.pidfd_open(child.pid)
-            child.kill()
-            select.select([ended], [], [], 10)
-            os.close(ended)
+        with suppress(psutil.NoSuchProcess):  # One that has ended already.
+            if "kernel/program.py" in " ".join(child.cmdline()):
+                ended = os.pidfd_open(child.pid)
+                child.kill()
+                select.select([ended], [], [], 10)
+                os.close(ended)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -210,6 +212,22 @@ async def test_a_killed_kernel_is_one_failed_call_and_a_reset_is_said(session: S
     await asyncio.to_thread(end_kernel)
     after = await session.run("1")
     assert after.notes == ("Python ended since the last call. Its variables are gone; tables are still there.",)
+
+
+async def test_a_question_that_nobody_hears_yet_is_asked_again(session: Session) -> None:
+    await session.engine.register("sales.csv")
+    code = """
+kernel, first = get_ipython().kernel, [True]
+send = kernel.session.send
+def to_nobody(stream, kind, *args, **named):
+    if kind == "input_request" and first:
+        first.clear()
+        named["ident"] = [b"not connected"]
+    return send(stream, kind, *args, **named)
+kernel.session.send = to_nobody
+len(ba.table("sales")), first
+"""
+    assert (await session.run(code)).shown == (ShownText("(3, [])\n"),)
 
 
 async def test_output_that_comes_long_after_the_reply_is_shown(session: Session) -> None:

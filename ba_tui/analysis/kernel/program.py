@@ -17,6 +17,7 @@ import math
 import os
 import sys
 import threading
+import time
 import traceback
 from datetime import date, datetime
 from importlib import import_module
@@ -36,6 +37,8 @@ FRAMES = 6
 """Most frames of a short traceback."""
 LINE, MESSAGE = 300, 2_000
 KEPT = ".kept"
+RETRY = 0.01
+"""Seconds between two tries to ask ba."""
 FRAME_TYPES = (
     ("pandas.core.frame", "DataFrame"), ("pandas.core.series", "Series"), ("pandas", "DataFrame"),
     ("pandas", "Series"), ("polars.dataframe.frame", "DataFrame"), ("polars.series.series", "Series"),
@@ -106,10 +109,21 @@ class Session:
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            reply = json.loads(self._kernel.raw_input(json.dumps(question)))
+            reply = json.loads(self._put(json.dumps(question)))
         if "error" in reply:
             raise TableError(reply["error"])
         return reply
+
+    def _put(self, question: str) -> str:
+        """The answer to a question. In a new kernel the first one may come before ba's input channel is connected."""
+        zmq = module("zmq")
+        while True:
+            try:
+                return self._kernel.raw_input(question)
+            except zmq.ZMQError as error:
+                if error.errno != zmq.EHOSTUNREACH:
+                    raise
+                time.sleep(RETRY)
 
 
 def module(name: str) -> Any:
@@ -361,6 +375,8 @@ def main() -> None:
         kernel_class=Kernel, connection_file=connection, config=settings
     )
     app.initialize([])
+    # Otherwise a question to a channel that is not connected yet is dropped in silence, and nobody ever answers it.
+    app.kernel.stdin_socket.setsockopt(module("zmq").ROUTER_MANDATORY, 1)
     session = Session(app.kernel, Path(folder))
     set_up(app.shell, session)
     app.start()

@@ -6,11 +6,9 @@ It names the files of the project, so rules, plan mode, hooks and checkpoints ju
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from ba_tui.core.results import Diff, Diffs, Display, ToolResult
@@ -71,10 +69,6 @@ class Applying:
     copies: Copies
     workspace: Workspace
     working: Callable[[str], bool]
-    judged: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """The paths that rules were asked about last, by the arguments of the call."""
-    shown: dict[str, str] = field(default_factory=dict[str, str])
-    """A digest of what the person was shown, by the arguments; empty where it could not be shown."""
 
     def named(self, args: Mapping[str, Any]) -> list[str]:
         """The changed paths that a call is about, from the top of the project."""
@@ -87,25 +81,7 @@ class Applying:
         return [path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)]
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
-        named = self.named(args)
-        self.judged[_key(args)] = frozenset(named)
-        return tuple(str(self.copies.project / path) for path in named)
-
-    def preview(self, args: Mapping[str, Any]) -> Display | None:
-        """What a call would change. Blocks. Raises as ``steps`` does."""
-        self.shown[_key(args)] = ""
-        steps = self.steps(args)
-        self.shown[_key(args)] = _digest(steps)
-        return _display(steps)
-
-    def _check(self, args: Mapping[str, Any], steps: Sequence[_Step]) -> None:
-        """Raise Failed when a call would do something else than rules and person were asked about: its agent may have
-        gone on meanwhile, or the project may have changed."""
-        judged, shown = self.judged.pop(_key(args), None), self.shown.pop(_key(args), None)
-        more = judged is not None and any(each.change.path not in judged for each in steps)
-        if more or (shown is not None and shown != _digest(steps)):
-            message = "The changes are other ones by now than those that were to be allowed. Nothing was changed."
-            raise Failed("validation_error", message, "Call it again, so that they are looked at.")
+        return tuple(str(self.copies.project / path) for path in self.named(args))
 
     def steps(self, args: Mapping[str, Any]) -> list[_Step]:
         """What a call would do. Blocks. Raises Failed, UsageError, PathRefused."""
@@ -141,7 +117,6 @@ class Applying:
     def apply(self, args: Mapping[str, Any]) -> ToolResult:
         """Make the changes, and count them as made. Blocks. Raises as ``steps`` does; then nothing is changed."""
         steps = self.steps(args)
-        self._check(args, steps)
         writing = [each for each in steps if each.step.before != each.step.after]
         commit([each.step for each in writing])
         kept = self.copies.kept(str(args["agent_id"]))
@@ -169,7 +144,7 @@ def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
         return await asyncio.to_thread(applying.apply, args)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
-        return await asyncio.to_thread(applying.preview, args)
+        return await asyncio.to_thread(lambda: _display(applying.steps(args)))
 
     facts = ToolFacts(category="files", target="agent_id", paths_of=applying.paths, subagents=False)
     words, schema = definition.description, definition.input_schema
@@ -198,18 +173,6 @@ def judging(judge: CallJudge) -> CallJudge:
 def _display(steps: Sequence[_Step]) -> Diff | Diffs | None:
     diffs = tuple(each.diff() for each in steps if each.step.before != each.step.after)
     return diffs[0] if len(diffs) == 1 else Diffs(diffs) if diffs else None
-
-
-def _key(args: Mapping[str, Any]) -> str:
-    return json.dumps(dict(args), sort_keys=True, default=str)
-
-
-def _digest(steps: Sequence[_Step]) -> str:
-    found = hashlib.blake2b(digest_size=16)
-    for each in steps:
-        for part in (os.fsencode(each.step.path), each.step.before, each.step.after):
-            found.update(b"-" if part is None else b"+%d:%b" % (len(part), part))
-    return found.hexdigest()
 
 
 def _words(data: bytes | None) -> str:

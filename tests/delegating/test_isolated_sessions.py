@@ -102,7 +102,8 @@ async def test_two_agents_change_their_copies_and_what_fits_comes_into_the_proje
     assert asked == [], "an edit of a copy asks nothing"
     assert held(folder) == before, "nothing of it is in the project"
     assert all("apply_changes" in report for report in reports)
-    copies = [Path(each.worktree) for each in events if isinstance(each, AgentStarted)]
+    places = {each.agent: Path(each.worktree) for each in events if isinstance(each, AgentStarted)}
+    copies = [places[name] for name in ("main/one-1", "main/two-1")]
     assert [(copy / name).read_text() for copy, name in zip(copies, ("a.txt", "b.txt"), strict=True)] == [
         *("by one\n", "by two\n"),
     ]

@@ -183,3 +183,23 @@ def test_a_killed_agent_goes_on_in_its_copy(tmp_path: Path) -> None:
     assert "mine" in asked[2]
     assert "new.txt" in asked[3]
     assert (work / "new.txt").read_text() == "mine"
+
+
+async def test_what_comes_in_is_what_the_person_was_shown(folder: Path) -> None:
+    made, before = talk(folder), held(folder)
+    _, _, events = await said(made, "Let two agents work.")
+    places = {each.agent: Path(each.worktree) for each in events if isinstance(each, AgentStarted)}
+    copy = places["main/one-1"]
+    turn = made.say("Apply one.")
+
+    def react(event: Event) -> None:
+        if isinstance(event, Asked):
+            # As an agent in the background does that goes on while the question waits.
+            (copy / "a.txt").write_text("something else\n")
+            turn.answer(event.ask_id, Reply("once"))
+
+    events = await collect(turn, react)
+    (text,) = [each.result.text for each in events if isinstance(each, ToolFinished)]
+    assert "changed its copy in between" in text
+    assert held(folder) == before
+    await made.close()

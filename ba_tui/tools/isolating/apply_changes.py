@@ -75,10 +75,10 @@ class Applying:
     judged: dict[str, dict[str, Stamp | None]] = field(default_factory=dict[str, "dict[str, Stamp | None]"])
     """What the last look at the same arguments found."""
 
-    def named(self, args: Mapping[str, Any]) -> dict[str, Stamp | None]:
+    def named(self, args: Mapping[str, Any], *, anew: bool = False) -> dict[str, Stamp | None]:
         """The changed paths that a call is about, from the top of the project, and the state of each."""
         agent_id, wanted = str(args.get("agent_id") or ""), args.get("paths") or ()
-        found = self.copies.changed(agent_id)
+        found = self.copies.changed(agent_id, anew=anew)
         if not wanted:
             return found
         texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
@@ -100,7 +100,7 @@ class Applying:
         if self.working(agent_id):
             raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
         kept = self.copies.kept(agent_id)
-        named = self.named(args)
+        named = self.named(args, anew=True)
         if named != self.judged.get(_key(args)):
             raise Failed("validation_error", f"{agent_id} changed its copy in between.", "Call apply_changes again.")
         changes = [change for path in named if (change := kept.change(path))]

@@ -22,6 +22,7 @@ from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.board import Board
 from ba_tui.team.facts import Fact
 from ba_tui.team.jobs import HandingOut, Job, Outcome, claim_of, outcome_of
+from ba_tui.team.leases import ENDED, LEASED
 from ba_tui.team.messages import (
     WORKERS,
     Bid,
@@ -122,6 +123,10 @@ class Desk:
         self._heard: dict[str, float] = {}
         self._roles: dict[str, str] = {}
         self._refused: set[tuple[str, MessageType]] = set()
+        self._lenders: set[str] = set()
+        self._leased: set[str] = set()
+        """Who gave leases to members."""
+        self._beside: set[asyncio.Task[None]] = set()
         self._listening: list[asyncio.Task[None]] = []
 
     @property
@@ -138,6 +143,10 @@ class Desk:
         for waiting in list(self._requests.values()):
             with contextlib.suppress(BaError):
                 await self._withdraw(waiting)
+        for lender in self._leased:
+            ended = message(Share(self._watch.team.id, kind=ENDED), self.name, lender, team=self._watch.team.id)
+            with contextlib.suppress(BaError):
+                await self._bus.publish(inbox(lender), ended)
         for task in self._listening:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
@@ -312,6 +321,8 @@ class Desk:
                 beat = content(Heartbeat, received)
                 if sender in self._heard:
                     self._roles[sender] = beat.role
+                if beat.lends and len(self._lenders) < MOST_MEMBERS:
+                    self._lenders.add(sender)
                 self._watch.member(sender, heard=received.at, activity=beat.activity)
             case "status_update":
                 self._status(received, content(StatusUpdate, received))
@@ -321,6 +332,8 @@ class Desk:
                 share = content(Share, received)
                 if share.kind == "claim" and (fact := claim_of(share.key, share.value, 0.5)):
                     self._stated(sender, (fact,))
+                elif share.kind == LEASED and len(self._leased) < MOST_MEMBERS:
+                    self._leased.add(sender)
                 elif share.kind == "item" and self._means.board:
                     self._means.board.heard(sender, share)
             case "context_request":
@@ -328,12 +341,28 @@ class Desk:
                 keys = asked.facts.get("keys")
                 if asked.kind == "context" and self._means.board and isinstance(keys, list):
                     self._means.board.needs(sender, [str(each) for each in cast("list[object]", keys)])
+                elif asked.kind == "capability":
+                    self._name_lenders(received)
             case "bid":
                 bid = content(Bid, received)
                 if bid.task in self._bids:
                     self._bids[bid.task].add(sender, bid)
             case _:
                 pass
+
+    def _name_lenders(self, received: AgentMessage) -> None:
+        """Tell a member who lends tools now."""
+        least = time.monotonic() - self._rules.patience
+        alive = [each for each in self._lenders if each != received.sender and self._heard.get(each, 0.0) >= least]
+        said = message(Share(self.name, sorted(alive), kind="lenders"), self.name, received.sender, about=received)
+
+        async def answer() -> None:
+            with contextlib.suppress(BaError):
+                await self._send(replace(said, correlation_id=received.id), inbox(received.sender))
+
+        task = asyncio.create_task(answer())
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     def _status(self, received: AgentMessage, status: StatusUpdate) -> None:
         found = self._requests.get(received.correlation_id)

@@ -1,31 +1,45 @@
-"""Tools that one member lends to another: asked for, offered, leased for a time, called at the lender's, taken back.
+"""What a member lends: tools that others ask for, lease for a time and call here, until the lease is taken back.
 
-The lender runs each call itself, within its own guards and on a branch with its own ceiling: a lease is a permission to
-ask, never one to do more than the lender may. Each step is written down.
+The lender runs each call itself, within its own guards and within the ceilings of both: a lease is a permission to ask,
+never one to do more than the lender or the borrower may. Each step is written down, and told to the lead.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import logging
 import time
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.calls import run_call
-from ba_tui.core.errors import StopTurn, UsageError
+from ba_tui.core.effects import Ceiling, Effect
+from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.ranking import matching
-from ba_tui.core.text.wording import one_line
+from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.team.messages import Bid, Content, ContextRequest, Share, Trouble, content, inbox, message
+from ba_tui.team.messages import (
+    Bid,
+    Content,
+    ContextRequest,
+    Share,
+    StatusUpdate,
+    Trouble,
+    content,
+    inbox,
+    message,
+    team_of,
+)
 
 log = logging.getLogger(__name__)
 LONGEST = 3_600.0
@@ -33,21 +47,30 @@ LONGEST = 3_600.0
 AT_ONCE = 100
 """Leases that a member has given at the same time."""
 AUDITED = 1_000
-ANSWERS = 1_000
-"""Results that are kept for requests that are delivered again."""
+ANSWERS = 200
+"""Results that are kept for requests that are made again."""
 OFFERED = 10
+LARGEST = 50_000
+"""Characters of one result, and of what describes a tool."""
+DESCRIBED = 4_000
+LEASED, ENDED = "leases", "team_ended"
+"""Kinds of shared information: a step of a lease, told to the lead; and the lead says that its team has ended."""
+At: TypeAlias = Callable[[Callable[[Branch], Awaitable[Content]]], Coroutine[Any, Any, Content]]
 Step: TypeAlias = Literal["leased", "called", "denied", "expired", "revoked"]
 
 
 @frozen
 class Lease:
-    """``until`` in seconds since the epoch, on the lender's clock."""
+    """``until`` in seconds since the epoch, on the lender's clock. ``lead``: for whom the borrower works.
+    ``described``: what a borrower must know of each tool."""
 
     id: str
     lender: str
     borrower: str
     tools: tuple[str, ...]
     until: float
+    lead: str = ""
+    described: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @frozen
@@ -69,22 +92,37 @@ class Denied(UsageError):
     kind = "denied"
 
 
-class Lender:
-    """Lends those of ``lent`` that are among ``tools``, which stand within the lender's guards. Calls run on branches
-    beside ``branch``, with its ceiling."""
+@frozen
+class Lending:
+    """What a member lends: those of ``lent`` that ``tool`` finds, which stand within the lender's guards. ``at`` lets
+    work be done on a branch of the lender's. ``beat``: seconds between two signs that a call still runs."""
 
-    def __init__(
-        self, name: str, bus: MessageBus, branch: Branch, tools: Callable[[], Mapping[str, Tool]], lent: Sequence[str]
-    ) -> None:
+    tool: Callable[[str], Tool | None]
+    lent: tuple[str, ...]
+    ceiling: Ceiling
+    at: At
+    beat: float = 5.0
+
+
+def asks_lender(received: AgentMessage) -> bool:
+    """Whether the message is for who lends tools."""
+    kind = received.content.get("kind")
+    asked = received.type == "context_request" and kind in {"capability", "lease", "call"}
+    return asked or (received.type == "information_share" and kind == ENDED)
+
+
+class Lender:
+    """``name`` is the member's."""
+
+    def __init__(self, name: str, bus: MessageBus, lending: Lending) -> None:
         self._name = name
         self._bus = bus
-        self._branch = branch
-        self._tools = tools
-        self._lent = tuple(lent)
+        self._lending = lending
         self._leases: dict[str, Lease] = {}
         self._running: dict[str, set[asyncio.Task[Content]]] = {}
-        self._answers: OrderedDict[str, asyncio.Task[Content]] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str], asyncio.Task[Content]] = OrderedDict()
         self._audit: deque[AuditLine] = deque(maxlen=AUDITED)
+        self._telling: set[asyncio.Task[None]] = set()
 
     def audit(self) -> Sequence[AuditLine]:
         """What was asked of this lender and what became of it, oldest first."""
@@ -97,21 +135,33 @@ class Lender:
         return tuple(self._leases.values())
 
     async def handle(self, received: AgentMessage) -> bool:
-        """Answer a request of another member; False for what is no business of leases. A request that is delivered
-        again gets the same answer, and its call is not made twice."""
-        if received.type != "context_request":
+        """Answer a request of another member; False for what is no business of leases. A request that is made again
+        under its key gets the same answer, and its call is not made twice."""
+        if not asks_lender(received):
             return False
+        if received.type == "information_share":
+            await self._ended(received)
+            return True
         asked = content(ContextRequest, received)
-        if asked.kind not in {"capability", "lease", "call"}:
-            return False
-        if received.id not in self._answers:
-            self._answers[received.id] = asyncio.create_task(self._answer(received, asked))
+        key = (received.sender, received.idempotency_key or received.id)
+        if key not in self._answers:
+            self._answers[key] = asyncio.create_task(self._answer(received, asked))
             while len(self._answers) > ANSWERS:
                 self._answers.popitem(last=False)
-        said = await self._answers[received.id]
+        while not (await asyncio.wait({self._answers[key]}, timeout=self._lending.beat))[0]:
+            await self._reply(StatusUpdate(asked.task, "acting"), received)
+        await self._reply(await self._answers[key], received)
+        return True
+
+    async def _reply(self, said: Content, received: AgentMessage) -> None:
         answer = replace(message(said, self._name, received.sender, about=received), correlation_id=received.id)
         await self._bus.publish(inbox(received.sender), answer)
-        return True
+
+    async def _ended(self, received: AgentMessage) -> None:
+        """Take back what the members of a team hold that has ended."""
+        team = team_of(received.sender)
+        for lease in [each for each in self._leases.values() if team and team_of(each.lead) == team]:
+            await self.revoke(lease.id, "The team has ended.")
 
     async def revoke(self, lease: str, reason: str = "") -> bool:
         """Take a lease back: what runs under it is stopped, and its borrower is told. False when there is none."""
@@ -120,32 +170,39 @@ class Lender:
             return False
         self._end(found, "revoked", reason)
         told = Share(found.id, {"reason": reason}, kind="revoked", by=self._name)
-        await self._bus.publish(inbox(found.borrower), message(told, self._name, found.borrower))
+        team = team_of(found.lead)
+        await self._bus.publish(inbox(found.borrower), message(told, self._name, found.borrower, team=team))
         return True
 
     async def close(self) -> None:
         """Take all leases back."""
         for lease in list(self._leases):
-            await self.revoke(lease, "The lender leaves.")
+            with contextlib.suppress(BaError):
+                await self.revoke(lease, "The lender leaves.")
+        await asyncio.gather(*self._telling, return_exceptions=True)
 
     async def _answer(self, received: AgentMessage, asked: ContextRequest) -> Content:
         try:
             if asked.kind == "capability":
                 return self._offer(asked.query)
             if asked.kind == "lease":
-                return self._granted(received.sender, asked.facts)
+                return self._granted(received, asked.facts)
             return await self._called(received, asked)
         except Denied as error:
-            self._note("denied", received.sender, asked.task, asked.query, reason=str(error))
+            lease = self._leases.get(asked.task) or Lease(asked.task, self._name, received.sender, (), 0.0)
+            self._note("denied", replace(lease, borrower=received.sender), asked.query, reason=str(error))
             return Trouble("denied", str(error), error.hint, asked.task)
 
     def _offer(self, query: str) -> Bid:
-        able = [tool for name in self._lent if (tool := self._able(name))]
+        able = [tool for name in self._lending.lent if (tool := self._able(name))]
         fitting = matching(query, able, lambda tool: (tool.name, tool.description)) if query.strip() else able
         return Bid(tools=tuple(tool.name for tool in fitting[:OFFERED]), reason="" if fitting else "nothing that fits")
 
-    def _granted(self, borrower: str, facts: Mapping[str, Any]) -> Share:
+    def _granted(self, received: AgentMessage, facts: Mapping[str, Any]) -> Share:
         """Raises Denied."""
+        borrower, lead = received.sender, str(facts.get("lead", ""))
+        if not team_of(lead) or team_of(lead) != received.team:
+            raise Denied("Only members of a team borrow tools, while they work for its lead.")
         wanted, seconds = facts.get("tools"), facts.get("seconds", LONGEST)
         if not isinstance(wanted, list) or not wanted or not isinstance(seconds, int | float) or not seconds > 0:
             raise Denied("A lease names tools, and seconds above 0.")
@@ -156,10 +213,12 @@ class Lender:
         if len(self.leases()) >= AT_ONCE:
             raise Denied(f"{self._name} has given {AT_ONCE} leases: no more at the same time.")
         until = time.time() + min(float(seconds), LONGEST)
-        lease = Lease(uuid.uuid4().hex, self._name, borrower, tuple(dict.fromkeys(names)), until)
+        described = {name: _described(tool) for name in names if (tool := self._able(name))}
+        lease = Lease(uuid.uuid4().hex, self._name, borrower, tuple(described), until, lead, described)
         self._leases[lease.id] = lease
-        self._note("leased", borrower, lease.id, ", ".join(lease.tools))
-        return Share(lease.id, {"tools": list(lease.tools), "until": until}, by=self._name, kind="lease")
+        self._note("leased", lease, ", ".join(lease.tools))
+        value = {"tools": list(lease.tools), "until": until, "described": described}
+        return Share(lease.id, value, by=self._name, kind="lease")
 
     async def _called(self, received: AgentMessage, asked: ContextRequest) -> Content:
         """Raises Denied."""
@@ -167,10 +226,14 @@ class Lender:
         # The same words for a lease of another borrower: ids must not be guessed.
         if lease is None or lease.borrower != received.sender:
             raise Denied("This lease does not hold any more.", "Ask for a new one.")
-        tool = self._able(asked.query)
-        if asked.query not in lease.tools or tool is None:
+        tool, args = self._able(asked.query), asked.facts.get("args")
+        if asked.query not in lease.tools or tool is None or not isinstance(args, dict):
             raise Denied(f"The lease does not cover the tool {one_line(asked.query, 60)}.")
-        work = asyncio.create_task(self._run(tool, received.id, asked.facts, lease))
+        given = cast("dict[str, Any]", args)
+        theirs = ceiling_in(asked.facts.get("ceiling"))
+        if not theirs.may_call(tool.name) or tool.effect_of(given) not in theirs.effects:
+            raise Denied(f"{lease.borrower} itself may not do what {tool.name} does, so it may not borrow that either.")
+        work = asyncio.create_task(self._lending.at(lambda branch: self._run(branch, tool, (given, theirs), lease)))
         self._running.setdefault(lease.id, set()).add(work)
         try:
             await asyncio.wait({work}, timeout=max(0.0, lease.until - time.time()))
@@ -186,21 +249,24 @@ class Lender:
             work.cancel()
             self._running.get(lease.id, set()).discard(work)
 
-    async def _run(self, tool: Tool, id: str, args: Mapping[str, Any], lease: Lease) -> Content:
-        branch = self._branch.aside(f"{self._branch.name}/lent-{id[:8]}")
+    async def _run(self, branch: Branch, tool: Tool, asked: tuple[Mapping[str, Any], Ceiling], lease: Lease) -> Content:
+        args, theirs = asked
+        id = uuid.uuid4().hex
+        aside = branch.aside(f"{branch.name}/lent-{id[:8]}")
+        aside.ceiling = branch.ceiling.within(self._lending.ceiling).within(theirs)
         use = ToolUse(f"lent-{id}", tool.name, dict(args))
-        self._note("called", lease.borrower, lease.id, tool.name, about=one_line(tool.target(args), 200))
+        self._note("called", lease, tool.name, about=one_line(tool.target(args), 200))
         try:
-            result = await run_call(tool, use, Call(use.id, branch))
+            result = await run_call(tool, use, Call(use.id, aside))
         except StopTurn as stop:
             return Trouble("denied", str(stop), stop.hint, lease.id)
-        value = {"text": result.text, "is_error": result.is_error}
+        value = {"text": clipped(result.text, LARGEST), "is_error": result.is_error}
         return Share(lease.id, value, by=self._name, kind="result")
 
     def _able(self, name: str) -> Tool | None:
-        """The tool, if it is lent and the lender itself may call it."""
-        tool, ceiling = self._tools().get(name), self._branch.ceiling
-        if name not in self._lent or tool is None or not tool.facts.subagents:
+        """The tool, if it is lent and the lender itself may call it. What starts agents is never lent."""
+        tool, ceiling = self._lending.tool(name), self._lending.ceiling
+        if name not in self._lending.lent or tool is None or not tool.facts.subagents or tool.facts.below:
             return None
         return tool if ceiling.may_call(name) and tool.effect in ceiling.effects else None
 
@@ -208,92 +274,51 @@ class Lender:
         self._leases.pop(lease.id, None)
         for work in self._running.pop(lease.id, set()):
             work.cancel()
-        self._note(step, lease.borrower, lease.id, ", ".join(lease.tools), reason=reason)
+        self._note(step, lease, ", ".join(lease.tools), reason=reason)
 
-    def _note(self, step: Step, borrower: str, lease: str, tool: str, about: str = "", reason: str = "") -> None:  # noqa: PLR0913 - the fields of a line
-        line = AuditLine(step, borrower, lease, one_line(tool, 200), about, reason)
+    def _note(self, step: Step, lease: Lease, tool: str, *, about: str = "", reason: str = "") -> None:
+        """Write a step down, and tell the lead."""
+        line = AuditLine(step, lease.borrower, lease.id, one_line(tool, 200), about, reason)
         self._audit.append(line)
-        log.info("lease %s: %s %s to %s", lease[:8], step, line.tool, borrower)
+        log.info("lease %s: %s %s to %s", lease.id[:8], step, line.tool, lease.borrower)
+        if lease.lead:
+            task = asyncio.create_task(self._tell(line, lease.lead))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, line: AuditLine, lead: str) -> None:
+        told = {"step": line.step, "borrower": line.borrower, "tool": line.tool, "about": line.about}
+        share = Share(line.lease, told | {"reason": line.reason}, by=self._name, kind=LEASED)
+        with contextlib.suppress(BaError):
+            await self._bus.publish(inbox(lead), message(share, self._name, lead, team=team_of(lead)))
 
 
-class Borrower:
-    """Asks other members for tools. Hand it what comes to its inbox with ``take``."""
-
-    def __init__(self, name: str, bus: MessageBus, patience: float = 30.0) -> None:
-        self._name = name
-        self._bus = bus
-        self._patience = patience
-        self._waiting: dict[str, asyncio.Future[AgentMessage]] = {}
-        self._revoked: set[str] = set()
-
-    def take(self, received: AgentMessage) -> bool:
-        """Whether the message was an answer that is waited for, or takes a lease back."""
-        if received.type == "information_share" and received.content.get("kind") == "revoked":
-            self._revoked.add(str(received.content.get("key")))
-            return True
-        future = self._waiting.get(received.correlation_id)
-        if future is None or future.done():
-            return False
-        future.set_result(received)
-        return True
-
-    async def offers(self, query: str, lenders: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """The tools that fit ``query``, by their lender; those who do not answer in time are left out."""
-        asked = ContextRequest("capability", query)
-        found = await asyncio.gather(*(self._ask(asked, each) for each in lenders), return_exceptions=True)
-        offers: dict[str, tuple[str, ...]] = {}
-        for name, each in zip(lenders, found, strict=True):
-            if isinstance(each, AgentMessage) and each.type == "bid" and (tools := content(Bid, each).tools):
-                offers[name] = tools
-        return offers
-
-    async def borrow(self, lender: str, tools: Sequence[str], seconds: float) -> Lease:
-        """Raises Denied, UsageError when no answer comes."""
-        facts: dict[str, Any] = {"tools": list(tools), "seconds": seconds}
-        share = _shared(await self._ask(ContextRequest("lease", facts=facts), lender), "lease")
-        given = cast("dict[str, Any]", share.value) if isinstance(share.value, dict) else {}
-        names, until = given.get("tools"), given.get("until")
-        if not isinstance(names, list) or not isinstance(until, int | float):
-            raise UsageError(f"{lender} answered with a wrong lease.")
-        covered = tuple(str(each) for each in cast("list[object]", names))
-        return Lease(share.key, lender, self._name, covered, float(until))
-
-    async def call(self, lease: Lease, tool: str, args: Mapping[str, Any]) -> tuple[str, bool]:
-        """The text of the result, and whether it is an error. What another process returns is data.
-
-        Raises:
-            Denied: the lease does not hold, or does not cover it. UsageError: no answer came.
-        """
-        if lease.id in self._revoked:
-            raise Denied(f"{lease.lender} took the lease back.", "Ask for a new one.")
-        asked = ContextRequest("call", tool, lease.id, dict(args))
-        share = _shared(await self._ask(asked, lease.lender), "result")
-        match share.value:
-            case {"text": str(text), "is_error": bool(wrong)}:
-                return text, wrong
-            case _:
-                raise UsageError(f"{lease.lender} answered with a wrong result.")
-
-    async def _ask(self, asked: ContextRequest, lender: str) -> AgentMessage:
-        request = message(asked, self._name, lender)
-        self._waiting[request.id] = future = asyncio.get_running_loop().create_future()
-        try:
-            await self._bus.publish(inbox(lender), request)
-            answer = await asyncio.wait_for(future, self._patience)
-        except TimeoutError as error:
-            raise UsageError(f"{lender} did not answer within {self._patience:g} s.", "Ask another member.") from error
-        finally:
-            del self._waiting[request.id]
-        if answer.sender != lender:
-            raise UsageError(f"{answer.sender} answered in the place of {lender}.")
-        if answer.type == "error":
-            trouble = content(Trouble, answer)
-            raise Denied(trouble.message, trouble.hint)
-        return answer
+def _described(tool: Tool) -> dict[str, Any]:
+    schema = json.dumps(tool.input_schema, ensure_ascii=False, default=str)
+    return {
+        "description": clipped(tool.description, DESCRIBED),
+        "schema": clipped(schema, DESCRIBED),
+        "effect": tool.effect.value,
+    }
 
 
-def _shared(answer: AgentMessage, kind: str) -> Share:
-    share = content(Share, answer)
-    if share.kind != kind:
-        raise UsageError(f"{answer.sender} answered with something else than a {kind}.")
-    return share
+def ceiling_out(ceiling: Ceiling) -> dict[str, Any]:
+    """A ceiling as JSON."""
+    return {
+        "effects": sorted(each.value for each in ceiling.effects),
+        "tools": None if ceiling.tools is None else sorted(ceiling.tools),
+        "outside": ceiling.outside,
+        "without": sorted(ceiling.without),
+    }
+
+
+def ceiling_in(value: Any) -> Ceiling:
+    """The ceiling that another process told. Raises Denied when it is none: nothing is allowed by mistake."""
+    told = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    outside, tools = told.get("outside"), told.get("tools", "")
+    if isinstance(outside, bool) and (tools is None or isinstance(tools, list)):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            able = frozenset(Effect(each) for each in told["effects"])
+            names = None if tools is None else frozenset(str(each) for each in cast("list[object]", tools))
+            return Ceiling(able, names, outside, frozenset(str(each) for each in told["without"]))
+    raise Denied("The call does not say what its borrower may do.", "All members need the same version of ba.")

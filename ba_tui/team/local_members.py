@@ -18,6 +18,7 @@ from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.agents import AgentActivity
 from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Role
 from ba_tui.team.facts import facts_in
+from ba_tui.team.leases import Lender, asks_lender
 from ba_tui.team.messages import (
     TAKERS,
     WORKERS,
@@ -66,7 +67,8 @@ class _Now:
 
 
 class LocalMember:
-    """``seat`` says who it is. ``running`` lists the agents of the session, to tell what its own does."""
+    """``seat`` says who it is. ``running`` lists the agents of the session, to tell what its own does. ``lender``: what
+    answers those who borrow its tools; None where it lends nothing."""
 
     def __init__(
         self,
@@ -74,12 +76,14 @@ class LocalMember:
         bus: MessageBus,
         do: Doing,
         running: Callable[[], list[RunningAgent]],
+        lender: Lender | None = None,
     ) -> None:
         self.name = seat.member
         self.role = seat.role
         self._bus = bus
         self._do = do
         self._running = running
+        self._lender = lender
         self._seat = seat
         self._team = ""
         self._now: _Now | None = None
@@ -89,16 +93,20 @@ class LocalMember:
     async def serve(self, team: str, heartbeat: float) -> None:
         """Work until cancelled. A bus that fails ends it with its error."""
         self._team = team
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pull(work_topic(self.role.name), TAKERS))
-            group.create_task(self._pull(inbox(self.name), self.name, group))
-            group.create_task(self._pull(team_topic(team), self.name))
-            group.create_task(self._beat(team, heartbeat))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pull(work_topic(self.role.name), TAKERS))
+                group.create_task(self._pull(inbox(self.name), self.name, group))
+                group.create_task(self._pull(team_topic(team), self.name))
+                group.create_task(self._beat(team, heartbeat))
+        finally:
+            if self._lender:
+                await self._lender.close()
 
     async def _pull(self, topic: str, group: str, beside: asyncio.TaskGroup | None = None) -> None:
         """``beside``: work is done there, so that what else comes is heard meanwhile."""
         async for delivery in self._bus.subscribe(topic, group, self.name):
-            if beside and delivery.message.type == "task_request":
+            if beside and delivery.message.type in {"task_request", "context_request"}:
                 beside.create_task(self._taken(delivery, group))
             else:
                 await self._taken(delivery, group)
@@ -111,8 +119,10 @@ class LocalMember:
     async def _handle(self, received: AgentMessage, delivery: Delivery, group: str) -> None:
         try:
             check_protocol(received)
+            if received.team == self._team and await self._of_leases(received, delivery, group):
+                return
             if team_of(received.sender) != self._team:
-                # Members tell each other things through the lead alone.
+                # Else members tell each other things through the lead alone.
                 return
             match received.type:
                 case "task_request":
@@ -129,6 +139,16 @@ class LocalMember:
                     pass
         except UsageError as error:
             await self._bus.dead(delivery, group, str(error))
+
+    async def _of_leases(self, received: AgentMessage, delivery: Delivery, group: str) -> bool:
+        """Whether it was about tools that are lent. Raises UsageError."""
+        if self._seat.borrower.take(received):
+            return True
+        if not self._lender or not asks_lender(received):
+            return False
+        # A call is not delivered again while it runs: who gets no answer asks again, under the same key.
+        await self._bus.ack(delivery, group)
+        return await self._lender.handle(received)
 
     def _withdraw(self, received: AgentMessage) -> None:
         self._withdrawn.append(received.correlation_id)
@@ -173,7 +193,7 @@ class LocalMember:
         while True:
             beat = Heartbeat(
                 self.role.name, self.activity, self._now.label if self._now else "",
-                (self._now.task,) if self._now else (), self.role.capabilities,
+                self.role.capabilities, lends=self._lender is not None,
             )  # fmt: skip
             with contextlib.suppress(BaError):
                 await self._bus.publish(WORKERS, message(beat, self.name, EVERYBODY, team=team))

@@ -10,7 +10,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork.teams import Role
 from ba_tui.team.catalog import AgentFiles
 
-SHARE, ASK_TEAM = "share", "ask_team"
+SHARE, ASK_TEAM, BORROW = "share", "ask_team", "borrow_tool"
 """Tools of members alone."""
 
 
@@ -45,7 +45,8 @@ def member_spec(role: Role, files: AgentFiles) -> AgentSpec:
 
 
 def _sharing(spec: AgentSpec) -> AgentSpec:
-    """``spec`` with what members share things by; both tools do nothing outside of the team."""
+    """``spec`` with what members share things by; these tools do nothing outside of the team."""
+    names = (SHARE, ASK_TEAM, BORROW)
     tools = spec.ceiling.tools
-    ceiling = replace(spec.ceiling, tools=None if tools is None else tools | {SHARE, ASK_TEAM})
-    return replace(spec, tools=None if spec.tools is None else (*spec.tools, SHARE, ASK_TEAM), ceiling=ceiling)
+    ceiling = replace(spec.ceiling, tools=None if tools is None else tools | {*names})
+    return replace(spec, tools=None if spec.tools is None else (*spec.tools, *names), ceiling=ceiling)

@@ -146,8 +146,8 @@ class Share:
 @frozen
 class ContextRequest:
     """``context``: items with keys or texts that fit ``query``; ``bids``: offers for the task ``task``;
-    ``capability``: tools that fit ``query``, to borrow; ``lease``: to borrow the tools that ``facts`` name; ``call``:
-    of the tool ``query`` with the arguments ``facts``, under the lease ``task``."""
+    ``capability``: tools that fit ``query``, to borrow; of a lead: who lends any; ``lease``: to borrow the tools that
+    ``facts`` name; ``call``: of the tool ``query`` with the arguments in ``facts``, under the lease ``task``."""
 
     type: ClassVar[MessageType] = "context_request"
     kind: RequestKind
@@ -172,23 +172,19 @@ class Bid:
 
 @frozen
 class Heartbeat:
-    """A sign of life, and what the member is. ``tasks``: those that it works on. ``version``: of its ba.
-
-    ``leaving``: it takes no more work.
-    """
+    """A sign of life, and what the member is. ``version``: of its ba. ``lends``: others may ask it for tools."""
 
     type: ClassVar[MessageType] = "heartbeat"
     role: str
     activity: AgentActivity = "idle"
     doing: str = ""
-    tasks: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     host: str = ""
     pid: int = 0
     version: str = ""
     model: str = ""
     done: int = 0
-    leaving: bool = False
+    lends: bool = False
 
 
 @frozen

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from ba_tui.core.ports.bus import MessageBus
+from ba_tui.resources import open_places
+from ba_tui.settings.keys import read_key
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.over_redis.bus import RedisBus, Tell
 from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.signing import Signing
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import Items, MemoryItems
 from ba_tui.team.wire import BusLimits, Redact
+
+SECRET, VARIABLE = "team-secret", "BA_TEAM_SECRET"
+"""What signs the messages of a team: an entry of the keyring or of ``keys.yaml``, and a variable."""
 
 
 def limits_of(settings: TeamSettings) -> BusLimits:
@@ -22,11 +28,14 @@ def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
     takes secrets out of what leaves this process; ``tell`` says lines to the person.
 
     Raises:
-        UsageError: the address is wrong, or the package for Redis is missing.
+        UsageError: the address or the secret is wrong, or the package for Redis is missing.
+        StorageError: the file of keys can't be understood.
     """
     if settings.bus_url is None:
         return MemoryBus(limits_of(settings))
-    return RedisBus(RedisServer(settings.bus_url), limits_of(settings), redact, tell)
+    key = read_key(SECRET, VARIABLE, open_places())
+    signing = Signing(key.value if key else "")
+    return RedisBus(RedisServer(settings.bus_url), limits_of(settings), redact, tell, signing)
 
 
 def items_of(bus: MessageBus, team: str) -> Items:

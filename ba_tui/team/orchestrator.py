@@ -25,10 +25,12 @@ from ba_tui.core.values import frozen
 from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.assignment import Assignment
 from ba_tui.team.board import Board
+from ba_tui.team.borrowing import Borrower
 from ba_tui.team.conflicts import DIFFERENCE, Claims, differ
 from ba_tui.team.desk import Confirming, Desk, DeskMeans, no
 from ba_tui.team.facts import Fact
 from ba_tui.team.jobs import HandingOut, Job, Outcome, facts_of
+from ba_tui.team.leases import Lender, Lending
 from ba_tui.team.local_members import Doing, LocalMember
 from ba_tui.team.messages import LEAD, lead_of, may_send
 from ba_tui.team.patterns.committee import committee
@@ -76,7 +78,8 @@ class TeamMeans:
     """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
     agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
     and work beside others. ``whole`` gives the whole report of a subtask; both may read files.
-    ``confirm`` and ``accepted``: see Desk. ``items``: where shared items lie."""
+    ``confirm`` and ``accepted``: see Desk. ``items``: where shared items lie. ``lending``: what members of a role
+    lend, None for nothing."""
 
     bus: MessageBus
     do: Doing
@@ -89,6 +92,7 @@ class TeamMeans:
     confirm: Confirming = no
     items: Items = field(default_factory=MemoryItems)
     accepted: Accepted = field(default_factory=MemoryAccepted)
+    lending: Callable[[Role], Lending | None] = lambda role: None
 
 
 @frozen
@@ -176,8 +180,11 @@ class Orchestrator:
 
     async def _serve(self, name: str, role: Role) -> None:
         bus, do = self._means.bus, self._means.do
-        seat = Seat(name, role, self.assignment.id, bus, self._shared(name))
-        member = LocalMember(seat, bus, do, lambda: list(self._means.running()))
+        patience = self._rules.handing_out.patience
+        seat = Seat(Borrower(name, bus, patience), role, self.assignment.id, self._shared(name))
+        lending = await asyncio.to_thread(self._means.lending, role)
+        lender = Lender(name, bus, lending) if lending else None
+        member = LocalMember(seat, bus, do, lambda: list(self._means.running()), lender)
         await member.serve(self.assignment.id, self._rules.heartbeat)
 
     def _shared(self, member: str) -> SharedContext:

@@ -32,11 +32,6 @@ def part_of(goal: str, role: Role, subtask: SubTask, prompt: str, shared: tuple[
     return "\n\n".join(filter(None, parts))
 
 
-def with_results(description: str, results: Mapping[str, str]) -> str:
-    """A subtask's words, and below them the results of those that it waits for."""
-    return "\n\n".join((description, *_told(results)))
-
-
 def _told(results: Mapping[str, str]) -> Iterator[str]:
     most = min(RESULT, RESULTS // max(1, len(results)))
     for name, text in results.items():

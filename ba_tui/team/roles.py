@@ -29,7 +29,7 @@ ALONE = "general"
 """The agent of a role that names none."""
 _KNOWN = frozenset({
     *("name", "description", "agent", "capabilities", "tools", "messages", "model", "maxloops", "maxturns"),
-    *("maxcost", "maxtokens", "authority", "members"),
+    *("maxcost", "maxtokens", "authority", "members", "lends"),
 })  # fmt: skip
 
 
@@ -137,6 +137,7 @@ def role_of(text: AgentText, path: Path, source: Owner) -> RoleFile:
         Budget(cost or None, tokens or None) if cost or tokens else None,
         numbers.one("authority", 0, 1, Role("").authority),
         int(numbers.one("members", 1, MOST_MEMBERS, 1)),
+        tuple(_words(text.fields.get("lends"))),
     )
     return RoleFile(role, source, path, warnings=tuple(warnings))
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.teamwork.teams import MessageType, Role
+from ba_tui.team.borrowing import Borrower
 from ba_tui.team.facts import key_of
+from ba_tui.team.leases import Lease
 from ba_tui.team.messages import Content, ContextRequest, Share, inbox, may_send, message
 from ba_tui.team.shared_context import Item, SharedContext
 
@@ -20,20 +21,25 @@ NEWS = 100
 class Seat:
     """``lead``: whose work the member does now; empty between two tasks."""
 
-    def __init__(self, member: str, role: Role, team: str, bus: MessageBus, shared: SharedContext) -> None:
-        self.member = member
+    def __init__(self, borrower: Borrower, role: Role, team: str, shared: SharedContext) -> None:
+        self.borrower = borrower
+        self.member = borrower.name
         self.role = role
         self._team = team
-        self._bus = bus
+        self._bus = borrower.bus
         self._shared = shared
         self._news: deque[Share] = deque(maxlen=NEWS)
         self.lead = ""
         self._task = ""
+        self.leases: dict[tuple[str, str], Lease] = {}
+        """What it borrowed, by lender and tool."""
 
     def begin(self, lead: str, task: str) -> None:
         """From now on the member works on ``task`` for ``lead``."""
         self.lead, self._task = lead, task
         self._news.clear()
+        self.borrower.lead = lead
+        self.leases.clear()
 
     def may(self, type: MessageType) -> bool:
         """Whether its role lets it send messages of that type."""

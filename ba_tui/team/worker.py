@@ -21,6 +21,8 @@ from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, Messag
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.team.accepted import Accepted
+from ba_tui.team.borrowing import Borrower
+from ba_tui.team.leases import Lender, asks_lender
 from ba_tui.team.messages import (
     TAKERS,
     WORKERS,
@@ -54,7 +56,7 @@ LINE = 80
 class WorkerFacts:
     """``name`` is unique on the server. ``heartbeat`` and ``lease`` in seconds. ``reads``: the agent of the role can
     change nothing, so that a task may be begun again. ``messages``: the types that its role may send; ``items`` gives
-    those that a team shares."""
+    those that a team shares. ``patience``: see Borrower; ``lender`` answers those who borrow tools."""
 
     name: str
     role: str
@@ -68,6 +70,8 @@ class WorkerFacts:
     reads: bool = False
     messages: tuple[MessageType, ...] = ()
     items: Callable[[str], Items] | None = None
+    patience: float = 30.0
+    lender: Lender | None = None
 
 
 class OtherVersion(UsageError):
@@ -94,6 +98,7 @@ class Worker:
         self._seat: Seat | None = None
         self._withdrawn = False
         self._done = 0
+        self._lent: set[asyncio.Task[None]] = set()
 
     async def run(self, *, once: bool = False) -> int:
         """Work until it is stopped, or until one task is done. Returns how many were done.
@@ -111,11 +116,13 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._facts.lender:
+                await self._facts.lender.close()
             with contextlib.suppress(BaError):
                 # What was taken and not done goes to another worker at once.
                 await shared.aclose()
                 await own.aclose()
-                await self._sign_of_life(leaving=True)
+                await self._sign_of_life("finished")
         return self._done
 
     def stop(self) -> None:
@@ -248,7 +255,8 @@ class Worker:
         if facts.items is None or not team or request.apart:
             return None
         shared = SharedContext(facts.items(team), self._bus, team, facts.name)
-        seat = Seat(facts.name, Role(facts.role, messages=facts.messages), team, self._bus, shared)
+        borrower = Borrower(facts.name, self._bus, facts.patience)
+        seat = Seat(borrower, Role(facts.role, messages=facts.messages), team, shared)
         seat.begin(received.sender, request.task)
         return seat
 
@@ -270,6 +278,9 @@ class Worker:
                 continue
             with contextlib.suppress(UsageError):
                 check_protocol(received)
+                if self._of_leases(received):
+                    await self._bus.ack(delivery, name)
+                    continue
                 match received.type:
                     case "status_update" if content(StatusUpdate, received).activity == "cancelled":
                         self._withdraw(received.correlation_id)
@@ -280,6 +291,24 @@ class Worker:
                     case _:
                         pass
             await self._bus.ack(delivery, name)
+
+    def _of_leases(self, received: AgentMessage) -> bool:
+        """Whether it is about tools that are lent: a call runs beside, and is not delivered again meanwhile."""
+        if self._seat and self._seat.borrower.take(received):
+            return True
+        if self._facts.lender is None or not asks_lender(received):
+            return False
+        task = asyncio.create_task(self._lend(self._facts.lender, received))
+        self._lent.add(task)
+        task.add_done_callback(self._lent.discard)
+        return True
+
+    async def _lend(self, lender: Lender, received: AgentMessage) -> None:
+        asked = received.content
+        if asked.get("kind") == "call":
+            self._tell(f"Calls {one_line(str(asked.get('query')), LINE)} for {received.sender}, which borrowed it.")
+        with contextlib.suppress(BaError):
+            await lender.handle(received)
 
     def _withdraw(self, request: str) -> None:
         if self._now and self._work and self._now[0].id == request:
@@ -299,12 +328,12 @@ class Worker:
                 await self._sign_of_life()
             await asyncio.sleep(self._facts.heartbeat)
 
-    async def _sign_of_life(self, *, leaving: bool = False) -> None:
+    async def _sign_of_life(self, last: AgentActivity | None = None) -> None:
         facts, now = self._facts, self._now
-        activity: AgentActivity = "finished" if leaving else "thinking" if now else "idle"
+        activity: AgentActivity = last or ("thinking" if now else "idle")
         beat = Heartbeat(
-            facts.role, activity, one_line(now[1].description, LINE) if now else "", (now[1].task,) if now else (),
-            facts.capabilities, facts.host, facts.pid, facts.version, facts.model, self._done, leaving,
+            facts.role, activity, one_line(now[1].description, LINE) if now else "", facts.capabilities, facts.host,
+            facts.pid, facts.version, facts.model, self._done, lends=facts.lender is not None,
         )  # fmt: skip
         team = now[0].team if now else ""
         await self._bus.publish(WORKERS, message(beat, facts.name, EVERYBODY, team=team))

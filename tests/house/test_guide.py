@@ -46,7 +46,7 @@ SETTINGS = {key for key, _, _ in described()}
 FIELDS = (headless, team, run_result, asking, host, lines, results, anthropic_wire, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
-EXAMPLES = {"ask_team", "run_skill_script", "word_count", "node_modules", "allowed_tools"}
+EXAMPLES = {"ask_team", "borrow_tool", "run_skill_script", "word_count", "node_modules", "allowed_tools"}
 OF_PEOPLE = {"/frontend:form", "/user:review", "/tidy:up", "/up", "/prompts:NAME"}
 """Slash commands that a page makes up for its reader."""
 

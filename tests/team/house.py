@@ -59,6 +59,7 @@ class TeamHouse(AgentHouse):
         scope = TeamScope(
             self.agents, lambda: files, Artifacts(folder / "data"), history,
             Escalation(escalate, settings.pop("after", 0), folder, {"PATH": "/usr/bin:/bin"}), remember=remember,
+            tool=self.tools.get,
         )  # fmt: skip
         self.teams = TeamRoom(
             TeamSettings(**settings), scope, load_definitions(bundled("config") / "prompts" / "tools")

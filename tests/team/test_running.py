@@ -342,8 +342,8 @@ async def test_members_have_no_more_than_their_roles_allow(tmp_path: Path) -> No
     house.role("clerk", "---\nname: clerk\ntools: [read_file, nothing]\nmodel: test/other\n---\nRead only.\n")
     await house.team("Read", "clerk")
     spec = house.made[0][0]
-    assert spec.tools == ("read_file", "nothing", "share", "ask_team")
-    assert spec.ceiling.tools == frozenset({"read_file", "nothing", "share", "ask_team"})
+    assert spec.tools == ("read_file", "nothing", "share", "ask_team", "borrow_tool")
+    assert spec.ceiling.tools == frozenset({"read_file", "nothing", "share", "ask_team", "borrow_tool"})
     assert spec.prompt.endswith("Read only.")
     assert house.made[0][1] == "test/other"
 

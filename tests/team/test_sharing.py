@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.effects import Ceiling, Effect
+from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, ToolStarted
 from ba_tui.core.results import ToolResult, failure
@@ -17,9 +17,10 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.team.accepted import Accepted, MemoryAccepted
+from ba_tui.team.borrowing import Borrower, NoAnswer
 from ba_tui.team.bus import MemoryBus
-from ba_tui.team.leases import Borrower, Denied, Lender
-from ba_tui.team.messages import Share, content, inbox
+from ba_tui.team.leases import ENDED, Denied, Lender, Lending
+from ba_tui.team.messages import ContextRequest, Share, Trouble, content, inbox, message
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
@@ -114,7 +115,7 @@ async def test_no_secret_reaches_the_server(server: RedisProcess) -> None:
     await bus.close()
 
 
-class Lending:
+class Place:
     """A lender with tools, a borrower, and what goes between them."""
 
     def __init__(self, ceiling: Ceiling) -> None:
@@ -130,8 +131,15 @@ class Lending:
             "web_fetch": Tool("web_fetch", "Fetches a page.", {}, self._guarded, Effect.READ),
             "kept": Tool("kept", "Not lent.", {}, self._run, Effect.READ),
         }
-        self.lender = Lender("lender", self.bus, branch, lambda: tools, ("read_file", "shell", "web_fetch"))
+
+        async def at(work: Any) -> Any:
+            return await work(branch)
+
+        self.lender = Lender(
+            "lender", self.bus, Lending(tools.get, ("read_file", "shell", "web_fetch"), ceiling, at, beat=0.05)
+        )
         self.borrower = Borrower("borrower", self.bus, patience=5)
+        self.borrower.lead = "lead:t"
         self._tasks = [asyncio.create_task(each) for each in (self._lend(), self._borrow())]
 
     async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -161,61 +169,115 @@ class Lending:
 
 
 @pytest.fixture
-async def lending() -> AsyncIterator[Lending]:
-    made = Lending(Ceiling(frozenset({Effect.READ})))
+async def lending() -> AsyncIterator[Place]:
+    made = Place(Ceiling(frozenset({Effect.READ})))
     yield made
     await made.close()
 
 
-async def test_a_tool_is_offered_leased_called_and_written_down(lending: Lending) -> None:
+async def test_a_tool_is_offered_leased_called_and_written_down(lending: Place) -> None:
     offers = await lending.borrower.offers("file", ["lender"])
     assert offers == {"lender": ("read_file",)}
     lease = await lending.borrower.borrow("lender", ["read_file", "web_fetch"], 60)
-    assert await lending.borrower.call(lease, "read_file", {"path": "a.csv"}) == ("content of a.csv", False)
+    assert await lending.borrower.call(lease, "read_file", {"path": "a.csv"}, UNLIMITED) == ("content of a.csv", False)
     # The lender's guards decide about each call.
-    text, wrong = await lending.borrower.call(lease, "web_fetch", {})
+    text, wrong = await lending.borrower.call(lease, "web_fetch", {}, UNLIMITED)
     assert ("A rule denies this." in text, wrong) == (True, True)
     assert [line.step for line in lending.lender.audit()] == ["leased", "called", "called"]
     assert {event.agent for event in lending.events if isinstance(event, ToolStarted)} != {"main"}
 
 
-async def test_a_lease_gives_no_more_than_the_lender_may(lending: Lending) -> None:
+async def test_a_lease_gives_no_more_than_the_lender_may(lending: Place) -> None:
     for tool in ("shell", "kept", "gone"):
         with pytest.raises(Denied, match="does not lend"):
             await lending.borrower.borrow("lender", [tool], 60)
     assert lending.lender.leases() == ()
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
     with pytest.raises(Denied, match="does not cover"):
-        await lending.borrower.call(lease, "web_fetch", {})
+        await lending.borrower.call(lease, "web_fetch", {}, UNLIMITED)
     assert lending.runs == 0
 
 
-async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Lending) -> None:
+async def test_a_call_is_within_the_ceilings_of_both() -> None:
+    made = Place(UNLIMITED)
+    try:
+        lease = await made.borrower.borrow("lender", ["shell", "read_file"], 60)
+        for ceiling in (READ_ONLY, Ceiling(tools=frozenset({"read_file"})), Ceiling(without=frozenset({"shell"}))):
+            with pytest.raises(Denied, match="itself may not do"):
+                await made.borrower.call(lease, "shell", {}, ceiling)
+        assert made.runs == 0
+        for ceiling in (READ_ONLY, UNLIMITED):
+            await made.borrower.call(lease, "read_file", {}, ceiling)
+        await made.borrower.call(lease, "shell", {}, UNLIMITED)
+        # Who does not say what it may do gets nothing.
+        request = message(ContextRequest("call", "shell", lease.id, {"args": {}}), "borrower", "lender", team="t")
+        watch = made.bus.subscribe("borrower", "watch", "watch")
+        await made.bus.publish("lender", request)
+        assert "does not say" in content(Trouble, (await anext(watch)).message).message
+        assert made.runs == 3
+    finally:
+        await made.close()
+
+
+async def test_a_call_without_an_answer_is_not_done_twice() -> None:
+    made = Place(UNLIMITED)
+    lead = made.bus.subscribe("lead:t", "lead", "lead")
+    impatient = Borrower("borrower", made.bus, patience=0.2)
+    impatient.lead = "lead:t"
+    try:
+        lease = await made.borrower.borrow("lender", ["shell"], 60)
+        made.gate.clear()
+        # What it answers goes to the other borrower of this name, as if it were lost on its way.
+        with pytest.raises(NoAnswer, match="may be gone"):
+            await impatient.call(lease, "shell", {"command": "pay"}, UNLIMITED)
+        made.gate.set()
+        made.borrower.take = impatient.take  # pyright: ignore[reportAttributeAccessIssue]
+        await impatient.call(lease, "shell", {"command": "pay"}, UNLIMITED)
+        assert made.runs == 1
+        await impatient.call(lease, "shell", {"command": "pay"}, UNLIMITED)
+        assert made.runs == 2
+        told = [content(Share, (await anext(lead)).message).value for _ in range(3)]
+        assert [(each["step"], each["borrower"], each["tool"]) for each in told] == [
+            ("leased", "borrower", "shell"), ("called", "borrower", "shell"), ("called", "borrower", "shell"),
+        ]  # fmt: skip
+    finally:
+        await made.close()
+
+
+async def test_the_end_of_a_team_takes_its_leases_back(lending: Place) -> None:
+    await lending.borrower.borrow("lender", ["read_file"], 60)
+    for sender, left in (("lead:other", 1), ("ann", 1), ("lead:t", 0)):
+        await lending.lender.handle(message(Share("t", kind=ENDED), sender, "lender", team="t"))
+        assert len(lending.lender.leases()) == left
+
+
+async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> None:
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
     lending.gate.clear()
-    call = asyncio.create_task(lending.borrower.call(lease, "read_file", {}))
+    call = asyncio.create_task(lending.borrower.call(lease, "read_file", {}, UNLIMITED))
     await lending.started.wait()
     assert await lending.lender.revoke(lease.id)
     with pytest.raises(Denied, match="was stopped"):
         await call
     with pytest.raises(Denied):
-        await lending.borrower.call(lease, "read_file", {})
+        await lending.borrower.call(lease, "read_file", {}, UNLIMITED)
     assert not await lending.lender.revoke(lease.id)
     assert lending.runs == 1
     assert [line.step for line in lending.lender.audit()][:3] == ["leased", "called", "revoked"]
 
 
-async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Lending) -> None:
+async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Place) -> None:
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
     thief = Borrower("thief", lending.bus, patience=5)
+    thief.lead = "lead:t"
     replies = lending.bus.subscribe("thief", "thief", "thief")
-    stolen = asyncio.create_task(thief.call(lease, "read_file", {}))
+    stolen = asyncio.create_task(thief.call(lease, "read_file", {}, UNLIMITED))
     thief.take((await anext(replies)).message)
     with pytest.raises(Denied, match="does not hold"):
         await stolen
     short = await lending.borrower.borrow("lender", ["read_file"], 0.001)
     lending.gate.clear()
     with pytest.raises(Denied):
-        await lending.borrower.call(short, "read_file", {})
+        await lending.borrower.call(short, "read_file", {}, UNLIMITED)
     assert "expired" in [line.step for line in lending.lender.audit()]
     assert [each.id for each in lending.lender.leases()] == [lease.id]

@@ -75,6 +75,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     from ba_tui.cli.teams.worker_tasks import TaskSessions  # noqa: PLC0415
     from ba_tui.faces.headless import interrupts  # noqa: PLC0415
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
+    from ba_tui.team.leases import Lender  # noqa: PLC0415
     from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
     from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
     from ba_tui.team.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415
@@ -91,14 +92,18 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     host = socket.gethostname()
     found = sessions.role
     name = f"{found.name}@{host}-{os.getpid()}-{secrets.token_hex(2)}"
+    lending = await asyncio.to_thread(sessions.lending, settings.heartbeat)
+    lender = Lender(name, bus, lending) if lending else None
     facts = WorkerFacts(
         name, found.name, found.capabilities, host, os.getpid(), __version__, sessions.model,
         settings.heartbeat, settings.lease, sessions.reads,
-        found.messages, partial(RedisItems, bus),
+        found.messages, partial(RedisItems, bus), settings.patience, lender,
     )  # fmt: skip
     member = Worker(facts, bus, RedisAccepted(bus), sessions.do, tell)
     try:
         if await bus.reach(waits=not once):
+            if found.lends and not lender:
+                say("It lends no tools: its role may not send bids and shared information.")
             say(f"{name} waits for work of the role {found.name} at {bus.server.place}. Ctrl+C ends it.")
         with interrupts(member.stop):
             done = await member.run(once=once)

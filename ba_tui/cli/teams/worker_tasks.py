@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -22,9 +23,10 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
 from ba_tui.faces.headless import denial
 from ba_tui.team.catalog import AgentFiles
+from ba_tui.team.leases import Lending
 from ba_tui.team.local_members import response_of
 from ba_tui.team.member_spec import member_spec
-from ba_tui.team.messages import TaskRequest, TaskResponse
+from ba_tui.team.messages import Content, TaskRequest, TaskResponse, Trouble
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.team.seats import Seat
@@ -41,6 +43,8 @@ class TaskSessions:
     def __init__(self, services: Services, role: str) -> None:
         self._services = services
         self._next: Conversation | None = services.library.create()
+        self._lending: Conversation | None = None
+        self._one = asyncio.Lock()
         self.role: Role = Roles(_files(self._next)).named((role,))[0]
         self.spec: AgentSpec = member_spec(self.role, _files(self._next))
         self.model = self.spec.model or self._next.model
@@ -63,8 +67,43 @@ class TaskSessions:
             await conversation.close()
 
     async def close(self) -> None:
-        if self._next:
-            await self._next.close()
+        for each in (self._next, self._lending):
+            if each:
+                await each.close()
+
+    def lending(self, beat: float) -> Lending | None:
+        """What this worker lends, within the rules of a session of its own, which keeps the calls. None for nothing.
+
+        Makes that session: off the loop.
+        """
+        if not self.role.lends:
+            return None
+        self._lending = self._services.library.create()
+        teams = self._lending.inventory.teams
+        return teams.lending(self.role, beat, self._lent) if isinstance(teams, TeamRoom) else None
+
+    async def _lent(self, work: Callable[[Branch], Awaitable[Content]]) -> Content:
+        """Have ``work`` done in a turn. What asks is denied: nobody attends."""
+        assert self._lending
+        said: list[Content] = []
+
+        async def within(branch: Branch) -> None:
+            said.append(await work(branch))
+
+        async with self._one:
+            turn = self._lending.say("A member of a team borrowed a tool.", within)
+            error = "The call was stopped."
+            try:
+                async for event in turn:
+                    if isinstance(event, Asked):
+                        turn.answer(event.ask_id, denial(event.question))
+                    if isinstance(event, TurnEnded) and event.agent == "main" and event.error:
+                        error = event.error.with_hint
+            except asyncio.CancelledError:
+                turn.cancel()
+                await turn.wait()
+                raise
+        return said[0] if said else Trouble("denied", error)
 
     async def _done(self, conversation: Conversation, request: TaskRequest, key: str) -> TaskResponse:
         running: list[asyncio.Task[ChildResult]] = []

@@ -35,6 +35,7 @@ class Role:
 
     ``capabilities``: words that work is matched with. ``messages``: the types that it may send; empty: all of them.
     ``authority``: whose word counts more in a conflict, from 0 to 1. ``members``: how many of this role there are.
+    ``lends``: the names of tools that other members may call at a member of this role.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Role:
     budget: Budget | None = None
     authority: float = 0.5
     members: int = 1
+    lends: tuple[str, ...] = ()
 
 
 @frozen

@@ -22,9 +22,11 @@ from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.wording import count
 from ba_tui.team.bus import DEAD, NEWEST, PASSING, REMEMBERED, full, obituary, too_often
 from ba_tui.team.messages import TAKERS, inbox
+from ba_tui.team.over_redis.names import groups, opened, stream
 from ba_tui.team.over_redis.outbox import Outbox, Publication, Settlement, Unconfirmed
 from ba_tui.team.over_redis.scripts import CLAIM, JOIN, LEAVE, OPEN, PUBLISH, RENEW, SETTLE
 from ba_tui.team.over_redis.server import PATIENCE, PREFIX, DataLost, NoGroup, RedisServer, ServerAway
+from ba_tui.team.over_redis.signing import Seals, Signing, Unsigned
 from ba_tui.team.wire import MB, USUAL, BusLimits, Redact, decoded, discreet, encoded, number_in
 
 log = logging.getLogger(__name__)
@@ -40,15 +42,22 @@ LATEST = 2.0
 
 
 class RedisBus:
-    """One for a process. ``tell`` hears once that the server is away, that it is back, and that it has lost data."""
+    """One for a process. ``tell`` hears once that the server is away, back, lost data or holds unsigned messages."""
 
     def __init__(
-        self, server: RedisServer, limits: BusLimits = USUAL, redact: Redact = str, tell: Tell = log.warning
+        self,
+        server: RedisServer,
+        limits: BusLimits = USUAL,
+        redact: Redact = str,
+        tell: Tell = log.warning,
+        signing: Signing | None = None,
     ) -> None:
         self.server = server
         self.limits = limits
         self.redact = redact
         self._tell = tell
+        self.signing = signing or Signing()
+        self.seals = Seals(self.signing, limits, tell)
         self._outbox = Outbox()
         self._unconfirmed = Unconfirmed()
         self._last: dict[str, int] = {}
@@ -71,7 +80,7 @@ class RedisBus:
         if self.closed:
             raise UsageError("The bus of this team is closed.")
         message = discreet(message, self.redact)
-        given = Publication(topic, message.sender, message.id, encoded(message, self.limits))
+        given = Publication(topic, message.sender, message.id, self.seals.body(topic, message))
         if self._joining:
             # Who answers must find the group that waits for the answer.
             await asyncio.gather(*self._joining)
@@ -136,6 +145,7 @@ class RedisBus:
         if self._returning:
             self._returning.cancel()
             await asyncio.gather(self._returning, return_exceptions=True)
+        self.seals.close()
         if messages := self._outbox.messages:
             self._tell(f"{count(messages, 'message')} for the Redis server {self.server.place} could not be sent.")
         await self.server.close()
@@ -356,24 +366,24 @@ class RedisSubscription:
                     self._ready.append((entry, held.get("m", ""), number_in(held.get("s")), 1))
         except NoGroup:
             # Somebody removed the topic, or it expired.
-            await self._rejoin()
+            with contextlib.suppress(ServerAway):
+                await self._bus.run(JOIN, [stream(self._topic), groups(self._topic)], [self._group, 1])
         except ServerAway as error:
             self._bus.gone(error)
             await self._bus.back()
-
-    async def _rejoin(self) -> None:
-        with contextlib.suppress(ServerAway):
-            await self._bus.run(JOIN, [stream(self._topic), groups(self._topic)], [self._group, 1])
 
     async def _delivery(self, entry: str, body: str, sequence: int, times: int) -> Delivery | None:
         """None for what is not to be handled: it is settled."""
         token, settled = f"{entry} {self._consumer}", Settlement(self._topic, self._group, entry)
         try:
-            message = replace(decoded(body, self._bus.limits), sequence=sequence)
+            text = self._bus.signing.open(self._topic, body)
+            message = replace(decoded(text, self._bus.limits), sequence=sequence)
+        except Unsigned as error:
+            self._bus.seals.refuse(self._topic)
+            await self._bus._settle(settled if self._topic in PASSING else self._letter(settled, body, error))
+            return None
         except UsageError as error:
-            part = body[: int(self._bus.limits.message_mb * MB)]
-            letter = json.dumps({"message": part, "group": self._group, "reason": str(error)})
-            await self._bus._settle(replace(settled, body=letter, reason=str(error)))
+            await self._bus._settle(self._letter(settled, body, error))
             return None
         delivery = Delivery(self._topic, message, token, times)
         if self._bus.known(message, self._group):
@@ -384,14 +394,7 @@ class RedisSubscription:
             return None
         return delivery
 
-
-def stream(topic: str) -> str:
-    return f"{PREFIX}topic:{topic}"
-
-
-def groups(topic: str) -> str:
-    return f"{PREFIX}groups:{topic}"
-
-
-def opened(topic: str) -> str:
-    return f"{PREFIX}open:{topic}"
+    def _letter(self, settled: Settlement, body: str, error: UsageError) -> Settlement:
+        part = body[: int(self._bus.limits.message_mb * MB)]
+        letter = json.dumps({"message": part, "group": self._group, "reason": str(error)})
+        return replace(settled, body=letter, reason=str(error))

@@ -157,7 +157,8 @@ return redis.call('HVALS', KEYS[1])
 WRITE = f"""
 -- KEYS: items. ARGV: key, version, item. Returns what is there when it is not the version before
 local now = redis.call('HGET', KEYS[1], ARGV[2])
-local version = now and cjson.decode(now).version or 0
+-- A signature may stand in front of an item.
+local version = now and cjson.decode(string.sub(now, string.find(now, '{{', 1, true) or 1)).version or 0
 if version ~= tonumber(ARGV[3]) - 1 then return now or 'none' end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
 redis.call('EXPIRE', KEYS[1], {KEEP})

@@ -57,11 +57,15 @@ class RedisAccepted:
 
     async def find(self, key: str) -> AgentMessage | None:
         found = await self._run(FIND, f"{PREFIX}accepted:{key}")
-        return decoded(found, self._bus.limits) if found else None
+        return self._opened(key, found) if found else None
 
     async def first(self, key: str, response: AgentMessage) -> AgentMessage:
         text = encoded(discreet(response, self._bus.redact), self._bus.limits)
-        return decoded(await self._run(FIRST, f"{PREFIX}accepted:{key}", text), self._bus.limits)
+        text = self._bus.signing.seal(key, text)
+        return self._opened(key, await self._run(FIRST, f"{PREFIX}accepted:{key}", text))
+
+    def _opened(self, key: str, text: str) -> AgentMessage:
+        return decoded(self._bus.signing.open(key, text), self._bus.limits)
 
     async def begin(self, key: str, member: str) -> str:
         return str(await self._run(BEGIN, f"{PREFIX}begun:{key}", member) or "")
@@ -82,24 +86,23 @@ class RedisItems:
 
     async def all(self) -> Sequence[Item]:
         found = cast("list[str]", await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], ())))
-        return sorted((_item(text) for text in found), key=lambda item: item.key)
+        return sorted((self._item(text) for text in found), key=lambda item: item.key)
 
     async def get(self, key: str) -> Item | None:
         found = await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], (key,)))
-        return _item(found[0]) if found else None
+        return self._item(found[0]) if found else None
 
     async def put(self, item: Item) -> None:
         value = cleaned(item.value, self._bus.redact)
         text = json.dumps({"key": item.key, "value": value, "version": item.version, "by": item.by, "at": item.at})
-        args = (item.key, item.version, text)
+        args = (item.key, item.version, self._bus.signing.seal(self._key, text))
         wrong = await _waiting(self._bus, lambda: self._bus.run(WRITE, [self._key], args))
         if wrong:
-            raise StaleWrite(_item(cast("str", wrong)) if wrong != "none" else None, item)
+            raise StaleWrite(self._item(cast("str", wrong)) if wrong != "none" else None, item)
 
-
-def _item(text: str) -> Item:
-    """Raises UsageError for what is no item: anybody may have written it."""
-    try:
-        return checked_item(json.loads(text))
-    except (ValueError, RecursionError, OverflowError) as error:
-        raise UsageError("A shared item on the Redis server is no JSON.") from error
+    def _item(self, text: str) -> Item:
+        """Raises UsageError for what is no item, or not the team's: anybody may have written it."""
+        try:
+            return checked_item(json.loads(self._bus.signing.open(self._key, text)))
+        except (ValueError, RecursionError, OverflowError) as error:
+            raise UsageError("A shared item on the Redis server is no JSON.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ba_tui.core.agent_spec import AgentSpec
@@ -26,8 +26,9 @@ from ba_tui.core.turn import Branch
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.assignment import Assignment
 from ba_tui.team.jobs import HandingOut
-from ba_tui.team.member_spec import member_spec
-from ba_tui.team.messages import TaskRequest
+from ba_tui.team.leases import At, Lending
+from ba_tui.team.member_spec import ASK_TEAM, BORROW, SHARE, member_spec
+from ba_tui.team.messages import Content, TaskRequest, may_send
 from ba_tui.team.open_bus import accepted_of, items_of, open_bus
 from ba_tui.team.orchestrator import (
     COORDINATOR,
@@ -165,6 +166,9 @@ class Leading:
             options = (Option(AGAIN, "it may change the same things twice"), Option("Leave it", "its part is missing"))
             return (await branch.ask(Question("choice", text, options=options))).text.strip() == AGAIN
 
+        async def at(work: Callable[[Branch], Awaitable[Content]]) -> Content:
+            return await work(branch)
+
         # Each member of a committee answers once; there is nothing to plan.
         anew = None if assignment.pattern == "committee" else replanning(scope.requests, assignment.roles)
         means = TeamMeans(
@@ -179,6 +183,7 @@ class Leading:
             confirm,
             items_of(bus, assignment.id),
             accepted_of(bus),
+            lambda role: self.lending(role, rules.heartbeat, at),
         )
         self.branch = branch
         try:
@@ -217,6 +222,14 @@ class Leading:
         except BaError:
             return False
         return effect is Effect.READ or spec.ceiling.effects <= {Effect.READ}
+
+    def lending(self, role: Role, beat: float, at: At) -> Lending | None:
+        """What members of a role lend; None for nothing. Reads files."""
+        may = may_send(role, "bid") and may_send(role, "information_share")
+        if not role.lends or not may:
+            return None
+        lent = tuple(name for name in role.lends if name not in {SHARE, ASK_TEAM, BORROW})
+        return Lending(self._scope.tool, lent, self._spec(role).ceiling, at, beat)
 
     def _spec(self, role: Role) -> AgentSpec:
         """The agent of a member. Raises UsageError."""

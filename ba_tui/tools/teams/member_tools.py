@@ -28,7 +28,7 @@ LONGEST = 8_000
 
 def share_tool(definition: Definition, seat_of: SeatOf) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        seat = _seat(seat_of, call)
+        seat = seat_of_call(seat_of, call)
         try:
             item = await seat.share(args["key"], args["value"], args.get("version", 0))
         except StaleWrite as stale:
@@ -49,7 +49,7 @@ def share_tool(definition: Definition, seat_of: SeatOf) -> Tool:
 
 def ask_team_tool(definition: Definition, seat_of: SeatOf) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        seat = _seat(seat_of, call)
+        seat = seat_of_call(seat_of, call)
         try:
             found = await seat.ask(args["query"])
         except BaError as error:
@@ -69,7 +69,7 @@ def item_text(key: str, value: Any, version: int, by: str) -> str:
     return f"- {key} (version {version}, by {by}): {neutralized(clipped(text, LONGEST), CONTROL)}"
 
 
-def _seat(seat_of: SeatOf, call: Call) -> Seat:
+def seat_of_call(seat_of: SeatOf, call: Call) -> Seat:
     if seat := seat_of(call.branch.name):
         return seat
     raise Failed("validation_error", "Only members of a team can use this tool.", "Go on without it.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.ports.memory import Draft
+from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.team.catalog import AgentFiles
@@ -37,7 +38,7 @@ class TeamScope:
     """The session: ``agents`` runs its agents, ``files`` describe them, ``results`` keep archives. ``ask`` asks the
     small model; None asks none. ``remember`` keeps an outcome; it raises BaError where memory is off. ``redact`` takes
     secrets out of what goes to another process. ``requests`` ask the session's model for
-    plans; ``plan`` makes them in another way."""
+    plans; ``plan`` makes them in another way. ``tool`` finds one of the session within its guards."""
 
     agents: Delegation
     files: Callable[[], AgentFiles] | None
@@ -49,3 +50,4 @@ class TeamScope:
     remember: Callable[[Draft], Awaitable[object]] | None = None
     requests: ModelRequests | None = None
     plan: Planning | None = None
+    tool: Callable[[str], Tool | None] = lambda name: None

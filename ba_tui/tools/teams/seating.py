@@ -11,7 +11,7 @@ from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
 from ba_tui.core.turn import Branch
-from ba_tui.team.member_spec import ASK_TEAM, SHARE
+from ba_tui.team.member_spec import ASK_TEAM, BORROW, SHARE
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
@@ -59,13 +59,15 @@ class Seats:
         if not self._seats:
             return _NONE
         if self._found is _NONE:
+            from ba_tui.tools.teams.borrow_tool import borrow_tool  # noqa: PLC0415 - for teams alone
             from ba_tui.tools.teams.member_tools import ask_team_tool, share_tool  # noqa: PLC0415 - for teams alone
 
-            share, ask = (
+            made = (
                 share_tool(self._definitions[SHARE], self.of),
                 ask_team_tool(self._definitions[ASK_TEAM], self.of),
+                borrow_tool(self._definitions[BORROW], self.of),
             )
-            self._found = ToolsFound((JoiningTool(share), JoiningTool(ask)))
+            self._found = ToolsFound(tuple(JoiningTool(each) for each in made))
         return self._found
 
 
@@ -80,7 +82,7 @@ class AtWork:
         seat = self._seats.of(branch.name)
         if seat is None:
             return
-        types = {SHARE: "information_share", ASK_TEAM: "context_request"}
+        types = {SHARE: "information_share", ASK_TEAM: "context_request", BORROW: "context_request"}
         self._listing.show([name for name, type in types.items() if seat.may(type)])  # pyright: ignore[reportArgumentType]
         if news := seat.news():
             from ba_tui.tools.teams.member_tools import item_text  # noqa: PLC0415 - see Seats

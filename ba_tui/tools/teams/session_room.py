@@ -19,6 +19,7 @@ from ba_tui.tools.teams.scope import TeamScope
 from ba_tui.tools.teams.seating import AtWork, Listing, Seats
 
 if TYPE_CHECKING:
+    from ba_tui.team.leases import At, Lending
     from ba_tui.team.roles import Roles
     from ba_tui.tools.teams.leading import Leading
 
@@ -82,6 +83,10 @@ class TeamRoom:
     def latest(self) -> Team | None:
         """See core.ports.teams.Teams."""
         return self._latest
+
+    def lending(self, role: Role, beat: float, at: At) -> Lending | None:
+        """What a member of a role lends of this session's tools; None for nothing. Raises UsageError. Reads files."""
+        return self._leading.lending(role, beat, at)
 
     def joining(self, listing: Listing) -> AtWork:
         """What an agent needs in case it is a member."""

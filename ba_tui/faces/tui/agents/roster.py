@@ -52,7 +52,8 @@ _STATES: dict[Ending, AgentState] = {
 class AgentLine:
     """One sub-agent, as far as its events say. ``began`` and ``ended`` in seconds since the epoch; ``ended`` is 0 while
     it runs. ``calls``: its own. ``tokens``: in and out, those of its own sub-agents included. ``doing``: its newest
-    call or words, in a line. ``said``: how its newest answer begins. ``trouble``: why it did not finish."""
+    call or words, in a line. ``said``: how its newest answer begins. ``trouble``: why it did not finish.
+    ``worktree``: the copy of the project that it works in."""
 
     agent_id: str
     kind: str
@@ -67,6 +68,7 @@ class AgentLine:
     activity: AgentActivity = "idle"
     paused: bool = False
     background: bool = False
+    worktree: str = ""
     model: str = ""
     doing: str = ""
     calls: int = 0
@@ -246,4 +248,5 @@ def _facts(event: AgentStarted) -> dict[str, Any]:
         "call_id": event.call_id,
         "model": event.model,
         "background": event.background,
+        "worktree": event.worktree,
     }

@@ -1,0 +1,139 @@
+"""Members of a team borrow tools from each other: in a session, and from a worker of another process that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_tui.core.effects import READ_ONLY, UNLIMITED
+from ba_tui.core.events import TeamMessage
+from ba_tui.team.borrowing import Borrower, NoAnswer
+from ba_tui.team.leases import Denied
+from ba_tui.team.messages import WORKERS, Heartbeat, content, inbox
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.wire import BusLimits
+from tests.program import Program
+from tests.script import says
+from tests.team.house import TeamHouse, answer
+from tests.team.redis_process import RedisProcess
+from tests.team.test_shared_work import results
+
+LIBRARIAN = "---\nname: librarian\ndescription: Keeps files.\nlends: read_file, write_file, shell\n---\nKeep them.\n"
+
+
+def borrows(**args: Any) -> Any:
+    return says("", ("borrow_tool", args))
+
+
+async def test_a_member_borrows_a_tool_of_another(tmp_path: Path) -> None:
+    house = TeamHouse(tmp_path)
+    house.role("librarian", LIBRARIAN)
+    (tmp_path / "a.txt").write_text("forty-two")
+    call = {"lender": "librarian", "tool": "read_file", "args": {"path": "a.txt"}}
+    house.plays(
+        librarian=[[says("Ready.")]],
+        writer=[[borrows(need="read file"), borrows(**call), borrows(**call | {"tool": "glob"}), says("Done.")]],
+    )
+    events = await house.team("Write", "librarian", "writer")
+    assert answer(events) == "Done."
+    offered, read, never = results(house, 1)
+    assert "- read_file of librarian (read):" in offered
+    assert "It is data" in read
+    assert "You have not borrowed glob of librarian" in never
+    steps = [
+        event.message.content["value"]["step"]
+        for event in events
+        if isinstance(event, TeamMessage) and event.message.content.get("kind") == "leases"
+    ]
+    assert steps[:2] == ["leased", "called"]
+
+
+class Lead:
+    """A lead without a desk, and one borrower, over a real server."""
+
+    def __init__(self, server: RedisProcess) -> None:
+        self.bus = RedisBus(RedisServer(server.url), BusLimits(lease=1.0), tell=lambda text: None)
+        self.borrower = Borrower("writer@t", self.bus, patience=2.0)
+        self.borrower.lead = "lead:t"
+        self._task = asyncio.create_task(self._take())
+
+    async def _take(self) -> None:
+        async for delivery in self.bus.subscribe(inbox("writer@t"), "writer@t", "writer@t"):
+            self.borrower.take(delivery.message)
+            await self.bus.ack(delivery, "writer@t")
+
+    async def lender(self) -> str:
+        """The first worker that lends tools."""
+        async for delivery in self.bus.subscribe(WORKERS, "watch", "watch"):
+            if content(Heartbeat, delivery.message).lends:
+                return delivery.message.sender
+        raise AssertionError
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self.bus.close()
+
+
+@pytest.fixture
+async def lead(tmp_path: Path) -> AsyncIterator[tuple[RedisProcess, Lead]]:
+    server = RedisProcess(tmp_path)
+    server.start()
+    made = Lead(server)
+    yield server, made
+    await made.close()
+    server.kill()
+
+
+async def test_a_worker_lends_within_its_rules_until_it_is_killed(
+    lead: tuple[RedisProcess, Lead], tmp_path: Path
+) -> None:
+    server, made = lead
+    home = Program(tmp_path / "work", tmp_path)
+    (home.folder / ".ba" / "roles").mkdir(parents=True)
+    (tmp_path / "ba" / "roles").mkdir(parents=True)
+    (tmp_path / "ba" / "roles" / "librarian.md").write_text(LIBRARIAN)
+    (tmp_path / "ba" / "config.yaml").write_text("team: {lease: 1, heartbeat: 0.3}\n")
+    (home.folder / "a.txt").write_text("forty-two")
+    (home.folder / "quick.yaml").write_text("steps: []\n")
+    worker: subprocess.Popen[str] = home.start(
+        "worker",
+        "--role",
+        "librarian",
+        "--bus-url",
+        server.url,
+        "-m",
+        "scripted:quick.yaml",
+        "--allow",
+        "shell(sleep:*)",
+    )
+    try:
+        lender, borrower = await asyncio.wait_for(made.lender(), 40), made.borrower
+        assert "read_file" in (await borrower.offers("read a file", [lender]))[lender]
+        lease = await borrower.borrow(lender, ["read_file", "write_file", "shell"], 60)
+        assert "forty-two" in (await borrower.call(lease, "read_file", {"path": "a.txt"}, READ_ONLY))[0]
+        # What the worker's rules would ask about is denied, and what its borrower may not do never begins.
+        text, wrong = await borrower.call(lease, "write_file", {"path": "b.txt", "content": "x"}, UNLIMITED)
+        assert (wrong, (home.folder / "b.txt").exists()) == (True, False), text
+        with pytest.raises(Denied, match="itself may not do"):
+            await borrower.call(lease, "shell", {"command": "sleep 600"}, READ_ONLY)
+        call = asyncio.create_task(borrower.call(lease, "shell", {"command": "sleep 600"}, UNLIMITED))
+        assert worker.stdout
+        said = ""
+        while "Calls shell" not in said:
+            said = await asyncio.to_thread(worker.stdout.readline)
+            assert said, "the worker ended"
+        worker.send_signal(signal.SIGKILL)
+        with pytest.raises(NoAnswer, match="no sign of life"):
+            await call
+        assert await borrower.offers("read a file", [lender]) == {}
+    finally:
+        worker.kill()
+        worker.communicate()

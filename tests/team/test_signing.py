@@ -1,0 +1,94 @@
+"""Signed messages over a real server: forged and unsigned ones are refused, and a member without the secret is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.team.bus import MemoryBus
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.signing import NoSecret, Signing, Unsigned
+from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
+from ba_tui.team.shared_context import Item, SharedContext
+from tests.team.redis_process import RedisProcess
+
+SECRET = "correct-horse-battery"
+SENT = AgentMessage("ann", "bob", "information_share", {"key": "k", "value": 1}, team="t")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
+    process = RedisProcess(tmp_path_factory.mktemp("redis"))
+    process.start()
+    yield process
+    process.kill()
+
+
+def test_a_signature_holds_for_its_text_and_place_alone() -> None:
+    mine = Signing(SECRET)
+    sealed = mine.seal("bob", "{}")
+    assert mine.open("bob", sealed) == "{}"
+    for place, text in (
+        ("ann", sealed),
+        ("bob", sealed + " "),
+        ("bob", "{}"),
+        ("bob", "0" + sealed[1:] + "x"),
+        ("bob", ""),
+    ):
+        with pytest.raises(Unsigned):
+            mine.open(place, text)
+    with pytest.raises(Unsigned):
+        Signing(SECRET + "2").open("bob", sealed)
+    with pytest.raises(NoSecret, match="no secret is set here"):
+        Signing().open("bob", sealed)
+    assert Signing().open("bob", Signing().seal("bob", "{}")) == "{}"
+    with pytest.raises(UsageError, match="fewer than") as short:
+        Signing("hunter2")
+    assert "hunter2" not in f"{short.value} {short.value.hint} {vars(mine)!r}".replace("_secret", "")
+
+
+async def test_only_signed_messages_arrive(server: RedisProcess) -> None:
+    told: list[str] = []
+    signed = RedisBus(RedisServer(server.url), tell=told.append, signing=Signing(SECRET))
+    forger = RedisBus(RedisServer(server.url), tell=told.append)
+    other = RedisBus(RedisServer(server.url), tell=told.append, signing=Signing("another-secret-of-mine"))
+    inbox = signed.subscribe("bob", "bob", "bob")
+    for number, bus in enumerate((forger, other)):
+        await bus.publish("bob", replace(SENT, id=f"forged-{number}", sender="lead"))
+    await signed.publish("bob", SENT)
+    delivery = await asyncio.wait_for(anext(inbox), 10)
+    assert (delivery.message.sender, delivery.message.sequence) == ("ann", 1)
+    assert signed.seals.refused == 2
+    (line,) = told
+    assert "Refused a message in bob" in line
+    await signed.publish("carl", replace(SENT, id="to-carl"))
+    with pytest.raises(NoSecret, match="sign their messages"):
+        await asyncio.wait_for(anext(forger.subscribe("carl", "carl", "carl")), 10)
+    for bus in (signed, forger, other):
+        await bus.close()
+    assert SECRET not in "".join(told)
+
+
+async def test_shared_items_and_results_are_signed_too(server: RedisProcess) -> None:
+    signed = RedisBus(RedisServer(server.url), signing=Signing(SECRET))
+    forger = RedisBus(RedisServer(server.url))
+    items = RedisItems(signed, "signed")
+    ann = SharedContext(items, MemoryBus(), "signed", "ann")
+    await ann.write("rows", 1)
+    assert (await ann.write("rows", 2, 1)).version == 2
+    accepted = RedisAccepted(signed)
+    assert (await accepted.first("k", SENT)).id == (await accepted.first("k", replace(SENT, id="late"))).id == SENT.id
+    await RedisItems(forger, "signed").put(Item("forged", 3, 1, "ann", 0.0))
+    await RedisAccepted(forger).begin("other", "x")
+    with pytest.raises(Unsigned):
+        await items.get("forged")
+    with pytest.raises(NoSecret):
+        await RedisAccepted(forger).find("k")
+    for bus in (signed, forger):
+        await bus.close()

@@ -1,4 +1,4 @@
-"""What holds for changes that come in from a copy, in a whole session: rules, modes, checkpoints, rewinding."""
+"""What holds for changes that come in from a copy, in a session: rules, modes, questions, checkpoints, rewinding."""
 
 from __future__ import annotations
 

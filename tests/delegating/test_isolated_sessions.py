@@ -102,7 +102,8 @@ async def test_two_agents_change_their_copies_and_what_fits_comes_into_the_proje
     assert asked == [], "an edit of a copy asks nothing"
     assert held(folder) == before, "nothing of it is in the project"
     assert all("apply_changes" in report for report in reports)
-    copies = [Path(each.worktree) for each in events if isinstance(each, AgentStarted)]
+    places = {each.agent: Path(each.worktree) for each in events if isinstance(each, AgentStarted)}
+    copies = [places[name] for name in ("main/one-1", "main/two-1")]
     assert [(copy / name).read_text() for copy, name in zip(copies, ("a.txt", "b.txt"), strict=True)] == [
         *("by one\n", "by two\n"),
     ]
@@ -182,3 +183,23 @@ def test_a_killed_agent_goes_on_in_its_copy(tmp_path: Path) -> None:
     assert "mine" in asked[2]
     assert "new.txt" in asked[3]
     assert (work / "new.txt").read_text() == "mine"
+
+
+async def test_what_comes_in_is_what_the_person_was_shown(folder: Path) -> None:
+    made, before = talk(folder), held(folder)
+    _, _, events = await said(made, "Let two agents work.")
+    places = {each.agent: Path(each.worktree) for each in events if isinstance(each, AgentStarted)}
+    copy = places["main/one-1"]
+    turn = made.say("Apply one.")
+
+    def react(event: Event) -> None:
+        if isinstance(event, Asked):
+            # As an agent in the background does that goes on while the question waits.
+            (copy / "a.txt").write_text("something else\n")
+            turn.answer(event.ask_id, Reply("once"))
+
+    events = await collect(turn, react)
+    (text,) = [each.result.text for each in events if isinstance(each, ToolFinished)]
+    assert "no longer the changes that the person was asked about" in text
+    assert held(folder) == before
+    await made.close()

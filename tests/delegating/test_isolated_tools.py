@@ -20,6 +20,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.resources import bundled
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import load_definitions
@@ -53,7 +54,7 @@ class Place:
     def tools(self, *rules: tuple[str, str], mode: Mode = "default") -> Registry:
         workspace = Workspace(self.project)
         given = [RuleLine(rule, verdict, "test", layer="user") for verdict, rule in rules]
-        policy = Policy(workspace, given, mode)
+        policy = Policy(workspace, [*bundled_rules(), *given], mode)
         place = SessionPlace(workspace, Shell(None, {}), None, denied=policy.denies_reading)
         files = ToolFiles(bundled("config") / "tools.yaml")
         self.session = Registry(pipeline(place, policy.judge, policy.remember), files)
@@ -214,7 +215,8 @@ async def test_what_a_hook_makes_of_a_call_is_judged_and_opened_in_the_copy_too(
 
 
 async def test_protected_files_ask_in_a_copy_as_in_the_project(place: Place) -> None:
-    for mode in ("default", "accept-edits"):
+    modes: tuple[Mode, ...] = ("default", "accept-edits")
+    for mode in modes:
         wanted = [
             ("write_file", {"path": path, "content": "x"}) for path in (".git/hooks/pre-commit", ".ba/config.yaml")
         ]

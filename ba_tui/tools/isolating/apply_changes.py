@@ -6,6 +6,7 @@ It names the files of the project, so rules, plan mode, hooks and checkpoints ju
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -74,11 +75,13 @@ class Applying:
     working: Callable[[str], bool]
     judged: dict[str, dict[str, Stamp | None]] = field(default_factory=dict[str, "dict[str, Stamp | None]"])
     """What the last look at the same arguments found."""
+    shown: dict[str, str] = field(default_factory=dict[str, str])
+    """A digest of the changes that the person was shown for these arguments; empty where they could not be shown."""
 
-    def named(self, args: Mapping[str, Any]) -> dict[str, Stamp | None]:
+    def named(self, args: Mapping[str, Any], *, anew: bool = False) -> dict[str, Stamp | None]:
         """The changed paths that a call is about, from the top of the project, and the state of each."""
         agent_id, wanted = str(args.get("agent_id") or ""), args.get("paths") or ()
-        found = self.copies.changed(agent_id)
+        found = self.copies.changed(agent_id, anew=anew)
         if not wanted:
             return found
         texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
@@ -100,7 +103,7 @@ class Applying:
         if self.working(agent_id):
             raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
         kept = self.copies.kept(agent_id)
-        named = self.named(args)
+        named = self.named(args, anew=True)
         if named != self.judged.get(_key(args)):
             raise Failed("validation_error", f"{agent_id} changed its copy in between.", "Call apply_changes again.")
         changes = [change for path in named if (change := kept.change(path))]
@@ -128,13 +131,25 @@ class Applying:
             raise _conflicting(agent_id, conflicts, len(changes))
         return steps
 
+    def preview(self, args: Mapping[str, Any]) -> Diff | Diffs | None:
+        """What a call would change. Blocks. Raises as ``steps`` does."""
+        self.shown[_key(args)] = ""
+        steps = self.steps(args)
+        self.shown[_key(args)] = _digest(steps)
+        return _display(steps)
+
     def apply(self, args: Mapping[str, Any]) -> ToolResult:
         """Make the changes. Blocks. Raises as ``steps`` does; then nothing is changed.
 
         The copy stays as it was: what came in, and is still there, is seen by comparing. So it holds after a rewind,
         and after an end in the middle. What came of a file is kept, so that its agent can go on from there.
         """
-        writing = [each for each in self.steps(args) if each.step.before != each.step.after]
+        steps = self.steps(args)
+        # An agent may go on while a question waits, and the project may change.
+        if self.shown.pop(_key(args), None) not in {None, _digest(steps)}:
+            message = "These are no longer the changes that the person was asked about; nothing was changed."
+            raise Failed("validation_error", message, "Call apply_changes again.")
+        writing = [each for each in steps if each.step.before != each.step.after]
         commit([each.step for each in writing])
         kept = self.copies.kept(str(args["agent_id"]))
         with suppress(OSError):
@@ -162,7 +177,7 @@ def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
         return await asyncio.to_thread(applying.apply, args)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
-        return await asyncio.to_thread(lambda: _display(applying.steps(args)))
+        return await asyncio.to_thread(applying.preview, args)
 
     facts = ToolFacts(category="files", target="agent_id", paths_of=applying.paths, subagents=False)
     words, schema = definition.description, definition.input_schema
@@ -190,6 +205,14 @@ def judging(judge: CallJudge) -> CallJudge:
 
 def _key(args: Mapping[str, Any]) -> str:
     return json.dumps(args, sort_keys=True, default=str)
+
+
+def _digest(steps: Sequence[_Step]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for each in steps:
+        for part in (os.fsencode(each.step.path), each.step.before, each.step.after):
+            found.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    return found.hexdigest()
 
 
 def _display(steps: Sequence[_Step]) -> Diff | Diffs | None:

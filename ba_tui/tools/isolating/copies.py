@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field, replace
@@ -32,6 +33,7 @@ from ba_tui.tools.isolating.listing import Listed, listed
 FOLDER = "copies"
 FILES, BASE, APPLIED, INFO = "files", "base", "applied", "copy.json"
 MAKING = ".making"
+LOOK_SECONDS = 1.0
 SHOWN = 8
 """Names of files in a line."""
 Stamp: TypeAlias = tuple[int, int, int]
@@ -74,21 +76,19 @@ class _Kept:
 
     def touched(self) -> dict[str, Stamp | None]:
         """The paths of files that are new, gone (None), or not what they were, in their order."""
-        found = dict[str, Stamp]()
-        for top, _, names in os.walk(self.files):
+        found, above = dict[str, Stamp](), len(str(self.files)) + 1
+        # Texts, not Path: there may be ten thousands of them.
+        for top, _, names in os.walk(str(self.files)):
             for name in names:
-                path = Path(top, name)
-                status = path.lstat()
+                path = f"{top}/{name}"
+                status = os.lstat(path)
                 if stat.S_ISREG(status.st_mode):
-                    found[path.relative_to(self.files).as_posix()] = _stamp(status)
+                    found[path[above:]] = _stamp(status)
         paths = sorted(found.keys() | self.stamps.keys())
         return {path: found.get(path) for path in paths if found.get(path) != self.stamps.get(path)}
 
-    def changed(self) -> dict[str, Stamp | None]:
-        """Those of ``touched`` that the project does not hold in the same way."""
-        return {path: stamp for path, stamp in self.touched().items() if not self._same(path)}
-
-    def _same(self, path: str) -> bool:
+    def same(self, path: str) -> bool:
+        """Whether the project's file is as the agent's."""
         with suppress(Failed):
             return _held(self.project / path, path) == _held(self.files / path, path)
         return False
@@ -129,6 +129,7 @@ class Copies:
         self._folder = folder / FOLDER
         self.project = Path(os.path.realpath(project))
         self._denied = denied
+        self._looks: dict[str, tuple[float, dict[str, Stamp | None]]] = {}
 
     async def make(self, agent_id: str) -> ProjectCopy:
         """See core.teamwork.copies.AgentCopies. A cancel ends the copying."""
@@ -153,11 +154,17 @@ class Copies:
         except (OSError, BaError) as error:
             return f"What it changed in its copy can't be listed: {error}"
 
-    def changed(self, agent_id: str) -> dict[str, Stamp | None]:
+    def changed(self, agent_id: str, *, anew: bool = False) -> dict[str, Stamp | None]:
         """The paths of the project that the agent changed in its copy, and of which state of the file that is said;
-        none where there is no copy. Blocks."""
+        those that the project holds in the same way are left out. None where there is no copy. Blocks; one look serves
+        all who judge a call, unless ``anew``."""
         try:
-            return self.kept(agent_id).changed()
+            kept, (looked, touched) = self.kept(agent_id), self._looks.pop(agent_id, (0.0, {}))
+            if anew or time.monotonic() - looked > LOOK_SECONDS:
+                looked, touched = time.monotonic(), kept.touched()
+            if not anew:
+                self._looks[agent_id] = looked, touched
+            return {path: stamp for path, stamp in touched.items() if not kept.same(path)}
         except (OSError, BaError):
             return {}
 
@@ -229,7 +236,8 @@ class Copies:
 
     def _told(self, agent_id: str) -> str:
         kept = self.kept(agent_id)
-        changes = [change for path in kept.changed() if (change := kept.change(path))]
+        changed = self.changed(agent_id, anew=True)
+        changes = [change for path in changed if (change := kept.change(path))]
         if not changes and kept.touched():
             return "What it changed in its copy is in the project."
         if not changes:

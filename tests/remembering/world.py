@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Model(list[Step]):
 
 
 @contextmanager
-def playing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
+def playing(monkeypatch: pytest.MonkeyPatch) -> Generator[Model]:
     """A model that plays a script, for sessions that ``opened`` opens."""
     steps = Model()
     with ModelServer(steps, last=Step(say="Well.")) as server:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ba_tui.core.agent import Agent
+from ba_tui.core.agent_spec import AgentSpec, ProjectCopy
 from ba_tui.core.effects import READ_ONLY, Effect
+from ba_tui.core.events import Rewound, ToolFinished, ToolStarted
 from ba_tui.core.ports.delegation import Order
 from ba_tui.core.turn import Branch
+from ba_tui.tools.delegating import limits
 from tests.delegating.house import AgentHouse, delegates
+from tests.delegating.test_delegating import never
+from tests.delegating.test_isolated_agents import Copies
 from tests.script import collect, says
 
 EXPLORE = {"description": "look", "agent_type": "explore", "prompt": "Look."}
@@ -42,3 +51,72 @@ async def test_what_works_in_place_of_the_main_agent_has_its_limits(house: Agent
 
     await collect(house.talk.say("Plan it.", instead))
     assert house.made[0][0].ceiling.effects == {Effect.READ}
+
+
+async def test_one_session_has_only_so_many_agents_in_the_background(tmp_path: Path, ba_home: Path) -> None:
+    house = AgentHouse(tmp_path, at_once=1)
+    house.plays(explore=[[never]])
+    most = limits.MOST_BACKGROUND
+    house.main.steps = [
+        delegates(*({**EXPLORE, "background": True} for _ in range(most + 3))),
+        delegates(("explore", "In the foreground."), text="again"),
+    ]
+    turn = house.talk.say("Use many agents.")
+    refused = 0
+    async for event in turn:
+        if isinstance(event, ToolFinished) and event.agent == "main":
+            refused += f"{most} agents already work in the background, and no more may." in event.result.text
+        if isinstance(event, ToolStarted) and event.call.input["prompt"] != "Look.":
+            break
+    assert refused == 3
+    assert len(house.agents.running()) == most
+    turn.cancel()
+    await turn.wait()
+    await house.room.close()
+
+
+async def test_an_agent_that_can_not_be_made_is_told_of_and_never_waited_for(tmp_path: Path, ba_home: Path) -> None:
+    house = AgentHouse(tmp_path, attended=False)
+
+    @asynccontextmanager
+    async def broken(spec: AgentSpec, model: str) -> AsyncGenerator[Agent]:
+        raise OSError("No space left on device")
+        yield
+
+    house.agents._around = replace(house.agents._around, make=broken)
+    house.main.steps = [delegates({**EXPLORE, "background": True}), says("It works."), says("It failed.")]
+    await collect(house.talk.say("go"))
+    assert "It failed: OSError: No space left on device" in house.main.requests[-1].messages[-1].text
+
+
+async def test_nobody_is_told_of_an_agent_whose_turn_was_taken_back(house: AgentHouse) -> None:
+    house.plays(explore=[[says("Found it.")]])
+    house.main.steps = [delegates({**EXPLORE, "background": True}), says("It works."), says("Fine.")]
+    await collect(house.talk.say("go"))
+    await house.agents.wait("main")
+    house.agents.apply(Rewound(turns=0))
+    await collect(house.talk.say("Something else."))
+    assert not [each for each in house.main.requests[-1].messages if "agent-report" in each.text]
+
+
+async def test_an_agent_whose_turn_is_taken_back_while_its_copy_is_made_never_begins(
+    tmp_path: Path, ba_home: Path
+) -> None:
+    making, let = asyncio.Event(), asyncio.Event()
+
+    class Slow(Copies):
+        async def make(self, agent_id: str) -> ProjectCopy:
+            making.set()
+            await let.wait()
+            return await super().make(agent_id)
+
+    house = AgentHouse(tmp_path, copies=Slow(tmp_path))
+    house.main.steps = [delegates({**EXPLORE, "background": True, "isolation": "worktree"}), says("It works.")]
+    turn = house.talk.say("go")
+    await collect(turn)
+    await making.wait()
+    house.agents.apply(Rewound(turns=0))
+    let.set()
+    await house.agents.wait("main")
+    assert house.made == []
+    assert [each.activity for each in house.agents.running()] == ["cancelled"]

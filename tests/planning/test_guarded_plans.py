@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.events import Event, MessageDone, SideRequest
+from ba_tui.assembly import connect
+from ba_tui.core.events import Event, MemoryChanged, MessageDone, Notice, PlanChanged, SideRequest, SubTaskChanged
 from ba_tui.core.messages import Message, Usage
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.planning.plan_run import Outcome, PlanBounds
-from ba_tui.providers.scripted import Step
+from ba_tui.providers.scripted import Planned, Step
+from ba_tui.resources import open_places
 from tests.loopback import ModelServer
 from tests.planning.test_plan_run import World, found, plan, states, step
 from tests.planning.test_session_plans import by_plan, latest, planned, session
 from tests.planning.test_session_plans import step as submitted
-from tests.remembering.world import Model
+from tests.remembering.world import Model, playing
 
 USED = Usage(input=200_000)
 
@@ -71,3 +73,39 @@ async def test_a_plan_does_no_more_than_the_main_agent_may(tmp_path: Path, monke
         (ended,) = latest(talk).subtasks
         assert (ended.status, "limited to" in ended.error, (folder / "new.txt").exists()) == ("blocked", True, False)
         await talk.close()
+
+
+async def test_no_secret_that_a_tool_read_is_in_the_plan_its_export_or_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    token = "ghp_" + "Zb7Q9xWm2LrT5vKc8NsD3fHj6PaY1eUg0RiO"
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "notes.txt").write_text(f"the key is {token}\n")
+    (folder / "data.json").write_text(f'{{"key": "{token}"}}\n')
+    trust_folder(folder)
+    with playing(monkeypatch) as model:
+        model += [
+            planned(
+                submitted("a", tool_name="read_file", tool_args={"path": "notes.txt"}),
+                submitted("j", tool_name="shell", tool_args={"command": "cat data.json"}),
+                submitted("f", tool_name="shell", tool_args={"command": "cat notes.txt; exit 3"}),
+                submitted("b", "a", "j", critical=False),
+            ),
+            Step(calls=(Planned("read_file", {"path": "notes.txt"}),)),
+            Step(say="There is a key in it."),
+        ]
+        talk = session(folder, permission_mode="auto")
+        events = await by_plan(talk, "Look at the key")
+        kept = [each for each in events if isinstance(each, PlanChanged | SubTaskChanged | MemoryChanged | Notice)]
+        plan = latest(talk)
+        assert plan.subtasks[0].status == "completed"
+        assert token not in repr(kept)
+        assert token not in repr(plan)
+        assert not [each for each in model.server.requests if token in each.body.decode()]
+        await talk.close()
+    exported = (connect({}, folder).library.export(talk.id, format) for format in ("plan-json", "mermaid"))
+    assert token not in "".join(map("".join, exported))
+    # The journal holds what the person saw of the results.
+    kept_in = [path for path in open_places().data.rglob("*") if path.is_file() and path.name != "events.jsonl"]
+    assert not [path.name for path in kept_in if token.encode() in path.read_bytes()]

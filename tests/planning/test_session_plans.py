@@ -34,8 +34,7 @@ from ba_tui.core.teamwork.plans import Plan
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.plotting.plans.plan_json import as_json
 from ba_tui.providers.scripted import Planned, Step
-from tests.loopback import ModelServer
-from tests.remembering.world import Model, of, opened
+from tests.remembering.world import Model, of, opened, playing
 
 YES = Reply("once")
 React = Callable[[Question], Reply | None]
@@ -52,10 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
-    steps = Model()
-    with ModelServer(steps, last=Step(say="Well.")) as server:
-        steps.server = server
-        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+    with playing(monkeypatch) as steps:
         yield steps
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Step
-from tests.loopback import ModelServer
-from tests.remembering.world import Model
+from tests.remembering.world import Model, playing
 
 
 @pytest.fixture
@@ -23,8 +21,5 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
-    steps = Model()
-    with ModelServer(steps, last=Step(say="Well.")) as server:
-        steps.server = server
-        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+    with playing(monkeypatch) as steps:
         yield steps

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
@@ -37,6 +41,16 @@ class Model(list[Step]):
     def sent(self) -> str:
         """The newest request, as it went out."""
         return self.server.requests[-1].body.decode()
+
+
+@contextmanager
+def playing(monkeypatch: pytest.MonkeyPatch) -> Generator[Model]:
+    """A model that plays a script, for sessions that ``opened`` opens."""
+    steps = Model()
+    with ModelServer(steps, last=Step(say="Well.")) as server:
+        steps.server = server
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        yield steps
 
 
 def opened(folder: Path, resume: Any = "", **flags: Any) -> Conversation:

@@ -12,6 +12,9 @@ from ba_tui.core.spawning import ChildResult
 
 INSTANT_FAILURES = 2
 """Agents of one type that may fail before they said anything; the next one is refused."""
+MOST_BACKGROUND = 32
+"""Agents in the background of one session that have not ended; the next one is refused. Each keeps its conversation in
+memory, also while it waits for a place."""
 
 
 class Places:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +13,7 @@ from typing import TypeAlias
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import READ_ONLY
-from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.errors import BaError, ErrorInfo, UsageError
 from ba_tui.core.events import Event, Notice, Rewound, TurnEnded
 from ba_tui.core.events.teamwork import ActivityChanged, AgentStarted
 from ba_tui.core.messages import Message, Usage, user
@@ -27,10 +28,11 @@ from ba_tui.core.values import frozen
 from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.delegating.agent_types import AgentTypes
-from ba_tui.tools.delegating.limits import Failures, Places
+from ba_tui.tools.delegating.limits import MOST_BACKGROUND, Failures, Places
 from ba_tui.tools.delegating.lineage import check_lineage, kind_of
 from ba_tui.tools.delegating.past_agents import resumable
 
+log = logging.getLogger(__name__)
 MOST_KEPT = 200
 """Agents that ended and that lists still show."""
 _ENDED: dict[str, AgentActivity] = {"error": "error", "cancelled": "cancelled"}
@@ -78,6 +80,7 @@ class Child:
         self.turn = 0
         self.model = ""
         self.stopped = False
+        self.taken_back = False
         self.isolated = False
         self.result: ChildResult | None = None
         self.task: asyncio.Task[ChildResult] | None = None
@@ -162,11 +165,12 @@ class SubAgents:
         return child is not None
 
     def news(self, owner: str) -> Sequence[Child]:
-        """Background agents of ``owner`` that ended and that it was not told of; they count as told from now on."""
+        """Background agents of ``owner`` that ended and that it was not told of; they count as told from now on. Those
+        whose turn was taken back are left out: nobody in the conversation knows of them."""
         ended = [child for child in self._below(owner) if child.task and child.result]
         for child in ended:
             child.task = None
-        return ended
+        return [child for child in ended if not child.taken_back]
 
     async def wait(self, owner: str) -> bool:
         """Wait for the background agents of ``owner``; False when it has none that it was not told of."""
@@ -184,7 +188,8 @@ class SubAgents:
                 self._children[name].activity = _ENDED.get(reason, "finished")
             case Rewound(agent="main", turns=int(kept)):
                 for child in self._children.values():
-                    if child.turn > kept and child.result is None:
+                    if child.turn > kept:
+                        child.taken_back = True
                         self.cancel(child.id)
             case _:
                 pass
@@ -196,6 +201,12 @@ class SubAgents:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _check_room(self) -> None:
+        """Raise UsageError when no further agent may work in the background."""
+        if sum(child.background and child.result is None for child in self._children.values()) >= MOST_BACKGROUND:
+            message = f"{MOST_BACKGROUND} agents already work in the background, and no more may."
+            raise UsageError(message, "Wait until some of them have ended, or do this work yourself.")
 
     def _below(self, owner: str) -> list[Child]:
         return [child for child in self._children.values() if child.id.rpartition("/")[0] == owner]
@@ -236,6 +247,9 @@ class SubAgents:
             spec, lost = await asyncio.to_thread(around.skills, spec)
         if isolated:
             spec = replace(spec, prompt=f"{spec.prompt.rstrip()}\n\n{COPY_NOTE}")
+        if background:
+            # Nothing is waited for from here to where the agent is known: calls of one message come side by side.
+            self._check_room()
         child = Child(order, spec, parent.fork(spec.name, spec.ceiling, transcript), background=background)
         child.isolated = isolated
         above = self._children.get(parent.name)
@@ -280,6 +294,9 @@ class SubAgents:
         try:
             if copies and child.isolated:
                 copy = await (copies.find if order.resume else copies.make)(child.id)
+            if child.stopped:
+                # While its copy was made. There was nothing yet that could be cancelled.
+                return await self._noted(self._none(child, "cancelled"), copies if copy else None)
             started = AgentStarted(
                 child.spec.name,
                 child.description,
@@ -294,7 +311,17 @@ class SubAgents:
         except BaError as error:
             # Its copy can't be made, its model can't be asked, or its folder can't be made.
             result = replace(self._none(child, "error"), error=error.info())
-        return replace(result, note=await copies.told(child.id)) if copies and copy else result
+        except Exception as error:
+            # Without a result, its owner would wait for it for ever.
+            log.exception("a sub-agent could not be run")
+            why = ErrorInfo("internal_error", f"{type(error).__name__}: {error}")
+            result = replace(self._none(child, "error"), error=why)
+        return await self._noted(result, copies if copy else None)
+
+    @staticmethod
+    async def _noted(result: ChildResult, copies: AgentCopies | None) -> ChildResult:
+        """``result`` with what became of the agent's copy, if it had one."""
+        return replace(result, note=await copies.told(result.agent_id)) if copies else result
 
     @staticmethod
     def _none(child: Child, status: str) -> ChildResult:

@@ -66,8 +66,10 @@ class Gate:
 
     async def judged(self, request: JudgedCall) -> GuardVerdict:
         """Off the loop for what runs commands or code, every word of which is looked up on the disk, for what goes
-        out, which is compared with all that was read, and for SQL, whose parser takes a while to load."""
-        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK} or request.tool.facts.sql:
+        out, which is compared with all that was read, for SQL, whose parser takes a while to load, and for a tool that
+        looks for its paths itself: there may be 50,000 files in the copy of an agent."""
+        facts = request.tool.facts
+        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK} or facts.sql or facts.paths_of:
             return await asyncio.to_thread(self.judge, request)
         return self.judge(request)
 

@@ -13,7 +13,8 @@ import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED
 from ba_tui.core.events import TeamMessage
-from ba_tui.team.borrowing import Borrower, NoAnswer
+from ba_tui.team.asking.requests import NoAnswer, Requests
+from ba_tui.team.borrowing import Borrower
 from ba_tui.team.leases import Denied
 from ba_tui.team.messages import WORKERS, Heartbeat, content, inbox
 from ba_tui.team.over_redis.bus import RedisBus
@@ -60,7 +61,7 @@ class Lead:
 
     def __init__(self, server: RedisProcess) -> None:
         self.bus = RedisBus(RedisServer(server.url), BusLimits(lease=1.0), tell=lambda text: None)
-        self.borrower = Borrower("writer@t", self.bus, patience=2.0)
+        self.borrower = Borrower(Requests("writer@t", self.bus, patience=2.0))
         self.borrower.lead = "lead:t"
         self._task = asyncio.create_task(self._take())
 

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import Effect
@@ -44,6 +45,7 @@ from ba_tui.team.over_redis.server import ServerAway
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.team.seats import Seat
+from ba_tui.tools.teams.approving import approved
 from ba_tui.tools.teams.archive import archived, outcome_text, summary
 from ba_tui.tools.teams.carrying import carrying, whole_reports
 from ba_tui.tools.teams.escalating import asked
@@ -184,6 +186,7 @@ class Leading:
             items_of(bus, assignment.id),
             accepted_of(bus),
             lambda role: self.lending(role, rules.heartbeat, at),
+            partial(approved, branch=branch),
         )
         self.branch = branch
         try:

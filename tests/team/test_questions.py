@@ -10,15 +10,24 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.events import Answered, Asked, Event, Notice
+from ba_tui.core.events import Asked, Event
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.teamwork.teams import AgentMessage, Role
+from ba_tui.core.teamwork.teams import AgentMessage, Role, Team
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
 from ba_tui.team.asking.approvals import LARGEST, Approvals, CallQuestion
 from ba_tui.team.asking.requests import Requests
 from ba_tui.team.bus import MemoryBus
+from ba_tui.team.desk import Desk, DeskMeans
+from ba_tui.team.jobs import HandingOut, Job
 from ba_tui.team.messages import ContextRequest, Share, TaskRequest, content, inbox, message
+from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.server import RedisServer
+from ba_tui.team.over_redis.signing import Signing
+from ba_tui.team.over_redis.state import RedisItems
+from ba_tui.team.watching import TeamWatch
 from tests.program import Program
-from tests.team.house import TeamHouse, answer
+from tests.team.house import TeamHouse
 from tests.team.redis_process import RedisProcess
 
 WORKER, LEAD = "editor@host-1", "lead:t"
@@ -135,47 +144,65 @@ async def test_the_dialog_names_who_asks_and_offers_no_rule(tmp_path: Path) -> N
 
 
 EDITOR = "---\nname: editor\ndescription: Edits.\nagent: general\ntools: [write_file]\n---\nEdit.\n"
-WRITES = """
+WORKS = """
 steps:
+  - calls: [{name: share, args: {key: orders, value: 412}}]
   - calls: [{name: write_file, args: {path: b.txt, content: hello}}]
-  - say: Written.
-last: {say: Written.}
+last: {say: Done.}
 """
 
 
-@pytest.mark.parametrize("yes", [True, False])
-async def test_a_worker_process_asks_the_person_at_its_lead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, yes: bool
-) -> None:
+@pytest.fixture
+async def redis(tmp_path: Path) -> AsyncIterator[RedisProcess]:
     server = RedisProcess(tmp_path)
     server.start()
-    monkeypatch.setenv("BA_TEAM_SECRET", SECRET)
+    yield server
+    server.kill()
+
+
+async def test_a_worker_process_shares_and_asks_the_person_at_its_lead(tmp_path: Path, redis: RedisProcess) -> None:
     home = Program(tmp_path / "work", tmp_path, {"BA_TEAM_SECRET": SECRET})
     home.folder.mkdir()
     (tmp_path / "ba" / "roles").mkdir(parents=True)
     (tmp_path / "ba" / "roles" / "editor.md").write_text(EDITOR)
     (tmp_path / "ba" / "config.yaml").write_text("team: {heartbeat: 0.3, worker_questions: ask}\n")
-    (home.folder / "writes.yaml").write_text(WRITES)
-    started = home.start("worker", "--role", "editor", "--bus-url", server.url, "-m", "scripted:writes.yaml", "--once")
-    assert started.stdout
-    while "waits for work" not in (said := await asyncio.to_thread(started.stdout.readline)):
-        assert said, started.communicate()[1]
-    house = TeamHouse(tmp_path / "lead", bus_url=server.url, heartbeat=0.3, pattern="market")
-    (tmp_path / "lead").mkdir()
-    asked: list[Asked] = []
+    (home.folder / "works.yaml").write_text(WORKS)
+    worker = home.start("worker", "--role", "editor", "--bus-url", redis.url, "-m", "scripted:works.yaml")
+    bus = RedisBus(RedisServer(redis.url), tell=lambda text: None, signing=Signing(SECRET))
+    asked: list[CallQuestion] = []
 
-    def react(event: Event) -> None:
-        if isinstance(event, Asked):
-            asked.append(event)
-            house.turn.answer(event.ask_id, Reply("once") if yes else Reply("deny", "Not this file."))
+    async def attending(question: CallQuestion) -> Reply:
+        asked.append(question)
+        return Reply("once") if len(asked) == 1 else Reply("deny", "Leave it.")
 
+    watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(lambda event: None), Transcript()))
+    desk = Desk(LEAD, DeskMeans(bus, lambda member, facts: None, attending=attending), watch, HandingOut(30, 1, 40))
+    desk.start()
     try:
-        await house.led("editor", react)
-        out, err = await asyncio.to_thread(started.communicate, timeout=20)
+        done = await desk.do(Job("1", "editor", "Write b.txt.", "t/1"))
+        assert (done.ok, (home.folder / "b.txt").read_text()) == (True, "hello")
+        (home.folder / "b.txt").unlink()
+        again = await desk.do(Job("2", "editor", "Write b.txt.", "t/2"))
+        assert (again.ok, (home.folder / "b.txt").exists()) == (True, False)
+        item = await RedisItems(bus, "t").get("orders")
+        assert item
+        assert (item.value, item.by) == (412, done.member)
     finally:
-        started.kill()
-        started.communicate()
-        server.kill()
-    (event,) = asked
-    assert event.question.args == {"path": "b.txt", "content": "hello"}
-    assert (home.folder / "b.txt").exists() is yes, out + err
+        await desk.close()
+        await bus.close()
+        worker.kill()
+        said = worker.communicate()[0]
+    assert [(each.tool, dict(each.args), each.task) for each in asked] == [
+        ("write_file", {"path": "b.txt", "content": "hello"}, task) for task in ("1", "2")
+    ]
+    assert "Allowed write_file (the person at lead:t)" in said
+    assert "Denied write_file (the person at lead:t): Leave it." in said
+
+
+def test_asking_needs_a_secret(tmp_path: Path) -> None:
+    home = Program(tmp_path, tmp_path)
+    (tmp_path / "ba").mkdir()
+    (tmp_path / "ba" / "config.yaml").write_text("team: {worker_questions: ask}\n")
+    (tmp_path / "works.yaml").write_text(WORKS)
+    done = home.here("worker", "--role", "editor", "--bus-url", "redis://127.0.0.1:1/0", "-m", "scripted:works.yaml")
+    assert (done.returncode, "needs a secret" in done.stderr) == (1, True)

@@ -12,6 +12,7 @@ from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.teams import Role
+from ba_tui.team.asking.requests import Requests
 from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.local_members import LocalMember
@@ -87,9 +88,9 @@ async def test_only_who_depends_on_an_item_is_told_of_its_change() -> None:
         work = asyncio.create_task(made.desk.do(JOB))
         request = await anext(made.requests("ann"))
         await made.answers(request, "ann", StatusUpdate("a", "thinking", "look"))
-        seat = Seat(Borrower("ann", made.bus), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ann"))
+        seat = Seat(Borrower(Requests("ann", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ann"))
         seat.begin(request.sender, "a")
-        other = Seat(Borrower("ben", made.bus), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ben"))
+        other = Seat(Borrower(Requests("ben", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ben"))
         other.begin(request.sender, "b")
         await other.share("plan", ["one"])
         await seat.ask("plan")
@@ -154,7 +155,7 @@ async def test_work_comes_from_the_lead_alone() -> None:
         did.append(request.task)
         return ChildResult("main/ann-1", "done", says("Done."), Usage())
 
-    seat = Seat(Borrower("ann", bus), Role("scout"), "t", SharedContext(MemoryItems(), bus, "t", "ann"))
+    seat = Seat(Borrower(Requests("ann", bus)), Role("scout"), "t", SharedContext(MemoryItems(), bus, "t", "ann"))
     member = LocalMember(seat, bus, do, list)
     serving = asyncio.create_task(member.serve("t", 60))
     for sender, task in (("ben", "theirs"), ("lead:other", "another"), ("lead:t", "mine")):

@@ -17,7 +17,8 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.team.accepted import Accepted, MemoryAccepted
-from ba_tui.team.borrowing import Borrower, NoAnswer
+from ba_tui.team.asking.requests import NoAnswer, Requests
+from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.leases import ENDED, Denied, Lender, Lending
 from ba_tui.team.messages import ContextRequest, Share, Trouble, content, inbox, message
@@ -138,7 +139,7 @@ class Place:
         self.lender = Lender(
             "lender", self.bus, Lending(tools.get, ("read_file", "shell", "web_fetch"), ceiling, at, beat=0.05)
         )
-        self.borrower = Borrower("borrower", self.bus, patience=5)
+        self.borrower = Borrower(Requests("borrower", self.bus, patience=5))
         self.borrower.lead = "lead:t"
         self._tasks = [asyncio.create_task(each) for each in (self._lend(), self._borrow())]
 
@@ -222,7 +223,7 @@ async def test_a_call_is_within_the_ceilings_of_both() -> None:
 async def test_a_call_without_an_answer_is_not_done_twice() -> None:
     made = Place(UNLIMITED)
     lead = made.bus.subscribe("lead:t", "lead", "lead")
-    impatient = Borrower("borrower", made.bus, patience=0.2)
+    impatient = Borrower(Requests("borrower", made.bus, patience=0.2))
     impatient.lead = "lead:t"
     try:
         lease = await made.borrower.borrow("lender", ["shell"], 60)
@@ -268,7 +269,7 @@ async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> No
 
 async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Place) -> None:
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
-    thief = Borrower("thief", lending.bus, patience=5)
+    thief = Borrower(Requests("thief", lending.bus, patience=5))
     thief.lead = "lead:t"
     replies = lending.bus.subscribe("thief", "thief", "thief")
     stolen = asyncio.create_task(thief.call(lease, "read_file", {}, UNLIMITED))

@@ -146,8 +146,8 @@ async def test_the_dialog_names_who_asks_and_offers_no_rule(tmp_path: Path) -> N
 EDITOR = "---\nname: editor\ndescription: Edits.\nagent: general\ntools: [write_file]\n---\nEdit.\n"
 WORKS = """
 steps:
-  - calls: [{name: share, args: {key: orders, value: 412}}]
-  - calls: [{name: write_file, args: {path: b.txt, content: hello}}]
+  - calls: [{tool: share, args: {key: orders, value: 412}}]
+  - calls: [{tool: write_file, args: {path: b.txt, content: hello}}]
 last: {say: Done.}
 """
 

@@ -105,13 +105,7 @@ class _Bids:
 class Desk:
     """One lead: ``name`` is its inbox."""
 
-    def __init__(
-        self,
-        name: str,
-        means: DeskMeans,
-        watch: TeamWatch,
-        rules: HandingOut,
-    ) -> None:
+    def __init__(self, name: str, means: DeskMeans, watch: TeamWatch, rules: HandingOut) -> None:
         self.name = name
         self._means = means
         self._bus = means.bus
@@ -130,7 +124,8 @@ class Desk:
         """Who gave leases to members."""
         self._questions = Answers(name, means.bus, means.attending, rules.patience / LOOKS)
         self._beside: set[asyncio.Task[None]] = set()
-        self._listening: list[asyncio.Task[None]] = []
+        self.listening: list[asyncio.Task[None]] = []
+        """What hears the messages. It fails with StorageError when those of this team can't be read."""
 
     @property
     def open(self) -> int:
@@ -139,7 +134,7 @@ class Desk:
 
     def start(self) -> None:
         topics = (inbox(self.name), WORKERS, team_topic(self._watch.team.id))
-        self._listening = [asyncio.create_task(self._listen(topic)) for topic in topics]
+        self.listening = [asyncio.create_task(self._listen(topic)) for topic in topics]
 
     async def close(self) -> None:
         """Take back what is still out, and stop to listen."""
@@ -151,9 +146,9 @@ class Desk:
             ended = message(Share(self._watch.team.id, kind=ENDED), self.name, lender, team=self._watch.team.id)
             with contextlib.suppress(BaError):
                 await self._bus.publish(inbox(lender), ended)
-        for task in self._listening:
+        for task in self.listening:
             task.cancel()
-        await asyncio.gather(*self._listening, return_exceptions=True)
+        await asyncio.gather(*self.listening, return_exceptions=True)
 
     async def do(self, job: Job) -> Outcome:
         """Have ``job`` done by a member: handed out anew when its member fails or falls silent, with what it had found.

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import MessageBus
@@ -173,11 +173,25 @@ class Orchestrator:
         pattern = committee if self.assignment.pattern == "committee" else hierarchical
         try:
             async with asyncio.timeout(self.assignment.deadline):
-                return await pattern(self)
+                return await self._while_hearing(pattern(self))
         except TimeoutError:
             late = f"the deadline of {self.assignment.deadline:g} s has passed"
             results = {each.member: each.report for each in self._outcomes() if each.ok}
             return Answer.unfinished(results, [late])
+
+    async def _while_hearing(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """The answer; raises at once what keeps the leads from hearing their members, such as a missing secret."""
+        hearing = [task for desk in self._desks for task in desk.listening]
+        answering = asyncio.create_task(work)
+        try:
+            await asyncio.wait({answering, *hearing}, return_when=asyncio.FIRST_COMPLETED)
+            for task in hearing:
+                if task.done() and not answering.done():
+                    task.result()
+            return await answering
+        finally:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
 
     def _outcomes(self) -> Sequence[Outcome]:
         return [each for outcomes in self._done.values() for each in outcomes]

@@ -31,7 +31,9 @@ from tests.team.house import TeamHouse
 from tests.team.redis_process import RedisProcess
 
 WORKER, LEAD = "editor@host-1", "lead:t"
-EDITS = Question("permission", "Allow write_file?", tool="write_file", args={"path": "a.txt"}, reason="default mode asks")
+EDITS = Question(
+    "permission", "Allow write_file?", tool="write_file", args={"path": "a.txt"}, reason="default mode asks"
+)
 SECRET = "correct-horse-battery"
 
 

@@ -88,9 +88,13 @@ async def test_only_who_depends_on_an_item_is_told_of_its_change() -> None:
         work = asyncio.create_task(made.desk.do(JOB))
         request = await anext(made.requests("ann"))
         await made.answers(request, "ann", StatusUpdate("a", "thinking", "look"))
-        seat = Seat(Borrower(Requests("ann", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ann"))
+        seat = Seat(
+            Borrower(Requests("ann", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ann")
+        )
         seat.begin(request.sender, "a")
-        other = Seat(Borrower(Requests("ben", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ben"))
+        other = Seat(
+            Borrower(Requests("ben", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ben")
+        )
         other.begin(request.sender, "b")
         await other.share("plan", ["one"])
         await seat.ask("plan")

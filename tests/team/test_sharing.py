@@ -10,9 +10,9 @@ import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Event, ToolStarted
+from ba_tui.core.events import Event, TeamMessage, ToolStarted
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork.teams import AgentMessage, Team
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
@@ -20,12 +20,15 @@ from ba_tui.team.accepted import Accepted, MemoryAccepted
 from ba_tui.team.asking.requests import NoAnswer, Requests
 from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
+from ba_tui.team.desk import Desk, DeskMeans
+from ba_tui.team.jobs import HandingOut
 from ba_tui.team.leases import ENDED, Denied, Lender, Lending
 from ba_tui.team.messages import ContextRequest, Share, Trouble, content, inbox, message
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
+from ba_tui.team.watching import TeamWatch
 from tests.team.redis_process import RedisProcess
 
 
@@ -119,11 +122,11 @@ async def test_no_secret_reaches_the_server(server: RedisProcess) -> None:
 class Place:
     """A lender with tools, a borrower, and what goes between them."""
 
-    def __init__(self, ceiling: Ceiling) -> None:
+    def __init__(self, ceiling: Ceiling, bus: RedisBus | None = None) -> None:
         self.events: list[Event] = []
         branch = Branch(Turn(self.events.append), Transcript())
         branch.ceiling = ceiling
-        self.bus = MemoryBus()
+        self.bus = bus or MemoryBus()
         self.started, self.gate, self.runs = asyncio.Event(), asyncio.Event(), 0
         self.gate.set()
         tools = {
@@ -250,6 +253,30 @@ async def test_the_end_of_a_team_takes_its_leases_back(lending: Place) -> None:
     for sender, left in (("lead:other", 1), ("ann", 1), ("lead:t", 0)):
         await lending.lender.handle(message(Share("t", kind=ENDED), sender, "lender", team="t"))
         assert len(lending.lender.leases()) == left
+
+
+async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) -> None:
+    """The desk tells each lender that gave a lease to a member of its team."""
+    lead = RedisBus(RedisServer(server.url), tell=lambda text: None)
+    made = Place(UNLIMITED, RedisBus(RedisServer(server.url), tell=lambda text: None))
+    watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(made.events.append), Transcript()))
+    desk = Desk("lead:t", DeskMeans(lead, lambda member, facts: None), watch, HandingOut())
+    desk.start()
+    try:
+        lease = await made.borrower.borrow("lender", ["shell"], 60)
+        made.gate.clear()
+        call = asyncio.create_task(made.borrower.call(lease, "shell", {}, UNLIMITED))
+        await made.started.wait()
+        while not any(isinstance(event, TeamMessage) for event in made.events):
+            await asyncio.sleep(0.01)
+        await desk.close()
+        with pytest.raises(Denied, match="was stopped"):
+            await call
+        assert made.lender.leases() == ()
+    finally:
+        await made.close()
+        await made.bus.close()
+        await lead.close()
 
 
 async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> None:

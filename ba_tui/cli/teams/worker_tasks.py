@@ -108,9 +108,7 @@ class TaskSessions:
                 raise
         return said[0] if said else Trouble("denied", error)
 
-    async def _done(
-        self, conversation: Conversation, request: TaskRequest, key: str, ask: Ask | None
-    ) -> TaskResponse:
+    async def _done(self, conversation: Conversation, request: TaskRequest, key: str, ask: Ask | None) -> TaskResponse:
         running: list[asyncio.Task[ChildResult]] = []
 
         async def work(branch: Branch) -> None:

@@ -64,7 +64,8 @@ async def no(text: str) -> bool:
 class DeskMeans:
     """``heard`` is called with a member and what it states besides responses. ``confirm`` asks whether work is to be
     done again that may have changed something before its member vanished. ``accepted``: which result of a job counts,
-    also for a lead that goes on later. ``may``: whether a member may send messages of a type. ``attending``: see TeamMeans."""
+    also for a lead that goes on later. ``may``: whether a member may send messages of a type.
+    ``attending``: see TeamMeans."""
 
     bus: MessageBus
     heard: Callable[[str, Sequence[Fact]], None]

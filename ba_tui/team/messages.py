@@ -147,8 +147,8 @@ class Share:
 class ContextRequest:
     """``context``: items with keys or texts that fit ``query``; ``bids``: offers for the task ``task``;
     ``capability``: tools that fit ``query``, to borrow; of a lead: who lends any; ``lease``: to borrow the tools that
-    ``facts`` name; ``call``: of the tool ``query`` with the arguments in ``facts``, under the lease ``task``; ``question``: whether the
-    call of the tool ``query`` in ``facts`` may run for the task ``task``."""
+    ``facts`` name; ``call``: of the tool ``query`` with the arguments in ``facts``, under the lease ``task``;
+    ``question``: whether the call of the tool ``query`` in ``facts`` may run for the task ``task``."""
 
     type: ClassVar[MessageType] = "context_request"
     kind: RequestKind

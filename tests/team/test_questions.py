@@ -31,21 +31,19 @@ from tests.team.house import TeamHouse
 from tests.team.redis_process import RedisProcess
 
 WORKER, LEAD = "editor@host-1", "lead:t"
-EDITS = Question(
-    "permission", "Allow write_file?", tool="write_file", args={"path": "a.txt"}, reason="default mode asks"
-)
+EDITS = Question("permission", "Allow write_file?", tool="write_file", args={"path": "a.txt"}, reason="edits ask")
 SECRET = "correct-horse-battery"
 
 
 class Asking:
     """A worker with a task, and a lead that answers what ``answers`` says."""
 
-    def __init__(self, role: Role = Role("editor"), sender: str = LEAD, patience: float = 5.0) -> None:
+    def __init__(self, sender: str = LEAD, patience: float = 5.0, role: Role | None = None) -> None:
         self.bus = MemoryBus()
         self.told: list[str] = []
         self.requests = Requests(WORKER, self.bus, patience)
         self.task = message(TaskRequest("1", "write"), sender, "role:editor", team="t")
-        self.approvals = Approvals(self.requests, role, self.task, self.told.append)
+        self.approvals = Approvals(self.requests, role or Role("editor"), self.task, self.told.append)
         self.asked: list[AgentMessage] = []
 
     async def lead(self, value: Any, sender: str = LEAD) -> None:
@@ -101,7 +99,7 @@ async def test_what_the_lead_cannot_judge_is_denied_here(asking: Asking) -> None
     ):
         assert (await asking.approvals.ask(question, "editor-1")).choice == "deny"
     assert asking.bus.waiting(inbox(LEAD)) == 0
-    for other in (Asking(sender="mallory"), Asking(Role("editor", messages=("bid",)))):
+    for other in (Asking(sender="mallory"), Asking(role=Role("editor", messages=("bid",)))):
         assert (await other.approvals.ask(EDITS, "editor-1")).choice == "deny"
 
 

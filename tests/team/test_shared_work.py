@@ -83,18 +83,18 @@ async def test_facts_that_members_share_are_compared_and_the_item_holds_what_cou
     assert "by researcher): 412" in results(house, 2)[0]
 
 
+def _seat(made: Lead, name: str) -> Seat:
+    return Seat(Borrower(Requests(name, made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", name))
+
+
 async def test_only_who_depends_on_an_item_is_told_of_its_change() -> None:
     async with lead() as made:
         work = asyncio.create_task(made.desk.do(JOB))
         request = await anext(made.requests("ann"))
         await made.answers(request, "ann", StatusUpdate("a", "thinking", "look"))
-        seat = Seat(
-            Borrower(Requests("ann", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ann")
-        )
+        seat = _seat(made, "ann")
         seat.begin(request.sender, "a")
-        other = Seat(
-            Borrower(Requests("ben", made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ben")
-        )
+        other = _seat(made, "ben")
         other.begin(request.sender, "b")
         await other.share("plan", ["one"])
         await seat.ask("plan")

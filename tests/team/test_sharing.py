@@ -259,7 +259,13 @@ async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) ->
     """The desk tells each lender that gave a lease to a member of its team."""
     lead = RedisBus(RedisServer(server.url), tell=lambda text: None)
     made = Place(UNLIMITED, RedisBus(RedisServer(server.url), tell=lambda text: None))
-    watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(made.events.append), Transcript()))
+    heard = asyncio.Event()
+
+    def follow(event: Event) -> None:
+        if isinstance(event, TeamMessage):
+            heard.set()
+
+    watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(follow), Transcript()))
     desk = Desk("lead:t", DeskMeans(lead, lambda member, facts: None), watch, HandingOut())
     desk.start()
     try:
@@ -267,8 +273,7 @@ async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) ->
         made.gate.clear()
         call = asyncio.create_task(made.borrower.call(lease, "shell", {}, UNLIMITED))
         await made.started.wait()
-        while not any(isinstance(event, TeamMessage) for event in made.events):
-            await asyncio.sleep(0.01)
+        await heard.wait()
         await desk.close()
         with pytest.raises(Denied, match="was stopped"):
             await call

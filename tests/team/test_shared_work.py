@@ -21,7 +21,7 @@ from ba_tui.team.seats import Seat
 from ba_tui.team.shared_context import MemoryItems, SharedContext
 from tests.script import says
 from tests.team.house import TeamHouse, answer, settled
-from tests.team.test_desk import JOB, lead
+from tests.team.test_desk import JOB, Lead, lead
 
 
 def shares(key: str, value: Any, version: int = 0) -> Any:

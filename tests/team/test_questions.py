@@ -137,7 +137,7 @@ async def test_the_dialog_names_who_asks_and_offers_no_rule(tmp_path: Path) -> N
     question = event.question
     assert event.agent == f"main/{WORKER}"
     assert (question.rule, question.session_rule, question.fixed, question.on_timeout) == (None, None, True, "deny")
-    assert WORKER in question.text
+    assert WORKER in question.reason
     assert "editor-1" in question.reason
     assert "\x1b" not in question.reason
     assert "hidden characters" in question.warnings[0]

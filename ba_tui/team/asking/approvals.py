@@ -33,7 +33,7 @@ LINE, WORDS = 300, 2_000
 ANSWER = "answer"
 """The kind of shared information that answers a question."""
 HINT = "Allow it in the rules of the worker's machine, or do without it."
-_RISKS: frozenset[str] = frozenset(get_args(Risk))
+_RISKS: tuple[object, ...] = get_args(Risk)
 
 
 @frozen
@@ -142,7 +142,7 @@ def question_in(received: AgentMessage, asked: ContextRequest) -> CallQuestion:
     if not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:
         raise UsageError(f"{received.sender} asks without a time.")
     named = cast("list[object]", risks) if isinstance(risks, list) else []
-    told = tuple(cast("Risk", each) for each in named if isinstance(each, str) and each in _RISKS)
+    told = cast("tuple[Risk, ...]", tuple(each for each in named if each in _RISKS))
     lines = {key: one_line(str(facts.get(key, "")), LINE) for key in ("agent", "text", "reason")}
     return CallQuestion(
         received.sender, lines["agent"], one_line(asked.task, LINE), one_line(asked.query, LINE), lines["text"],

@@ -26,10 +26,10 @@ async def approved(asked: CallQuestion, branch: Branch) -> Reply:
 def _question(asked: CallQuestion) -> Question:
     tool, member = _line(asked.tool), _line(asked.member)
     why = f" It says: {sentence(paintable(asked.reason, newlines=False))}" if asked.reason else ""
-    reason = f"The agent {_line(asked.agent)} at {member} needs it for {_line(asked.task)}.{why} A yes counts once."
+    reason = f"The agent {_line(asked.agent)} of {member} needs it for {_line(asked.task)}.{why} A yes counts once."
     return Question(
         "permission",
-        f"Allow {tool} on another machine, at {member}?",
+        f"Allow {tool} on another machine?",
         tool=tool,
         args=clean_json(dict(asked.args)),
         reason=reason,

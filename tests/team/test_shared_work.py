@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.events import Notice, Steered, TeamMessage
+from ba_tui.core.events import Event, Notice, Steered, SubTaskChanged, TeamMessage
 from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.spawning import ChildResult
@@ -19,7 +19,7 @@ from ba_tui.team.local_members import LocalMember
 from ba_tui.team.messages import Share, StatusUpdate, TaskRequest, TaskResponse, content, inbox, message
 from ba_tui.team.seats import Seat
 from ba_tui.team.shared_context import MemoryItems, SharedContext
-from tests.script import says
+from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
 from tests.team.test_desk import JOB, Lead, lead
 
@@ -66,6 +66,24 @@ async def test_a_stale_write_is_refused_with_what_is_there_now(tmp_path: Path) -
     assert "researcher wrote version 1" in refused
     assert '["one"]' in refused
     assert written == "Shared draft as version 2."
+
+
+async def test_a_team_that_goes_on_has_its_items(tmp_path: Path) -> None:
+    house = TeamHouse(tmp_path)
+    steps = [shares("rows", [1]), shares("rows", [1, 2], 1), shares("text", "x\n" * 2_000), says("Found.")]
+    house.plays(researcher=[steps], writer=[[says("Never.")]])
+
+    def stop(event: Event) -> None:
+        if isinstance(event, SubTaskChanged) and (event.subtask.id, event.subtask.status) == ("writer", "executing"):
+            assert house.turn
+            house.turn.cancel()
+
+    await house.team("Write", "researcher", "writer", react=stop)
+    later = TeamHouse(tmp_path, journal=house.journal)
+    later.plays(writer=[[asks("*"), shares("rows", [3], 2), says("Written.")]])
+    await collect(later.talk.say("go on", later.teams.resume()))
+    assert results(later, 0)[0].endswith("- rows (version 2, by researcher): [1, 2]")
+    assert "version 3" in results(later, 0)[1]
 
 
 async def test_facts_that_members_share_are_compared_and_the_item_holds_what_counts(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ async def approved(asked: CallQuestion, branch: Branch) -> Reply:
 def _question(asked: CallQuestion) -> Question:
     tool, member = _line(asked.tool), _line(asked.member)
     why = f" It says: {sentence(paintable(asked.reason, newlines=False))}" if asked.reason else ""
-    reason = f"The agent {_line(asked.agent)} of {member} needs it for {_line(asked.task)}.{why} A yes counts once."
+    needs = f"The agent {_line(asked.agent)} of {member} needs it for the subtask {_line(asked.task)}."
+    reason = f"{needs}{why} A yes counts once."
     return Question(
         "permission",
         f"Allow {tool} on another machine?",

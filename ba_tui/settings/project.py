@@ -113,6 +113,9 @@ def _reserved(path: KeyPath, value: object) -> bool:
         case ("team", "bus_url" | "escalate"):
             # Goals, reports and questions go there.
             return True
+        case ("team", "worker_questions"):
+            # With ask, people at other machines allow what runs here.
+            return value != "deny"
         case ("agents", "given"):
             # They count as the person's own, and before those of files.
             return True

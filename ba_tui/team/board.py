@@ -10,13 +10,14 @@ import contextlib
 import glob
 from collections.abc import Callable, Sequence
 
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.facts import LONGEST_VALUE, Fact, as_fact
-from ba_tui.team.messages import Share, inbox
+from ba_tui.team.messages import Share, content, inbox
 from ba_tui.team.settling import Settling
-from ba_tui.team.shared_context import SharedContext
+from ba_tui.team.shared_context import Item, SharedContext, checked_item
+from ba_tui.team.watching import LONGEST
 
 LISTED = 50
 """Items whose names a member is told when it begins."""
@@ -83,6 +84,20 @@ class Board:
             items = [item for item in await self._shared.all() if item.key not in known]
             return [f"- {item.key} (version {item.version}, by {item.by})" for item in items[:LISTED]]
         return ()
+
+
+def shared_before(messages: Sequence[AgentMessage]) -> tuple[Item, ...]:
+    """The items that members had shared in an earlier run of the team, from its messages. Texts that are longer than
+    what messages keep are left out: a part of an item would be another item."""
+    found: dict[str, Item | None] = {}
+    for each in messages:
+        with contextlib.suppress(UsageError):
+            share = content(Share, each)
+            if share.kind == "item" and share.version:
+                whole = not (isinstance(share.value, str) and len(share.value) >= LONGEST)
+                item = {"key": share.key, "value": share.value, "version": share.version, "by": share.by, "at": each.at}
+                found[share.key] = checked_item(item) if whole else None
+    return tuple(item for item in found.values() if item)
 
 
 def fact_of(share: Share) -> Fact | None:

@@ -11,39 +11,26 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from ba_tui.core.effects import Ceiling
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.wording import clipped
+from ba_tui.team.asking.requests import NoAnswer, Requests
 from ba_tui.team.leases import LARGEST, Denied, Lease, ceiling_out
-from ba_tui.team.messages import Bid, ContextRequest, Share, Trouble, content, inbox, message, team_of
-
-
-class NoAnswer(UsageError):
-    """Whether it was done is not known."""
-
-    kind = "timeout"
-
-
-@dataclass
-class _Waiting:
-    answer: asyncio.Future[AgentMessage]
-    heard: float = field(default_factory=time.monotonic)
+from ba_tui.team.messages import Bid, ContextRequest, Share, Trouble, content, message, team_of
 
 
 class Borrower:
-    """Asks other members for tools. Hand it what comes to its inbox with ``take``. ``patience``: seconds without a
-    sign of life after which a lender is gone. ``lead``: for whom the member works now."""
+    """Asks other members for tools with the ``requests`` of its member. Hand it what comes to its inbox with ``take``.
+    ``lead``: for whom the member works now."""
 
-    def __init__(self, name: str, bus: MessageBus, patience: float = 30.0) -> None:
-        self.name = name
-        self.bus = bus
-        self._patience = patience
-        self._waiting: dict[str, _Waiting] = {}
+    def __init__(self, requests: Requests) -> None:
+        self.name = requests.name
+        self.bus = requests.bus
+        self._requests = requests
         self._revoked: dict[str, str] = {}
         self._open: dict[str, str] = {}
         """Keys of calls that got no answer, by what was asked."""
@@ -57,13 +44,7 @@ class Borrower:
             # Only its lender can take a lease back.
             self._revoked[f"{received.sender} {received.content.get('key')}"] = str(reason or "")
             return True
-        found = self._waiting.get(received.correlation_id)
-        if found is None or found.answer.done():
-            return False
-        found.heard = time.monotonic()
-        if received.type != "status_update":
-            found.answer.set_result(received)
-        return True
+        return self._requests.take(received)
 
     async def lenders(self) -> Sequence[str]:
         """Who lends tools, as the lead knows. Raises UsageError."""
@@ -126,22 +107,7 @@ class Borrower:
 
     async def _ask(self, asked: ContextRequest, member: str, key: str = "") -> AgentMessage:
         request = message(asked, self.name, member, team=team_of(self.lead))
-        request = replace(request, idempotency_key=key)
-        found = _Waiting(asyncio.get_running_loop().create_future())
-        self._waiting[request.id] = found
-        try:
-            await self.bus.publish(inbox(member), request)
-            while (left := found.heard + self._patience - time.monotonic()) > 0:
-                if (await asyncio.wait({found.answer}, timeout=left))[0]:
-                    break
-            else:
-                text = f"{member} gives no sign of life for {self._patience:g} s: it may be gone."
-                raise NoAnswer(text, "Ask another member.")
-            answer = found.answer.result()
-        finally:
-            del self._waiting[request.id]
-        if answer.sender != member:
-            raise UsageError(f"{answer.sender} answered in the place of {member}.")
+        answer = await self._requests.ask(replace(request, idempotency_key=key))
         if answer.type == "error":
             trouble = content(Trouble, answer)
             raise Denied(trouble.message, trouble.hint)

@@ -19,6 +19,7 @@ from ba_tui.core.teamwork.teams import AgentMessage, Member, MessageType
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.team.accepted import Accepted, MemoryAccepted
+from ba_tui.team.asking.approvals import Answers, Attending, nobody
 from ba_tui.team.board import Board
 from ba_tui.team.facts import Fact
 from ba_tui.team.jobs import HandingOut, Job, Outcome, claim_of, outcome_of
@@ -63,7 +64,8 @@ async def no(text: str) -> bool:
 class DeskMeans:
     """``heard`` is called with a member and what it states besides responses. ``confirm`` asks whether work is to be
     done again that may have changed something before its member vanished. ``accepted``: which result of a job counts,
-    also for a lead that goes on later. ``may``: whether a member may send messages of a type."""
+    also for a lead that goes on later. ``may``: whether a member may send messages of a type.
+    ``attending``: see TeamMeans."""
 
     bus: MessageBus
     heard: Callable[[str, Sequence[Fact]], None]
@@ -71,6 +73,7 @@ class DeskMeans:
     accepted: Accepted = field(default_factory=MemoryAccepted)
     board: Board | None = None
     may: Callable[[str, MessageType], bool] = lambda member, type: True
+    attending: Attending = nobody
 
 
 @dataclass
@@ -103,13 +106,7 @@ class _Bids:
 class Desk:
     """One lead: ``name`` is its inbox."""
 
-    def __init__(
-        self,
-        name: str,
-        means: DeskMeans,
-        watch: TeamWatch,
-        rules: HandingOut,
-    ) -> None:
+    def __init__(self, name: str, means: DeskMeans, watch: TeamWatch, rules: HandingOut) -> None:
         self.name = name
         self._means = means
         self._bus = means.bus
@@ -126,8 +123,10 @@ class Desk:
         self._lenders: set[str] = set()
         self._leased: set[str] = set()
         """Who gave leases to members."""
+        self._questions = Answers(name, means.bus, means.attending, rules.patience / LOOKS)
         self._beside: set[asyncio.Task[None]] = set()
-        self._listening: list[asyncio.Task[None]] = []
+        self.listening: list[asyncio.Task[None]] = []
+        """What hears the messages. It fails with StorageError when those of this team can't be read."""
 
     @property
     def open(self) -> int:
@@ -136,20 +135,21 @@ class Desk:
 
     def start(self) -> None:
         topics = (inbox(self.name), WORKERS, team_topic(self._watch.team.id))
-        self._listening = [asyncio.create_task(self._listen(topic)) for topic in topics]
+        self.listening = [asyncio.create_task(self._listen(topic)) for topic in topics]
 
     async def close(self) -> None:
         """Take back what is still out, and stop to listen."""
         for waiting in list(self._requests.values()):
             with contextlib.suppress(BaError):
                 await self._withdraw(waiting)
+        await self._questions.close()
         for lender in self._leased:
             ended = message(Share(self._watch.team.id, kind=ENDED), self.name, lender, team=self._watch.team.id)
             with contextlib.suppress(BaError):
                 await self._bus.publish(inbox(lender), ended)
-        for task in self._listening:
+        for task in self.listening:
             task.cancel()
-        await asyncio.gather(*self._listening, return_exceptions=True)
+        await asyncio.gather(*self.listening, return_exceptions=True)
 
     async def do(self, job: Job) -> Outcome:
         """Have ``job`` done by a member: handed out anew when its member fails or falls silent, with what it had found.
@@ -201,6 +201,7 @@ class Desk:
             for request in sent:
                 self._answers.pop(request.id, None)
                 if waiting := self._requests.pop(request.id, None):
+                    self._questions.withdraw(waiting.holder)
                     if self._means.board and waiting.holder:
                         self._means.board.ended(waiting.holder)
                     with contextlib.suppress(BaError):
@@ -343,6 +344,9 @@ class Desk:
                     self._means.board.needs(sender, [str(each) for each in cast("list[object]", keys)])
                 elif asked.kind == "capability":
                     self._name_lenders(received)
+                elif asked.kind == "question":
+                    found = self._requests.get(received.correlation_id)
+                    self._questions.take(received, asked, holds=found is not None and found.holder == sender)
             case "bid":
                 bid = content(Bid, received)
                 if bid.task in self._bids:
@@ -366,6 +370,9 @@ class Desk:
 
     def _status(self, received: AgentMessage, status: StatusUpdate) -> None:
         found = self._requests.get(received.correlation_id)
+        if status.activity == "cancelled" and not found:
+            self._questions.withdraw(received.sender, received.correlation_id)
+            return
         if found:
             found.holder, found.partial = received.sender, status.partial or found.partial
             if self._means.board:
@@ -381,6 +388,7 @@ class Desk:
         # A second answer, or one to work that was given to another meanwhile, counts for nothing.
         if waiting is not None and not waiting.done():
             waiting.set_result((received, response))
+            self._questions.withdraw(received.sender)
             if self._means.board:
                 self._means.board.ended(received.sender)
             activity = "error" if response.outcome in {"error", "refused"} else "idle"

@@ -26,7 +26,7 @@ ALWAYS: frozenset[MessageType] = frozenset({"task_response", "status_update", "h
 """What every member may send: without these no work could be handed out."""
 
 Outcome: TypeAlias = Literal["done", "limit", "cancelled", "error", "refused"]
-RequestKind: TypeAlias = Literal["context", "bids", "capability", "lease", "call"]
+RequestKind: TypeAlias = Literal["context", "bids", "capability", "lease", "call", "question"]
 
 
 def work_topic(role: str) -> str:
@@ -147,7 +147,8 @@ class Share:
 class ContextRequest:
     """``context``: items with keys or texts that fit ``query``; ``bids``: offers for the task ``task``;
     ``capability``: tools that fit ``query``, to borrow; of a lead: who lends any; ``lease``: to borrow the tools that
-    ``facts`` name; ``call``: of the tool ``query`` with the arguments in ``facts``, under the lease ``task``."""
+    ``facts`` name; ``call``: of the tool ``query`` with the arguments in ``facts``, under the lease ``task``;
+    ``question``: whether the call of the tool ``query`` in ``facts`` may run for the task ``task``."""
 
     type: ClassVar[MessageType] = "context_request"
     kind: RequestKind

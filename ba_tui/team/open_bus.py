@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ba_tui.core.ports.bus import MessageBus
 from ba_tui.resources import open_places
 from ba_tui.settings.keys import read_key
@@ -12,7 +14,7 @@ from ba_tui.team.over_redis.bus import RedisBus, Tell
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.signing import Signing
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
-from ba_tui.team.shared_context import Items, MemoryItems
+from ba_tui.team.shared_context import Item, Items, MemoryItems
 from ba_tui.team.wire import BusLimits, Redact
 
 SECRET, VARIABLE = "team-secret", "BA_TEAM_SECRET"
@@ -38,9 +40,9 @@ def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
     return RedisBus(RedisServer(settings.bus_url), limits_of(settings), redact, tell, signing)
 
 
-def items_of(bus: MessageBus, team: str) -> Items:
-    """Where the shared items of a team lie: with its bus."""
-    return RedisItems(bus, team) if isinstance(bus, RedisBus) else MemoryItems()
+def items_of(bus: MessageBus, team: str, before: Sequence[Item] = ()) -> Items:
+    """Where the shared items of a team lie: with its bus. ``before``: those of an earlier run in memory."""
+    return RedisItems(bus, team) if isinstance(bus, RedisBus) else MemoryItems(before)
 
 
 def accepted_of(bus: MessageBus) -> Accepted:

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import MessageBus
@@ -23,6 +23,8 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.team.accepted import Accepted, MemoryAccepted
+from ba_tui.team.asking.approvals import Attending, nobody
+from ba_tui.team.asking.requests import Requests
 from ba_tui.team.assignment import Assignment
 from ba_tui.team.board import Board
 from ba_tui.team.borrowing import Borrower
@@ -79,7 +81,7 @@ class TeamMeans:
     agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
     and work beside others. ``whole`` gives the whole report of a subtask; both may read files.
     ``confirm`` and ``accepted``: see Desk. ``items``: where shared items lie. ``lending``: what members of a role
-    lend, None for nothing."""
+    lend, None for nothing. ``attending`` asks the person what a worker of another machine wants to know."""
 
     bus: MessageBus
     do: Doing
@@ -93,6 +95,7 @@ class TeamMeans:
     items: Items = field(default_factory=MemoryItems)
     accepted: Accepted = field(default_factory=MemoryAccepted)
     lending: Callable[[Role], Lending | None] = lambda role: None
+    attending: Attending = nobody
 
 
 @frozen
@@ -137,8 +140,9 @@ class Orchestrator:
         first, number = lead_of(self.assignment.id), -(-members // SPAN)
         names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
         means = DeskMeans(
-            self._means.bus, self.settling.heard, self._means.confirm, self._means.accepted, self._board, self._may
-        )
+            self._means.bus, self.settling.heard, self._means.confirm, self._means.accepted, self._board, self._may,
+            self._means.attending,
+        )  # fmt: skip
         made = [Desk(name, means, self.watch, self._rules.handing_out) for name in names]
         if number > 1:
             leads = (Member(name, LEAD, heard=time.time()) for name in names)
@@ -169,11 +173,25 @@ class Orchestrator:
         pattern = committee if self.assignment.pattern == "committee" else hierarchical
         try:
             async with asyncio.timeout(self.assignment.deadline):
-                return await pattern(self)
+                return await self._while_hearing(pattern(self))
         except TimeoutError:
             late = f"the deadline of {self.assignment.deadline:g} s has passed"
             results = {each.member: each.report for each in self._outcomes() if each.ok}
             return Answer.unfinished(results, [late])
+
+    async def _while_hearing(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """The answer; raises at once what keeps the leads from hearing their members, such as a missing secret."""
+        hearing = [task for desk in self._desks for task in desk.listening]
+        answering = asyncio.create_task(work)
+        try:
+            await asyncio.wait({answering, *hearing}, return_when=asyncio.FIRST_COMPLETED)
+            for task in hearing:
+                if task.done() and not answering.done():
+                    task.result()
+            return await answering
+        finally:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
 
     def _outcomes(self) -> Sequence[Outcome]:
         return [each for outcomes in self._done.values() for each in outcomes]
@@ -181,7 +199,7 @@ class Orchestrator:
     async def _serve(self, name: str, role: Role) -> None:
         bus, do = self._means.bus, self._means.do
         patience = self._rules.handing_out.patience
-        seat = Seat(Borrower(name, bus, patience), role, self.assignment.id, self._shared(name))
+        seat = Seat(Borrower(Requests(name, bus, patience)), role, self.assignment.id, self._shared(name))
         lending = await asyncio.to_thread(self._means.lending, role)
         lender = Lender(name, bus, lending) if lending else None
         member = LocalMember(seat, bus, do, lambda: list(self._means.running()), lender)

@@ -65,10 +65,10 @@ class Items(Protocol):
 
 
 class MemoryItems:
-    """Items for members of one process."""
+    """Items for members of one process; ``before``: those that it begins with, the newest of a key last."""
 
-    def __init__(self) -> None:
-        self._items: dict[str, Item] = {}
+    def __init__(self, before: Sequence[Item] = ()) -> None:
+        self._items: dict[str, Item] = {item.key: item for item in before}
 
     async def all(self) -> Sequence[Item]:
         return [self._items[key] for key in sorted(self._items)]

@@ -16,11 +16,14 @@ from typing import Any, TypeAlias
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
+from ba_tui.core.questions import Question, Reply
 from ba_tui.core.teamwork.agents import AgentActivity
 from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, MessageType, Role
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.team.accepted import Accepted
+from ba_tui.team.asking.approvals import Approvals
+from ba_tui.team.asking.requests import Requests
 from ba_tui.team.borrowing import Borrower
 from ba_tui.team.leases import Lender, asks_lender
 from ba_tui.team.messages import (
@@ -45,8 +48,11 @@ from ba_tui.team.messages import (
 from ba_tui.team.seats import Seat
 from ba_tui.team.shared_context import Items, SharedContext
 
-Do: TypeAlias = Callable[[TaskRequest, str, Seat | None], Awaitable[TaskResponse]]
-"""Does a task, given its idempotency key and the seat in the team. Whatever becomes of it is in the response."""
+Ask: TypeAlias = Callable[[Question, str], Awaitable[Reply]]
+"""Asks the person at the lead a question of an agent, by its name."""
+Do: TypeAlias = Callable[[TaskRequest, str, Seat | None, Ask | None], Awaitable[TaskResponse]]
+"""Does a task, given its idempotency key, the seat in the team, and who answers questions: None where all are denied.
+Whatever becomes of it is in the response."""
 Tell: TypeAlias = Callable[[str], object]
 LINE = 80
 """Characters of a description in a line for people."""
@@ -56,7 +62,8 @@ LINE = 80
 class WorkerFacts:
     """``name`` is unique on the server. ``heartbeat`` and ``lease`` in seconds. ``reads``: the agent of the role can
     change nothing, so that a task may be begun again. ``messages``: the types that its role may send; ``items`` gives
-    those that a team shares. ``patience``: see Borrower; ``lender`` answers those who borrow tools."""
+    those that a team shares. ``patience``: see Borrower; ``lender`` answers those who borrow tools.
+    ``asks``: what needs an approval is asked of the lead, else it is denied."""
 
     name: str
     role: str
@@ -72,6 +79,7 @@ class WorkerFacts:
     items: Callable[[str], Items] | None = None
     patience: float = 30.0
     lender: Lender | None = None
+    asks: bool = False
 
 
 class OtherVersion(UsageError):
@@ -96,6 +104,8 @@ class Worker:
         self._now: tuple[AgentMessage, TaskRequest] | None = None
         self._work: asyncio.Task[TaskResponse] | None = None
         self._seat: Seat | None = None
+        self._requests = Requests(facts.name, bus, facts.patience)
+        self._approvals: Approvals | None = None
         self._withdrawn = False
         self._done = 0
         self._lent: set[asyncio.Task[None]] = set()
@@ -223,7 +233,10 @@ class Worker:
     async def _performed(self, received: AgentMessage, request: TaskRequest, key: str, what: str) -> bool:
         self._now, self._withdrawn, began = (received, request), False, time.monotonic()
         self._seat = self._seated(received, request)
-        self._work = asyncio.ensure_future(self._do(request, key, self._seat))
+        role = Role(self._facts.role, messages=self._facts.messages)
+        self._approvals = Approvals(self._requests, role, received, self._tell) if self._facts.asks else None
+        ask = self._approvals.ask if self._approvals else None
+        self._work = asyncio.ensure_future(self._do(request, key, self._seat, ask))
         doing = StatusUpdate(request.task, "thinking", one_line(request.description or request.task, LINE))
         try:
             await self._send(doing, received)
@@ -238,7 +251,7 @@ class Worker:
             if not self._work.done():
                 self._work.cancel()
                 await asyncio.gather(self._work, return_exceptions=True)
-            self._now = self._work = self._seat = None
+            self._now = self._work = self._seat = self._approvals = None
         answer = replace(self._said(response, received), correlation_id=received.id)
         if response.outcome == "done":
             answer = _readdressed(await self._accepted.first(key, answer), received)
@@ -255,8 +268,7 @@ class Worker:
         if facts.items is None or not team or request.apart:
             return None
         shared = SharedContext(facts.items(team), self._bus, team, facts.name)
-        borrower = Borrower(facts.name, self._bus, facts.patience)
-        seat = Seat(borrower, Role(facts.role, messages=facts.messages), team, shared)
+        seat = Seat(Borrower(self._requests), Role(facts.role, messages=facts.messages), team, shared)
         seat.begin(received.sender, request.task)
         return seat
 
@@ -294,7 +306,7 @@ class Worker:
 
     def _of_leases(self, received: AgentMessage) -> bool:
         """Whether it is about tools that are lent: a call runs beside, and is not delivered again meanwhile."""
-        if self._seat and self._seat.borrower.take(received):
+        if (self._seat and self._seat.borrower.take(received)) or self._requests.take(received):
             return True
         if self._facts.lender is None or not asks_lender(received):
             return False
@@ -330,7 +342,8 @@ class Worker:
 
     async def _sign_of_life(self, last: AgentActivity | None = None) -> None:
         facts, now = self._facts, self._now
-        activity: AgentActivity = last or ("thinking" if now else "idle")
+        asks = self._approvals is not None and self._approvals.waits
+        activity: AgentActivity = last or ("awaiting_approval" if asks else "thinking" if now else "idle")
         beat = Heartbeat(
             facts.role, activity, one_line(now[1].description, LINE) if now else "", facts.capabilities, facts.host,
             facts.pid, facts.version, facts.model, self._done, lends=facts.lender is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from ba_tui.core.events import Event
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.teamwork.teams import Conflict
 from ba_tui.core.tool import Tool
+from ba_tui.core.turn import Turn
 from ba_tui.resources import bundled
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.team import TeamSettings
@@ -32,7 +33,7 @@ class Shown:
 
     def visible(self) -> Sequence[Tool]:
         found = self._house.tools | {
-            each.tool.name: reported(each.tool)
+            each.tool.name: reported(self._house.guard(each.tool))
             for each in self._house.teams.sources[0].look().tools
             if each.tool.name in self._house.listed
         }
@@ -64,6 +65,9 @@ class TeamHouse(AgentHouse):
         self.teams = TeamRoom(
             TeamSettings(**settings), scope, load_definitions(bundled("config") / "prompts" / "tools")
         )
+        self.guard: Callable[[Tool], Tool] = lambda tool: tool
+        """Stands around each tool that only members have."""
+        self.turn: Turn | None = None
         self.listed: list[str] = []
         """Tools that were listed for members."""
         self.mind.listeners = (*self.mind.listeners, self.teams.apply)
@@ -89,7 +93,8 @@ class TeamHouse(AgentHouse):
     async def team(self, goal: str, *roles: str, react: Any = None, **order: Any) -> list[Event]:
         """All events of a team's turn."""
         work = self.teams.run(TeamOrder(goal, roles, **order))
-        return await collect(self.talk.say(goal, work), react)
+        self.turn = self.talk.say(goal, work)
+        return await collect(self.turn, react)
 
 
 def settled(events: list[Event]) -> list[Conflict]:

@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED
-from ba_tui.core.events import TeamMessage
-from ba_tui.team.borrowing import Borrower, NoAnswer
+from ba_tui.core.events import Asked, Event, TeamMessage
+from ba_tui.core.questions import Reply
+from ba_tui.permissions.verdicts import Allow
+from ba_tui.team.asking.requests import NoAnswer, Requests
+from ba_tui.team.borrowing import Borrower
 from ba_tui.team.leases import Denied
 from ba_tui.team.messages import WORKERS, Heartbeat, content, inbox
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.wire import BusLimits
+from ba_tui.tools.guards.permission import Gate, permission
 from tests.program import Program
 from tests.script import says
 from tests.team.house import TeamHouse, answer
@@ -55,12 +59,39 @@ async def test_a_member_borrows_a_tool_of_another(tmp_path: Path) -> None:
     assert steps[:2] == ["leased", "called"]
 
 
+@pytest.mark.parametrize("yes", [True, False])
+async def test_a_borrowed_tool_that_changes_things_asks_the_borrowers_person(tmp_path: Path, yes: bool) -> None:
+    house = TeamHouse(tmp_path)
+    house.role("librarian", LIBRARIAN)
+    gate = Gate(lambda request: Allow(), lambda rule, scope: None, lambda call: tmp_path)
+    house.guard = permission(gate)
+    call = {"lender": "librarian", "tool": "write_file", "args": {"path": "a.txt", "content": "x"}}
+    read = call | {"tool": "read_file"}
+    house.plays(
+        librarian=[[says("Ready.")]],
+        writer=[[borrows(need="read file or write file"), borrows(**read), borrows(**call), says("Done.")]],
+    )
+    asked: list[Asked] = []
+
+    def react(event: Event) -> None:
+        if isinstance(event, Asked):
+            asked.append(event)
+            assert house.turn
+            house.turn.answer(event.ask_id, Reply("once" if yes else "deny"))
+
+    await house.team("Write", "librarian", "writer", react=react)
+    (event,) = asked
+    assert event.question.args == call
+    assert "write_file does more than read, at librarian." in event.question.reason
+    assert ("returned this" in results(house, 1)[2]) is yes
+
+
 class Lead:
     """A lead without a desk, and one borrower, over a real server."""
 
     def __init__(self, server: RedisProcess) -> None:
         self.bus = RedisBus(RedisServer(server.url), BusLimits(lease=1.0), tell=lambda text: None)
-        self.borrower = Borrower("writer@t", self.bus, patience=2.0)
+        self.borrower = Borrower(Requests("writer@t", self.bus, patience=2.0))
         self.borrower.lead = "lead:t"
         self._task = asyncio.create_task(self._take())
 

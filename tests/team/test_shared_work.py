@@ -7,20 +7,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.events import Notice, Steered, TeamMessage
+from ba_tui.core.events import Event, Notice, Steered, SubTaskChanged, TeamMessage
 from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.teams import Role
+from ba_tui.team.asking.requests import Requests
 from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.local_members import LocalMember
 from ba_tui.team.messages import Share, StatusUpdate, TaskRequest, TaskResponse, content, inbox, message
 from ba_tui.team.seats import Seat
 from ba_tui.team.shared_context import MemoryItems, SharedContext
-from tests.script import says
+from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
-from tests.team.test_desk import JOB, lead
+from tests.team.test_desk import JOB, Lead, lead
 
 
 def shares(key: str, value: Any, version: int = 0) -> Any:
@@ -67,6 +68,24 @@ async def test_a_stale_write_is_refused_with_what_is_there_now(tmp_path: Path) -
     assert written == "Shared draft as version 2."
 
 
+async def test_a_team_that_goes_on_has_its_items(tmp_path: Path) -> None:
+    house = TeamHouse(tmp_path)
+    steps = [shares("rows", [1]), shares("rows", [1, 2], 1), shares("text", "x\n" * 2_000), says("Found.")]
+    house.plays(researcher=[steps], writer=[[says("Never.")]])
+
+    def stop(event: Event) -> None:
+        if isinstance(event, SubTaskChanged) and (event.subtask.id, event.subtask.status) == ("writer", "executing"):
+            assert house.turn
+            house.turn.cancel()
+
+    await house.team("Write", "researcher", "writer", react=stop)
+    later = TeamHouse(tmp_path, journal=house.journal)
+    later.plays(writer=[[asks("*"), shares("rows", [3], 2), says("Written.")]])
+    await collect(later.talk.say("go on", later.teams.resume()))
+    assert results(later, 0)[0].endswith("- rows (version 2, by researcher): [1, 2]")
+    assert "version 3" in results(later, 0)[1]
+
+
 async def test_facts_that_members_share_are_compared_and_the_item_holds_what_counts(tmp_path: Path) -> None:
     house = TeamHouse(tmp_path)
     house.plays(
@@ -82,14 +101,18 @@ async def test_facts_that_members_share_are_compared_and_the_item_holds_what_cou
     assert "by researcher): 412" in results(house, 2)[0]
 
 
+def _seat(made: Lead, name: str) -> Seat:
+    return Seat(Borrower(Requests(name, made.bus)), Role("scout"), "t", SharedContext(made.items, made.bus, "t", name))
+
+
 async def test_only_who_depends_on_an_item_is_told_of_its_change() -> None:
     async with lead() as made:
         work = asyncio.create_task(made.desk.do(JOB))
         request = await anext(made.requests("ann"))
         await made.answers(request, "ann", StatusUpdate("a", "thinking", "look"))
-        seat = Seat(Borrower("ann", made.bus), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ann"))
+        seat = _seat(made, "ann")
         seat.begin(request.sender, "a")
-        other = Seat(Borrower("ben", made.bus), Role("scout"), "t", SharedContext(made.items, made.bus, "t", "ben"))
+        other = _seat(made, "ben")
         other.begin(request.sender, "b")
         await other.share("plan", ["one"])
         await seat.ask("plan")
@@ -154,7 +177,7 @@ async def test_work_comes_from_the_lead_alone() -> None:
         did.append(request.task)
         return ChildResult("main/ann-1", "done", says("Done."), Usage())
 
-    seat = Seat(Borrower("ann", bus), Role("scout"), "t", SharedContext(MemoryItems(), bus, "t", "ann"))
+    seat = Seat(Borrower(Requests("ann", bus)), Role("scout"), "t", SharedContext(MemoryItems(), bus, "t", "ann"))
     member = LocalMember(seat, bus, do, list)
     serving = asyncio.create_task(member.serve("t", 60))
     for sender, task in (("ben", "theirs"), ("lead:other", "another"), ("lead:t", "mine")):

@@ -10,21 +10,25 @@ import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Event, ToolStarted
+from ba_tui.core.events import Event, TeamMessage, ToolStarted
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork.teams import AgentMessage, Team
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.team.accepted import Accepted, MemoryAccepted
-from ba_tui.team.borrowing import Borrower, NoAnswer
+from ba_tui.team.asking.requests import NoAnswer, Requests
+from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
+from ba_tui.team.desk import Desk, DeskMeans
+from ba_tui.team.jobs import HandingOut
 from ba_tui.team.leases import ENDED, Denied, Lender, Lending
 from ba_tui.team.messages import ContextRequest, Share, Trouble, content, inbox, message
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
+from ba_tui.team.watching import TeamWatch
 from tests.team.redis_process import RedisProcess
 
 
@@ -118,11 +122,11 @@ async def test_no_secret_reaches_the_server(server: RedisProcess) -> None:
 class Place:
     """A lender with tools, a borrower, and what goes between them."""
 
-    def __init__(self, ceiling: Ceiling) -> None:
+    def __init__(self, ceiling: Ceiling, bus: RedisBus | None = None) -> None:
         self.events: list[Event] = []
         branch = Branch(Turn(self.events.append), Transcript())
         branch.ceiling = ceiling
-        self.bus = MemoryBus()
+        self.bus = bus or MemoryBus()
         self.started, self.gate, self.runs = asyncio.Event(), asyncio.Event(), 0
         self.gate.set()
         tools = {
@@ -138,7 +142,7 @@ class Place:
         self.lender = Lender(
             "lender", self.bus, Lending(tools.get, ("read_file", "shell", "web_fetch"), ceiling, at, beat=0.05)
         )
-        self.borrower = Borrower("borrower", self.bus, patience=5)
+        self.borrower = Borrower(Requests("borrower", self.bus, patience=5))
         self.borrower.lead = "lead:t"
         self._tasks = [asyncio.create_task(each) for each in (self._lend(), self._borrow())]
 
@@ -222,7 +226,7 @@ async def test_a_call_is_within_the_ceilings_of_both() -> None:
 async def test_a_call_without_an_answer_is_not_done_twice() -> None:
     made = Place(UNLIMITED)
     lead = made.bus.subscribe("lead:t", "lead", "lead")
-    impatient = Borrower("borrower", made.bus, patience=0.2)
+    impatient = Borrower(Requests("borrower", made.bus, patience=0.2))
     impatient.lead = "lead:t"
     try:
         lease = await made.borrower.borrow("lender", ["shell"], 60)
@@ -251,6 +255,35 @@ async def test_the_end_of_a_team_takes_its_leases_back(lending: Place) -> None:
         assert len(lending.lender.leases()) == left
 
 
+async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) -> None:
+    """The desk tells each lender that gave a lease to a member of its team."""
+    lead = RedisBus(RedisServer(server.url), tell=lambda text: None)
+    made = Place(UNLIMITED, RedisBus(RedisServer(server.url), tell=lambda text: None))
+    heard = asyncio.Event()
+
+    def follow(event: Event) -> None:
+        if isinstance(event, TeamMessage):
+            heard.set()
+
+    watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(follow), Transcript()))
+    desk = Desk("lead:t", DeskMeans(lead, lambda member, facts: None), watch, HandingOut())
+    desk.start()
+    try:
+        lease = await made.borrower.borrow("lender", ["shell"], 60)
+        made.gate.clear()
+        call = asyncio.create_task(made.borrower.call(lease, "shell", {}, UNLIMITED))
+        await made.started.wait()
+        await heard.wait()
+        await desk.close()
+        with pytest.raises(Denied, match="was stopped"):
+            await call
+        assert made.lender.leases() == ()
+    finally:
+        await made.close()
+        await made.bus.close()
+        await lead.close()
+
+
 async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> None:
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
     lending.gate.clear()
@@ -268,7 +301,7 @@ async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> No
 
 async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Place) -> None:
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
-    thief = Borrower("thief", lending.bus, patience=5)
+    thief = Borrower(Requests("thief", lending.bus, patience=5))
     thief.lead = "lead:t"
     replies = lending.bus.subscribe("thief", "thief", "thief")
     stolen = asyncio.create_task(thief.call(lease, "read_file", {}, UNLIMITED))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events import TurnEnded
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.bus import MemoryBus
+from ba_tui.team.messages import WORKERS, Heartbeat, TaskRequest, message, work_topic
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.signing import NoSecret, Signing, Unsigned
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import Item, SharedContext
+from tests.program import Program
+from tests.script import says
+from tests.team.house import TeamHouse
 from tests.team.redis_process import RedisProcess
 
 SECRET = "correct-horse-battery"
@@ -92,3 +99,42 @@ async def test_shared_items_and_results_are_signed_too(server: RedisProcess) -> 
         await RedisAccepted(forger).find("k")
     for bus in (signed, forger):
         await bus.close()
+
+
+async def test_a_lead_without_the_secret_says_so_at_once(server: RedisProcess, tmp_path: Path) -> None:
+    house = TeamHouse(tmp_path, bus_url=server.url, heartbeat=60)
+    signed = RedisBus(RedisServer(server.url), signing=Signing(SECRET))
+
+    async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        await asyncio.Event().wait()
+        yield says("never")
+
+    async def beats() -> None:
+        while True:
+            await signed.publish(WORKERS, message(Heartbeat("writer"), "writer@other"))
+            await asyncio.sleep(0.05)
+
+    house.plays(writer=[[never]])
+    beating = asyncio.create_task(beats())
+    ended = (await house.team("Write", "writer"))[-1]
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
+    await signed.close()
+    assert isinstance(ended, TurnEnded)
+    assert ended.error
+    assert "sign their messages, and no secret is set here" in ended.error.message
+    assert "ba guide workers" in ended.error.hint
+
+
+def test_a_worker_without_the_secret_ends_with_a_line(server: RedisProcess, tmp_path: Path) -> None:
+    async def order() -> None:
+        bus = RedisBus(RedisServer(server.url), signing=Signing(SECRET))
+        await bus.publish(work_topic("researcher"), message(TaskRequest("1", "look"), "lead:t", team="t"))
+        await bus.close()
+
+    asyncio.run(order())
+    home = Program(tmp_path, tmp_path)
+    (tmp_path / "quick.yaml").write_text("steps: []\nlast: {say: Done.}\n")
+    done = home.here("worker", "--role", "researcher", "--bus-url", server.url, "-m", "scripted:quick.yaml")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "sign their messages, and no secret is set here. Set the same secret on both machines." in done.stderr

@@ -44,7 +44,7 @@ class Place:
         self.did: list[tuple[str, str]] = []
 
     def worker(self, name: str, *, reads: bool = True, outcome: str = "done") -> Worker:
-        async def do(request: TaskRequest, key: str, seat: object) -> TaskResponse:
+        async def do(request: TaskRequest, key: str, seat: object, ask: object) -> TaskResponse:
             self.did.append((name, request.task))
             self.begun.set()
             await self.gate.wait()

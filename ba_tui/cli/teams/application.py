@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
@@ -134,7 +135,7 @@ def roles_(
         widest = max((len(each.role.name) for each in found), default=0)
         for each in found:
             kind = "broken" if each.trouble else "agent" if each.agent else "role"
-            words = one_line(each.trouble or each.role.description, BRIEF)
+            words = textwrap.shorten(each.trouble or each.role.description, BRIEF, placeholder=" …")
             print_line(printable(f"{each.role.name:<{widest}}  {kind:<6}  {each.source:<7}  {words}"))
         for each in found:
             for text in (*((each.trouble,) if each.trouble else ()), *each.warnings):

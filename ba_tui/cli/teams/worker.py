@@ -46,8 +46,9 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
 ) -> int:
     """Do a team's work of one role, on this machine: pull tasks from the team's Redis server and answer them.
 
-    Nobody attends, so whatever would ask for approval is denied: your rules and the mode decide what runs. Ctrl+C ends
-    after the current task, a second one at once; another worker then does the task.
+    Nobody attends, so whatever would ask for approval is denied: your rules and the mode decide what runs. With the
+    setting team.worker_questions: ask, the person at the team's lead is asked. Ctrl+C ends after the current task, a
+    second one at once; another worker then does the task.
 
     \b
     Exit codes:
@@ -89,6 +90,9 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
 
     bus = open_bus(settings, redact, tell)
     assert isinstance(bus, RedisBus)
+    if settings.worker_questions == "ask" and not bus.signing.signs:
+        # Else whoever can write to the server could allow what this machine asks about.
+        raise UsageError("team.worker_questions: ask needs a secret that signs messages.", "See ba guide workers.")
     host = socket.gethostname()
     found = sessions.role
     name = f"{found.name}@{host}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -97,7 +101,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     facts = WorkerFacts(
         name, found.name, found.capabilities, host, os.getpid(), __version__, sessions.model,
         settings.heartbeat, settings.lease, sessions.reads,
-        found.messages, partial(RedisItems, bus), settings.patience, lender,
+        found.messages, partial(RedisItems, bus), settings.patience, lender, settings.worker_questions == "ask",
     )  # fmt: skip
     member = Worker(facts, bus, RedisAccepted(bus), sessions.do, tell)
     try:

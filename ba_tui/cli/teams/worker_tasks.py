@@ -1,4 +1,5 @@
-"""What a worker does with a task: an agent of its role works in a session of its own. Nobody attends it."""
+"""What a worker does with a task: an agent of its role works in a session of its own. Nobody attends it
+here; the person at the lead may answer what it asks."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.events import Asked, MessageDone, TurnEnded
+from ba_tui.core.events import Answered, Asked, Event, MessageDone, TurnEnded
 from ba_tui.core.messages import Message, Text, Usage
 from ba_tui.core.ports.delegation import Order
 from ba_tui.core.services import Services
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.text.wording import one_line
-from ba_tui.core.turn import Branch
+from ba_tui.core.turn import Branch, Turn
 from ba_tui.faces.headless import denial
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.team.leases import Lending
@@ -30,6 +31,7 @@ from ba_tui.team.messages import Content, TaskRequest, TaskResponse, Trouble
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.team.seats import Seat
+from ba_tui.team.worker import Ask
 from ba_tui.tools.teams.session_room import TeamRoom
 
 TITLE = 80
@@ -55,12 +57,13 @@ class TaskSessions:
         self.reads = effect is Effect.READ or self.spec.ceiling.effects <= {Effect.READ}
         """Whether an agent of the role can change nothing."""
 
-    async def do(self, request: TaskRequest, key: str, seat: Seat | None) -> TaskResponse:
-        """Have an agent of the role do the task. What asks is denied; the response repeats the questions."""
+    async def do(self, request: TaskRequest, key: str, seat: Seat | None, ask: Ask | None) -> TaskResponse:
+        """Have an agent of the role do the task. ``ask`` answers approvals; without it they are denied, as all other
+        questions are. The response repeats what nobody answered."""
         conversation, self._next = self._next or self._services.library.create(), None
         try:
             with _seated(conversation, request, seat):
-                return await self._done(conversation, request, key)
+                return await self._done(conversation, request, key, ask)
         except BaError as error:
             return TaskResponse(request.task, "error", error=str(error), hint=error.hint, session=conversation.id)
         finally:
@@ -105,7 +108,7 @@ class TaskSessions:
                 raise
         return said[0] if said else Trouble("denied", error)
 
-    async def _done(self, conversation: Conversation, request: TaskRequest, key: str) -> TaskResponse:
+    async def _done(self, conversation: Conversation, request: TaskRequest, key: str, ask: Ask | None) -> TaskResponse:
         running: list[asyncio.Task[ChildResult]] = []
 
         async def work(branch: Branch) -> None:
@@ -122,24 +125,24 @@ class TaskSessions:
         # The words of another process are for the agent alone: here they could name files or commands.
         title = one_line(request.description or request.task, TITLE).replace("@", " ")
         turn = conversation.say(f"Team task, {self.role.name}: {title}", work)
-        asks, error = list[str](), ""
+        questions, error = _Questions(turn, ask), ""
         try:
             async for event in turn:
-                if isinstance(event, Asked):
-                    turn.answer(event.ask_id, denial(event.question))
-                    asks.append(one_line(f"{event.question.text} {event.question.reason}", 300))
+                questions.apply(event)
                 if isinstance(event, TurnEnded) and event.agent == "main" and event.error:
                     error = event.error.with_hint
         except asyncio.CancelledError:
             turn.cancel()
             await turn.wait()
             raise
+        finally:
+            await questions.close()
         if not running:
             return TaskResponse(
                 request.task, "error", error=error or "The task was not begun.", session=conversation.id
             )
         response = response_of(request, running[0], "", 0.0)
-        return replace(response, asks=tuple(asks[:ASKS]), session=conversation.id)
+        return replace(response, asks=tuple(questions.unanswered[:ASKS]), session=conversation.id)
 
     def _order(self, request: TaskRequest, key: str) -> Order:
         """No more than both the role and the request allow."""
@@ -149,6 +152,39 @@ class TaskSessions:
             self.spec, _prompt(request, key, once=not self.reads), request.description or request.task,
             deadline=left, max_loops=loops, budget=_least(self.spec.budget, request),
         )  # fmt: skip
+
+
+class _Questions:
+    """What the agent of a task asks for, and who answers: ``ask``, or nobody. ``unanswered``: what was denied as nobody
+    answered it."""
+
+    def __init__(self, turn: Turn, ask: Ask | None) -> None:
+        self._turn = turn
+        self._ask = ask
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self.unanswered: list[str] = []
+
+    def apply(self, event: Event) -> None:
+        if isinstance(event, Asked):
+            self._asking[event.ask_id] = asyncio.create_task(self._answer(event))
+        elif isinstance(event, Answered) and (asking := self._asking.pop(event.ask_id, None)):
+            # Its own deadline may have settled it: the person at the lead need not be asked any more.
+            asking.cancel()
+
+    async def close(self) -> None:
+        for each in self._asking.values():
+            each.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def _answer(self, event: Asked) -> None:
+        question = event.question
+        if self._ask and question.kind == "permission":
+            reply = await self._ask(question, event.agent.removeprefix("main/"))
+        else:
+            reply = denial(question)
+        if reply.by == "nobody":
+            self.unanswered.append(one_line(f"{question.text} {question.reason}", 300))
+        self._turn.answer(event.ask_id, reply)
 
 
 def _seated(conversation: Conversation, request: TaskRequest, seat: Seat | None) -> AbstractContextManager[object]:

@@ -37,6 +37,10 @@ class Teams(Protocol):
         """Let the whole team stand still before its next requests, or go on; False when none is at work."""
         ...
 
+    def paused(self) -> bool:
+        """Whether a team is at work and stands still, or is about to."""
+        ...
+
     def roles(self) -> Sequence[Role]:
         """Those that are known, by name. Reads files."""
         ...

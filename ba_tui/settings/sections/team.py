@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
@@ -65,6 +65,10 @@ class TeamSettings(SettingsGroup):
     )
     max_waiting: Annotated[Whole, Ge(100), Le(10_000_000)] = field(
         default=100_000, metadata=about("Most messages that wait for one receiver or one role.")
+    )
+    worker_questions: Literal["deny", "ask"] = field(
+        default="deny",
+        metadata=about("What a worker does with a call that needs approval: deny it, or ask the person at the lead."),
     )
     attempts: Annotated[Whole, Ge(1), Le(10)] = field(
         default=3, metadata=about("How often a subtask is handed out before it has failed.")

@@ -71,6 +71,11 @@ class Signing:
             raise UsageError(f"The secret of the team has fewer than {SHORTEST} characters.", hint)
         self._secret = secret.encode()
 
+    @property
+    def signs(self) -> bool:
+        """Whether there is a secret."""
+        return bool(self._secret)
+
     def seal(self, place: str, text: str) -> str:
         """``text`` with its signature in front, which holds for ``place`` alone: a message that somebody copies to
         another topic has a wrong one."""

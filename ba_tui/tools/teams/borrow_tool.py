@@ -13,7 +13,7 @@ from ba_tui.core.text.markup import CONTROL, neutralized
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.turn import Branch
-from ba_tui.team.borrowing import NoAnswer
+from ba_tui.team.asking.requests import NoAnswer
 from ba_tui.team.member_spec import BORROW
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import Effect
@@ -25,6 +26,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.turn import Branch
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.team.assignment import Assignment
+from ba_tui.team.board import shared_before
 from ba_tui.team.jobs import HandingOut
 from ba_tui.team.leases import At, Lending
 from ba_tui.team.member_spec import ASK_TEAM, BORROW, SHARE, member_spec
@@ -44,6 +46,7 @@ from ba_tui.team.over_redis.server import ServerAway
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.team.seats import Seat
+from ba_tui.tools.teams.approving import approved
 from ba_tui.tools.teams.archive import archived, outcome_text, summary
 from ba_tui.tools.teams.carrying import carrying, whole_reports
 from ba_tui.tools.teams.escalating import asked
@@ -133,7 +136,7 @@ class Leading:
         known = await asyncio.to_thread(self._roles().usable)
         assignment = Assignment(
             team.goal, tuple(replace(role, members=numbers[role.name]) for role in chosen), tuple(known), team.pattern,
-            self._settings.conflicts, None, plan, stated_before(messages), team.id,
+            self._settings.conflicts, None, plan, stated_before(messages), shared_before(messages), team.id,
         )  # fmt: skip
         if plan:
             done = sum(each.status == "completed" for each in plan.subtasks)
@@ -181,9 +184,10 @@ class Leading:
             self._reads,
             whole_reports(scope.results),
             confirm,
-            items_of(bus, assignment.id),
+            items_of(bus, assignment.id, assignment.items),
             accepted_of(bus),
             lambda role: self.lending(role, rules.heartbeat, at),
+            partial(approved, branch=branch),
         )
         self.branch = branch
         try:

@@ -68,6 +68,11 @@ class TeamRoom:
         branch = self._leading.branch
         return branch is not None and branch.pause(branch.name, on=on)
 
+    def paused(self) -> bool:
+        """See core.ports.teams.Teams."""
+        branch = self._leading.branch if "_leading" in vars(self) else None
+        return branch is not None and branch.pauses.now(branch.name)
+
     def roles(self) -> Sequence[Role]:
         """See core.ports.teams.Teams."""
         return self._roles().usable()

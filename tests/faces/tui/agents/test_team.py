@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace as changed
+from typing import Any
 
 import pytest
 from textual.widgets import Static
@@ -13,11 +14,12 @@ from ba_tui.core.messages import user
 from ba_tui.core.ports.delegation import Work
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.start import Start
-from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Claim, Conflict, Member, Team
+from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Claim, Conflict, Member, MessageType, Team
 from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.acts.team import ordered
 from ba_tui.faces.tui.agents.screen import AgentScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.screens.team.fold import first_line
 from ba_tui.faces.tui.screens.team.screen import TeamScreen
 from tests.faces.tui.agents.story import said
 from tests.faces.tui.conftest import running
@@ -64,11 +66,35 @@ async def test_members_conflicts_and_messages_are_read_from_the_session(world: W
         assert inspected.inspected.title == "Conflict on orders"
 
 
+@pytest.mark.parametrize(
+    ("type", "content", "line"),
+    [
+        ("context_request", {"kind": "capability"}, "who lends tools?"),
+        ("context_request", {"kind": "question", "query": "shell", "task": "1"}, "may shell run?"),
+        ("information_share", {"kind": "answer", "value": {"choice": "deny"}, "key": "x"}, "denied"),
+        ("information_share", {"kind": "lenders", "value": ["ann"], "key": "lead:1"}, "tools to borrow at ann"),
+        ("information_share", {"kind": "item", "key": "orders", "value": 412}, "orders: 412"),
+        (
+            "information_share",
+            {"kind": "leases", "key": "5c", "value": {"step": "called", "borrower": "ben", "tool": "read_file",
+                                                      "about": "a.txt", "reason": ""}},
+            "runs read_file for ben: a.txt",
+        ),
+        ("information_share", {"kind": "leases", "key": "5c", "value": {"step": 1}}, "leases"),
+    ],
+)  # fmt: skip
+def test_messages_say_what_they_are_about(type: MessageType, content: dict[str, Any], line: str):
+    assert first_line(AgentMessage("ann", "lead:1", type, content)) == line
+
+
 class Fake:
     """Teams that note what they are told."""
 
     def __init__(self) -> None:
         self.orders: list[TeamOrder] = []
+
+    def paused(self) -> bool:
+        return False
 
     def run(self, order: TeamOrder) -> Work:
         self.orders.append(order)

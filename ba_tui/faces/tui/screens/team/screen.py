@@ -54,7 +54,6 @@ class TeamScreen(GroupedPicker):
         """How many teams before the newest one is shown."""
         self._stirred = True
         self._read = False
-        self._paused = False
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self._tick)
@@ -104,7 +103,7 @@ class TeamScreen(GroupedPicker):
         """Only what a key can do now."""
         keys = (
             "Enter open" if course else "",
-            "p pause or continue" if course and course.team.state in WORKING else "",
+            ("p continue" if self._paused else "p pause") if course and course.team.state in WORKING else "",
             "← → other team" if len(self._fold.teams) > 1 else "",
             "Esc close",
         )
@@ -113,7 +112,8 @@ class TeamScreen(GroupedPicker):
     def _title(self, team: Team) -> str:
         teams = len(self._fold.teams)
         place = f"{teams - self._back} of {teams}" if teams > 1 else ""
-        parts = ("Team", place, team.state, team.pattern, team.goal)
+        state = "paused" if self._paused and team.state in WORKING else team.state
+        parts = ("Team", place, state, team.pattern, team.goal)
         return paintable(" · ".join(filter(None, parts)), newlines=False)
 
     def action_team(self, by: int) -> None:
@@ -123,11 +123,18 @@ class TeamScreen(GroupedPicker):
     def action_pause(self) -> None:
         """Let the running team stand still, or continue."""
         teams = self._chat.session.live[1].inventory.teams
-        if teams is None or not teams.pause(on=not self._paused):
+        pauses = not self._paused
+        if teams is None or not teams.pause(on=pauses):
             self.say("No team is running.")
             return
-        self._paused = not self._paused
-        self.say("The team pauses after its running requests." if self._paused else "The team continues.")
+        self._draw(self.course)
+        self.say("The team pauses after its running requests: p continues." if pauses else "The team continues.")
+
+    @property
+    def _paused(self) -> bool:
+        """The team may have been paused before this screen was opened."""
+        teams = self._chat.session.live[1].inventory.teams
+        return teams is not None and teams.paused()
 
     def choose(self, id: str) -> None:
         course = self.course
@@ -191,7 +198,7 @@ def _conflict_row(conflict: Conflict) -> PickerChoice:
 
 def _message_row(message: AgentMessage) -> PickerChoice:
     kind = message.type.replace("_", " ")
-    words = f"{named(message.sender)} → {receiver(message)}  {first_line(message.content)}"
+    words = f"{named(message.sender)} → {receiver(message)}  {first_line(message)}"
     return PickerChoice(f"message:{message.id}", (words, kind, _clock(message.at)))
 
 

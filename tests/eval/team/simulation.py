@@ -72,7 +72,7 @@ async def piped(bus: MessageBus, most: int) -> Figures:
     return found
 
 
-async def answered(request: TaskRequest, key: str, seat: object) -> TaskResponse:
+async def answered(request: TaskRequest, key: str, seat: object, ask: object) -> TaskResponse:
     """An agent with a scripted model works on the request, in a transcript of its own."""
     branch = Branch(Turn(), Transcript())
     agent = Agent(Script(says(ANSWER)), (), "You are an analyst.", (StepLimit(10),))

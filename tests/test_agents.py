@@ -15,11 +15,12 @@ from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.limits import Spending
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.touched import NestedInstructions, TouchedFiles
+from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.effects import READ_ONLY, Ceiling
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import MAIN, Event, SideRequest, ToolFinished
-from ba_tui.core.spawning import spawn
+from ba_tui.core.spawning import run_child
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.tokens.calibration import Calibration
@@ -64,6 +65,10 @@ class House:
     async def said(self) -> Sequence[Event]:
         return self.events
 
+    def child(self, agent: Agent, spec: AgentSpec) -> Branch:
+        """A branch for ``agent`` below the main one."""
+        return self.branch.fork(spec.name, agent.ceiling)
+
     def results(self, agent: str) -> dict[str, bool]:
         """Whether each call of an agent failed, in their order."""
         found = [event for event in self.events if isinstance(event, ToolFinished) and event.agent == agent]
@@ -90,7 +95,9 @@ async def test_a_child_with_a_lower_ceiling_works_while_main_goes_on(house: Hous
         names = {tool.name for tool in child.toolset.visible()}
         assert "read_file" in names
         assert not names & {"write_file", "edit_file", "apply_patch"}
-        result, answer = await asyncio.gather(spawn(child, spec.name, "Read.", house.branch), agent.run(house.branch))
+        result, answer = await asyncio.gather(
+            run_child(child, house.child(child, spec), "Read."), agent.run(house.branch)
+        )
     assert (result.status, result.message.text) == ("done", "The notes say hello.")
     assert answer.text == "Written."
     assert list(house.results(result.agent_id).values()) == [False, True]
@@ -104,7 +111,7 @@ async def test_a_child_with_a_lower_ceiling_works_while_main_goes_on(house: Hous
 async def test_a_child_stops_at_its_own_budget(house: House) -> None:
     spec = AgentSpec("explore", prompt="You look.", budget=Budget(tokens=1))
     async with house.builder.child(spec, f"scripted:{house.start.cwd}/child.yaml") as child:
-        result = await spawn(child, spec.name, "Read.", house.branch)
+        result = await run_child(child, house.child(child, spec), "Read.")
     assert result.status == "limit"
     assert result.error is not None
     assert "budget of 1 tokens" in result.error.message
@@ -120,7 +127,7 @@ async def test_a_child_is_judged_by_what_its_answer_must_give(house: House) -> N
     script = house.start.cwd / "twice.yaml"
     script.write_text("steps:\n  - say: It has words.\n  - say: Many words.\n")
     async with house.builder.child(spec, f"scripted:{script}") as child:
-        result = await spawn(child, spec.name, "Read.", house.branch)
+        result = await run_child(child, house.child(child, spec), "Read.")
     assert (result.status, result.error and result.error.message) == (
         "limit",
         "Stopped: 2 answers did not give what was expected. Missing: the number of lines.",
@@ -141,7 +148,7 @@ async def test_the_agents_that_ship_with_ba_can_be_started_as_their_files_say(ho
         names = {tool.name for tool in child.toolset.visible()}
         assert {"read_file", "grep", "read_artifact"} <= names, "also those that join later by themselves"
         assert not names & {"write_file", "web_fetch", "ask_user"}
-        result = await spawn(child, found.spec.name, "Read.", house.branch)
+        result = await run_child(child, house.child(child, found.spec), "Read.")
     assert (result.agent_id, result.status) == ("main/explore-1", "done")
     assert list(house.results(result.agent_id).values()) == [False, True]
     assert not (house.start.cwd / "new.txt").exists()
@@ -154,6 +161,6 @@ async def test_a_tool_that_is_taken_away_stays_away(house: House) -> None:
         names = {tool.name for tool in child.toolset.visible()}
         assert "edit_file" in names
         assert "write_file" not in names
-        await spawn(child, spec.name, "Read.", house.branch)
+        await run_child(child, house.child(child, spec), "Read.")
     assert not (house.start.cwd / "new.txt").exists()
     await house.tools.close()

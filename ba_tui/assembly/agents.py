@@ -90,12 +90,13 @@ class AgentBuilder:
 
     def parts(self, spec: AgentSpec, model: ModelInUse | None = None) -> AgentParts:
         tools, notes, main = self._tools.guarded, self._tools.skill_notes, spec.name == MAIN
+        registry = tools.isolated.registry_of(spec.copy) if spec.copy else tools.registry
         in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)
         # Skills of the person's own take no room from the tools of a first request.
         counted = spec.prompt.replace(notes.catalogue, notes.own_catalogue).strip()
         skills = notes.search if notes.listed.shortened and main else None
         search = Search(tools.search, skills)
-        visible = Visible(tools.registry, search, system=counted, for_subagent=not main)
+        visible = Visible(registry, search, system=counted, for_subagent=not main)
         # What its file names is there from the start: it may be given nothing to look for the rest with.
         visible.show(spec.tools or ())
         own = main and spec.tools is None and spec.ceiling == UNLIMITED

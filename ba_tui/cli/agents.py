@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -14,7 +15,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, print_facts, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.wording import nearest, one_line
+from ba_tui.core.text.wording import nearest
 from ba_tui.resources import project_root
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def list_(
         model = max((len(line.model) for line in found), default=0)
         for line in found:
             row = f"{line.name:<{widest}}  {line.state:<8}  {line.source:<7}  {line.model or '—':<{model}}"
-            print_line(printable(f"{row}  {one_line(line.trouble or line.description, BRIEF)}"))
+            print_line(printable(f"{row}  {shorten(line.trouble or line.description, BRIEF, placeholder=' …')}"))
         if not found:
             say("No agents were found.")
     if note := untrusted(project_root(folder)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ba_tui.core.effects import UNLIMITED, Ceiling
 from ba_tui.core.values import frozen
 
@@ -16,6 +18,14 @@ class Budget:
 
 
 @frozen
+class ProjectCopy:
+    """``files`` holds what ``project``, the top folder of the repository, held when it was copied. Both resolved."""
+
+    project: Path
+    files: Path
+
+
+@frozen
 class AgentSpec:
     """``name`` and ``description`` are what other agents choose it by; ``prompt`` is its system prompt.
 
@@ -23,7 +33,7 @@ class AgentSpec:
     its role may have. ``ceiling``: the most that it may do. ``max_loops``: model requests within one task.
     ``expected_output``: what its answer must give, which a model checks before the agent ends; empty: nobody does.
     ``effort``: how much a model that reasons spends on it, empty for what the settings say. ``skills``: the names of
-    those whose instructions a sub-agent has from the start.
+    those whose instructions a sub-agent has from the start. ``copy``: the copy of the project that it works in.
     """
 
     name: str
@@ -37,3 +47,4 @@ class AgentSpec:
     expected_output: str = ""
     effort: str = ""
     skills: tuple[str, ...] = ()
+    copy: ProjectCopy | None = None

@@ -25,7 +25,8 @@ class ChildResult:
 
     ``status``: ``done``, ``limit`` (of steps, budget or time), ``cancelled`` (the child alone) or ``error``.
     ``message`` is its answer; the last one that it gave when it did not finish, and empty when it gave none.
-    ``usage`` includes its own sub-agents. ``error`` says why it is not ``done``.
+    ``usage`` includes its own sub-agents. ``error`` says why it is not ``done``. ``note``: what
+    became of its copy of the project; empty for an agent without one.
     """
 
     agent_id: str
@@ -33,21 +34,18 @@ class ChildResult:
     message: Message
     usage: Usage
     error: ErrorInfo | None = None
-
-
-async def spawn(agent: Agent, name: str, task: str, parent: Branch, *, deadline: float | None = None) -> ChildResult:
-    """Run ``agent`` on ``task`` below ``parent`` and return how it ended, after at most ``deadline`` seconds.
-
-    Raises:
-        asyncio.CancelledError: the parent is cancelled; by then the child and all below it have ended, too.
-    """
-    return await run_child(agent, parent.fork(name, agent.ceiling), task, deadline=deadline)
+    note: str = ""
 
 
 async def run_child(
     agent: Agent, branch: Branch, task: str, *, deadline: float | None = None, started: AgentStarted | None = None
 ) -> ChildResult:
-    """As ``spawn``, on a branch that was forked before; ``started`` says in events what begins."""
+    """Run ``agent`` on ``task`` in its own ``branch`` and return how it ended, after at most ``deadline`` seconds.
+    ``started`` says in events what begins.
+
+    Raises:
+        asyncio.CancelledError: the parent is cancelled; by then the child and all below it have ended, too.
+    """
     if started:
         branch.emit(started)
     before = {message.id for message in branch.transcript.messages}

@@ -131,6 +131,8 @@ class ToolFacts:
     """Arguments of typical calls, shown to models that need examples: those that write their calls."""
     dialect_of: Callable[[Mapping[str, Any]], str] | None = None
     """Says in which dialect that SQL is; DuckDB's without it. Takes anything and never raises."""
+    copied: bool = False
+    """True for a tool that changes files in a copy of the project only, about which the mode does not ask."""
     below: Callable[[Mapping[str, Any]], Effect] | None = None
     """Says what the agents that a call starts can do at worst. Their own calls are judged one by one: it only decides
     what runs side by side. Takes anything and never raises."""

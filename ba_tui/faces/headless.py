@@ -118,9 +118,10 @@ class Printer:
         if isinstance(event, PlanChanged | SubTaskChanged):
             self._planned(event)
         match event:
-            case AgentStarted(description=description, resumed=resumed):
+            case AgentStarted(description=description, resumed=resumed, worktree=copy):
                 goes = "continues" if resumed else "started"
-                self.say(f"{_asker(event.agent)}{goes}: {description}".rstrip(": "))
+                where = f" (in the copy {copy})" if copy else ""
+                self.say(f"{_asker(event.agent)}{goes}: {description}".rstrip(": ") + where)
             case ToolStarted(call=call, target=target):
                 self.say(f"{_asker(event.agent)}{call.name} {target}".rstrip())
             case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
@@ -216,7 +217,8 @@ def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "agent_paused", {"paused": paused}
         case AgentStarted():
             fields = {"agent_type": event.kind, "description": event.description, "call_id": event.call_id}
-            yield "agent_started", {**fields, "background": event.background, "resumed": event.resumed}
+            copy = {"worktree": event.worktree} if event.worktree else {}
+            yield "agent_started", {**fields, "background": event.background, "resumed": event.resumed, **copy}
         case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
             yield "agent_ended", {"reason": reason, "error": asdict(error) if error else None}
         case PlanChanged() | SubTaskChanged():

@@ -344,7 +344,8 @@ class Policy:
             return ""
         if "unknown" in subject.kinds:
             return "this SQL can't be checked"
-        if self._mode == "accept-edits" and subject.effect is Effect.WRITE and subject.paths and not subject.kinds:
+        edits = self._mode == "accept-edits" or subject.copied
+        if edits and subject.effect is Effect.WRITE and subject.paths and not subject.kinds:
             return ""
         if self._mode == "auto" and (subject.effect is not Effect.EXECUTE or self._stays(subject, cwd)):
             return ""

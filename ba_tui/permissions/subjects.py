@@ -65,6 +65,7 @@ class Subjects:
             commands=commands,
             trouble=trouble,
             asks=tool.facts.asks,
+            copied=tool.facts.copied,
         )
         if effect is not tool.effect:
             subject = replace(subject, saves=True)

@@ -23,7 +23,7 @@ from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
 from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
-from ba_tui.settings.project import narrow
+from ba_tui.settings.project import keep_limits, narrow
 from ba_tui.settings.sections.hooks import HookGroup
 
 if TYPE_CHECKING:
@@ -183,6 +183,7 @@ def _files(places: Places, project: Path, *, trusted: bool) -> tuple[list[Layer]
                 layer.kind = "project"
                 layer.foreign = not trusted
                 narrow(layer, trusted=trusted)
+                keep_limits(layer, [each for each in layers if each.kind != "project"])
             layers.append(layer)
     return [each for each in layers if each.kind == "bundled"], [each for each in layers if each.kind != "bundled"]
 

@@ -5,17 +5,31 @@ Only ever leaves things out, and tells each with its line. Whether the folder is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ba_tui.settings.checks import Layer, names
 from ba_tui.settings.document import KeyPath
+from ba_tui.settings.sections.agents import AgentSettings
+from ba_tui.settings.sections.plans import PlanSettings
 
 OPEN_KEYS = ("theme", "model", "output_format")
 """What a folder's own file may set before anybody trusts it; rules that deny or ask count as well."""
 STRICTER = ("deny", "ask")
+LIMITS: Mapping[KeyPath, float | None] = {
+    ("max_cost",): None,
+    ("max_tokens",): None,
+    ("plans", "max_cost"): PlanSettings().max_cost,
+    ("plans", "deadline"): PlanSettings().deadline,
+    ("plans", "at_once"): PlanSettings().at_once,
+    ("agents", "depth"): AgentSettings().depth,
+    ("agents", "at_once"): AgentSettings().at_once,
+    ("agents", "deadline"): AgentSettings().deadline,
+}
+"""What work may cost, and how much of it runs, with what counts when the person says nothing; None is no limit."""
 
 UNTRUSTED = "ignored: this folder is not trusted. Review it, then run ba trust"
+HIGHER = "ignored: a folder may only lower this limit; raise it in your own settings (ba config edit)"
 THEIRS = "ignored: this setting is allowed only in your own settings (ba config edit)"
 
 
@@ -29,6 +43,29 @@ def narrow(layer: Layer, *, trusted: bool) -> None:
         if path[0] in known:
             layer.complain(path, why, fatal=False)
             layer.drop(path)
+
+
+def keep_limits(layer: Layer, persons: Sequence[Layer]) -> None:
+    """Leave out limits that are higher than those of the person's own files, ``persons``, the last of which counts."""
+    for path, usual in LIMITS.items():
+        most = usual
+        for each in persons:
+            found, most_here = _at(each.data, path)
+            most = most_here if found else most
+        found, wanted = _at(layer.data, path)
+        if found and isinstance(most, int | float) and not (isinstance(wanted, int | float) and wanted <= most):
+            layer.complain(path, HIGHER, fatal=False)
+            layer.drop(path)
+
+
+def _at(data: Mapping[str, Any], path: KeyPath) -> tuple[bool, object]:
+    """Whether a value stands at ``path``, and the value."""
+    found: Any = data
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return False, None
+        found = cast("Mapping[Any, Any]", found)[key]
+    return True, found
 
 
 def _loose(data: Mapping[str, Any]) -> Iterator[KeyPath]:

@@ -13,6 +13,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "write_file": ("Write",),
     "edit_file": ("Edit", "MultiEdit"),
     "apply_patch": ("Edit", "MultiEdit", "Write"),
+    "apply_changes": ("Edit", "MultiEdit", "Write"),
     "list_files": ("LS",),
     "glob": ("Glob",),
     "grep": ("Grep",),

@@ -32,7 +32,6 @@ _READING = frozenset({"plan", "readonly", "read-only"})
 _UNSUPPORTED: Mapping[str, str] = {
     "hooks": "its own hooks do not run",
     "memory": "it has no memory of its own",
-    "isolation": "it works in the same folder as you",
     "mcpservers": "an agent has the MCP servers of its session",
     "temperature": "the temperature of the settings counts",
     "topp": "it is not sent to models",
@@ -47,7 +46,7 @@ _NOT_ASKED = frozenset({"false", "no", "none", "off"})
 _KNOWN = frozenset({
     *("name", "description", "tools", "allowedtools", "disallowedtools", "permission", "permissions", "permissionmode"),
     *("model", "color", "colour", "maxturns", "maxsteps", "steps", "maxloops", "mode", "sandboxmode", "disable"),
-    *("disabled", "background", "skills", *_EFFORTS),
+    *("disabled", "background", "skills", "isolation", *_EFFORTS),
 })  # fmt: skip
 
 
@@ -86,8 +85,8 @@ class AgentFile:
         spec = self.spec
         return AgentLine(
             spec.name, self.state, self.source, str(self.path), spec.description, spec.model or "", spec.tools,
-            self.without, _limit(spec.ceiling), spec.max_loops, self.color, self.unsupported, self.ignored,
-            self.warnings, self.trouble,
+            self.without, _limit(spec.ceiling, isolated=self.isolated), spec.max_loops, self.color, self.unsupported,
+            self.ignored, self.warnings, self.trouble,
         )  # fmt: skip
 
 
@@ -135,6 +134,7 @@ def agent_of(text: AgentText, path: Path, source: Owner, means: AgentMeans, plug
         choice.without if choice.tools is None else (), tuple(filter(None, left)), _ignored(text),
         tuple(filter(None, (*warnings, other, wrong, weak))),
         background=text.text("background").casefold() in _YES,
+        isolated=_isolation(text) == "worktree",
     )  # fmt: skip
 
 
@@ -154,6 +154,8 @@ def _tools_left(choice: ToolChoice) -> list[str]:
 def _fields_left(text: AgentText) -> list[str]:
     asked = [key for key in _UNSUPPORTED if text.fields.get(key) and text.text(key).casefold() not in _NOT_ASKED]
     left = [f"{text.spelled[key]}: {_UNSUPPORTED[key]}" for key in asked]
+    if (isolation := _isolation(text)) not in {"", "worktree", *_NOT_ASKED}:
+        left.append(f"isolation {clipped(isolation, 40)}: only worktree is known, so it works in your folder")
     return [*left, "mode primary: it works for ba, not in its place"] if text.text("mode") == "primary" else left
 
 
@@ -176,10 +178,15 @@ def _ceiling(text: AgentText) -> tuple[Ceiling, str]:
     return UNLIMITED, ""
 
 
-def _limit(ceiling: Ceiling) -> str:
+def _limit(ceiling: Ceiling, *, isolated: bool) -> str:
+    copy = "it works in a copy of the project, without commands," if isolated else ""
     if ceiling.effects == READ_ONLY.effects:
-        return "it only reads"
-    return "" if ceiling.outside else "its commands run in the sandbox only"
+        return f"{copy} and only reads" if copy else "it only reads"
+    return copy.rstrip(",") or ("" if ceiling.outside else "its commands run in the sandbox only")
+
+
+def _isolation(text: AgentText) -> str:
+    return text.text("isolation").casefold()
 
 
 def _model(wanted: str, means: AgentMeans) -> tuple[str | None, str]:

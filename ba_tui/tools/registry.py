@@ -33,7 +33,8 @@ def _as_it_is(value: Any) -> Any:
 
 @frozen
 class ToolEntry:
-    """A tool within its guards. ``core`` and ``enabled`` ones are told to every model; ``size`` in bytes of schema."""
+    """A tool within its guards. ``core`` and ``enabled`` ones are told to every model; ``size`` in bytes of schema.
+    ``off``: the person took it away in this session."""
 
     tool: Tool
     origin: ToolOrigin = "built-in"
@@ -42,6 +43,7 @@ class ToolEntry:
     core: bool = False
     enabled: bool = True
     size: int = 0
+    off: bool = False
 
     @property
     def persistent(self) -> bool:
@@ -269,6 +271,7 @@ class Registry:
             core=core,
             enabled=enabled,
             size=size_of(tool),
+            off=self._switched.get(name) is False,
         )
 
     def _stamped(self) -> Sequence[object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import ReadOnlyFolder
+from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
@@ -50,9 +50,10 @@ from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
 from ba_tui.tools.data.session_room import DataRoom, DataScope
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
-from ba_tui.tools.definitions import load_definitions, with_examples
+from ba_tui.tools.definitions import Definition, load_definitions, with_examples
 from ba_tui.tools.delegating.agent_skills import skilled
-from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
+from ba_tui.tools.delegating.isolated_tools import IsolatedTools
+from ba_tui.tools.delegating.session_room import APPLY, Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
@@ -61,6 +62,9 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.skill_limits import within_skill
+from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool, judging
+from ba_tui.tools.isolating.copies import Copies
+from ba_tui.tools.isolating.listing import repository
 from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
@@ -73,7 +77,7 @@ from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
 from ba_tui.tools.teams.scope import Escalation, TeamScope
 from ba_tui.tools.teams.session_room import TeamRoom
-from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, pipeline, stocked
+from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, stocked
 from ba_tui.tools.visible import Joining, Visible
 from ba_tui.tools.web.tools import web_options
 
@@ -113,6 +117,10 @@ class SessionScope:
         proposes, none is asked."""
         project, ask = folder_slug(project_root(folder)), self.ask if attended else None
         return MemoryScope(self.id, project, self.transcript, self.history, ask)
+
+    def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
+        """The copies of the project for agents that work apart; None where no conversation is kept."""
+        return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
@@ -169,7 +177,7 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         folders = SkillFolders(partial(active_folders, skills))
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
-        self._notes, self.results = notes, scope.results
+        self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.shells = Shells(scope.results.open)
 
@@ -228,6 +236,7 @@ class GuardedTools:
                 lambda: policy.mode == "plan",
                 process.attended,
                 partial(skilled, skills=skills),
+                self.copies,
             ),
         )
         self.plans = PlanRoom(
@@ -253,9 +262,7 @@ class GuardedTools:
             ),
             definitions,
         )
-        tools = tuple(
-            with_examples(tool, definitions) for tool in (*tools, *data.tools, *self.memory.tools, self.plans.tool)
-        )
+        tools = tuple(with_examples(tool, definitions) for tool in (*tools, *self._of_rooms(definitions, workspace)))
 
         delivery = Delivery(scope.results, scope.fullness, settings.secrets)
         self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
@@ -275,13 +282,21 @@ class GuardedTools:
             runner.review.settle,
             policy.mode_changes.settled,
         )
-        guard = pipeline(place, within_skill(policy.judge, skills.limits), policy.remember, shared, hook_guards(hooks))
+        self.isolated = IsolatedTools(
+            definitions,
+            place,
+            judging(within_skill(policy.judge, skills.limits)),
+            policy.remember,
+            shared,
+            lambda: self.registry,
+            hook_guards(hooks),
+        )
 
         # People's own tools join when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, inherited, limits.for_seconds())
         self.registry: Registry = stocked(
             tools,
-            guard,
+            self.isolated.session_guard(),
             Supply(
                 where,
                 skills.catalog.ingress,
@@ -291,6 +306,14 @@ class GuardedTools:
                 (*data.sources, *delegation.sources, *self.teams.sources, *self.mcp.sources),
             ),
         )
+
+    def _of_rooms(self, definitions: Mapping[str, Definition], workspace: Workspace) -> tuple[Tool, ...]:
+        """The tools of rooms; what brings the changes of agents in copies in is left out where there are no copies."""
+        own = (*self.data.tools, *self.memory.tools, self.plans.tool)
+        if self.copies is None:
+            return own
+        applying = Applying(self.copies, workspace, self.delegation.agents.works)
+        return (*own, apply_changes_tool(definitions[APPLY], applying))
 
     def joining(self, visible: Visible) -> tuple[Interceptor, ...]:
         """Interceptors that bring further tools before requests: servers are met first, then tools are listed."""

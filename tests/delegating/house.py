@@ -16,6 +16,7 @@ from ba_tui.core.events import Event
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled
@@ -39,7 +40,15 @@ def plain(name: str, effect: Effect, run: Any = None) -> Tool:
 class AgentHouse:
     """``scripts``: the steps of each agent by its type; each agent that is started takes the next list."""
 
-    def __init__(self, folder: Path, journal: Memory | None = None, *, attended: bool = True, **limits: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        journal: Memory | None = None,
+        *,
+        attended: bool = True,
+        copies: AgentCopies | None = None,
+        **limits: Any,
+    ) -> None:
         self.scripts: dict[str, list[list[Any]]] = {}
         self.made: list[tuple[AgentSpec, str]] = []
         self.providers: list[Script] = []
@@ -62,7 +71,7 @@ class AgentHouse:
 
         scope = DelegationScope(
             lambda: files, Delegating(lambda: "test/main", self.make), self.talk.transcript, history,
-            lambda: self.tools, lambda: self.reading, attended,
+            lambda: self.tools, lambda: self.reading, attended, copies=copies,
         )  # fmt: skip
         self.room = DelegationRoom(definitions, AgentSettings(**limits), scope)
         self.agents = self.room.agents

@@ -361,7 +361,7 @@ async def test_calls_of_task_mean_delegate_task(house: AgentHouse) -> None:
     async def work(branch: Branch) -> None:
         apart = await task.run({**args, "isolation": "worktree"}, Call("0", branch))
         assert apart.is_error
-        assert "the same folder" in apart.text
+        assert "can't work in a copy of the project here" in apart.text
         told.append((await task.run(args, Call("1", branch))).text)
 
     await collect(house.talk.beside(work))

@@ -331,6 +331,22 @@ def test_memory_is_switched_off_in_a_word(ba_home: Path, project: Path) -> None:
     assert (loaded(project).settings.memory.enabled, loaded(project).settings.memory.embedder) == (True, "e5")
 
 
+def test_a_trusted_folder_lowers_limits_and_never_raises_them(ba_home: Path, project: Path) -> None:
+    mine(ba_home, "max_cost: 2\nplans: {max_cost: 1}\n")
+    (project / ".ba" / "config.yaml").write_text(
+        "max_cost: null\nmax_tokens: 500\nplans: {max_cost: 50, at_once: 2}\nagents: {depth: 10, at_once: 100}\n"
+    )
+    found = load_settings({}, places(), project, {}, trusted=True)
+    settings = found.settings
+    assert (settings.max_cost, settings.plans.max_cost) == (2, 1)
+    assert (settings.agents.depth, settings.agents.at_once) == (3, 8)
+    assert (settings.max_tokens, settings.plans.at_once) == (500, 2)
+    assert {problem.key for problem in found.warnings} == {
+        "max_cost", "plans.max_cost", "agents.depth", "agents.at_once",
+    }  # fmt: skip
+    assert all("a folder may only lower this limit" in str(problem) for problem in found.warnings)
+
+
 def test_a_folder_names_no_server_for_what_was_remembered(ba_home: Path, project: Path) -> None:
     (project / ".ba" / "config.yaml").write_text(
         "memory:\n  project: shop\n  url: http://elsewhere.example\n  redis: redis://elsewhere.example\n"

@@ -137,7 +137,7 @@ def test_what_is_missing_is_made_up_for_and_named(folders: Folders) -> None:
 def test_what_is_not_done_is_named_field_by_field(folders: Folders) -> None:
     agent = folders.read(
         "---\nname: x\ndescription: d\ntools: mcp__db__query, Magic\nmodel: gpt-9\npermissionMode: bypassPermissions\n"
-        "skills: [pdf]\nhooks:\n  Stop: []\nmemory: user\nbackground: false\nisolation: worktree\nvibe: x\n---\nGo.\n"
+        "skills: [pdf]\nhooks:\n  Stop: []\nmemory: user\nbackground: false\nisolation: remote\nvibe: x\n---\nGo.\n"
     )
     assert agent.spec.tools == ()
     assert agent.spec.model is None
@@ -147,7 +147,7 @@ def test_what_is_not_done_is_named_field_by_field(folders: Folders) -> None:
         "tools mcp__db__query, Magic",
         "hooks",
         "memory",
-        "isolation",
+        "isolation remote",
         "permissionMode bypassPermissions",
     ]
     assert agent.spec.skills == ("pdf",)

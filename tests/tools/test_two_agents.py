@@ -12,7 +12,7 @@ from ba_tui.core.events import Asked, Event, ToolFinished
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.core.spawning import spawn
+from ba_tui.core.spawning import run_child
 from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Planned, Step
@@ -42,7 +42,8 @@ async def test_two_agents_at_once_share_nothing_of_their_conversations(definitio
         agents = {name: built(server, registry, definitions) for name, server in (("one", one), ("two", two))}
 
         async def delegate(args: Mapping[str, Any], call: Call) -> ToolResult:
-            return ToolResult((await spawn(agents[args["name"]], args["name"], args["task"], call.branch)).message.text)
+            below = call.branch.fork(args["name"], agents[args["name"]].ceiling)
+            return ToolResult((await run_child(agents[args["name"]], below, args["task"])).message.text)
 
         tasks = ({"name": "one", "task": "Use @late."}, {"name": "two", "task": "Go."})
         script = Script(says("", *(("delegate", task) for task in tasks)), says("End."))

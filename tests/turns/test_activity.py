@@ -35,7 +35,7 @@ from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.spawning import spawn
+from ba_tui.core.spawning import run_child
 from ba_tui.core.teamwork.agents import ENDED, TRANSITIONS, AgentActivity
 from ba_tui.core.teamwork.plans import Plan, PlanState, SubTask, Task
 from ba_tui.core.tool import Call
@@ -84,7 +84,8 @@ class Acts:
             case "child":
                 steps = [step_of(each) for each in args["steps"]]
                 tools = (tool("act", self.act),)
-                await spawn(Agent(Script(*steps), tools, "", (StepLimit(9), CutAnswers())), "child", "go", call.branch)
+                agent = Agent(Script(*steps), tools, "", (StepLimit(9), CutAnswers()))
+                await run_child(agent, call.branch.fork("child", agent.ceiling), "go")
             case _:
                 await asyncio.sleep(0)
         return ToolResult("done")
@@ -215,7 +216,7 @@ class Held:
 
     async def start(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         child = Agent(self.provider, (tool("act", self.act),), "", (StepLimit(9),))
-        done = await spawn(child, "child", "go", call.branch, deadline=self.deadline)
+        done = await run_child(child, call.branch.fork("child", child.ceiling), "go", deadline=self.deadline)
         return ToolResult(f"{done.status}: {done.message.text}")
 
     async def act(self, args: Mapping[str, Any], call: Call) -> ToolResult:

@@ -21,7 +21,7 @@ from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult
-from ba_tui.core.spawning import ChildResult, spawn
+from ba_tui.core.spawning import ChildResult, run_child
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
@@ -46,7 +46,9 @@ class Parent:
 
     async def run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         name = args["name"]
-        child = await spawn(self.children[name], name, "Look into it.", call.branch, deadline=self.deadline)
+        agent = self.children[name]
+        branch = call.branch.fork(name, agent.ceiling)
+        child = await run_child(agent, branch, "Look into it.", deadline=self.deadline)
         self.results.append(child)
         return ToolResult(f"{child.agent_id}: {child.status}: {child.message.text}")
 
@@ -278,7 +280,8 @@ class Grown:
         return ToolResult("never")
 
     async def delegate(self, args: Mapping[str, Any], call: Call) -> ToolResult:
-        child = await spawn(self.below[args["which"]].agent(), "child", "go", call.branch, deadline=0.05)
+        agent = self.below[args["which"]].agent()
+        child = await run_child(agent, call.branch.fork("child", agent.ceiling), "go", deadline=0.05)
         assert child.status in {"done", "limit", "cancelled", "error"}
         return ToolResult(child.message.text)
 

@@ -15,7 +15,7 @@ from ba_tui.core.events import Asked, Event, MessageDone, Notice, SideRequest, S
 from ba_tui.core.loop_limits import ErrorBudget, Escalation, StepLimit
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.spawning import spawn
+from ba_tui.core.spawning import run_child
 from ba_tui.core.tool import Call
 from ba_tui.tools.guards.repeats import repeats
 from tests.script import Script, collect, conversation, says
@@ -60,7 +60,7 @@ async def test_failures_of_agents_below_count_for_all():
     async def start(args: Mapping[str, Any], call: Call) -> ToolResult:
         steps = (ConnectionLost("The connection was lost."),) if args["n"] else (*tries(1), says("Nothing."))
         child = Agent(Script(*steps), (tool("act", act),), "", (StepLimit(9), ErrorBudget(4)))
-        done = await spawn(child, "child", "go", call.branch)
+        done = await run_child(child, call.branch.fork("child", child.ceiling), "go")
         return failure("execution_error", done.error.message if done.error else "It found nothing.")
 
     events = await collect(conversation(provider, tool("start", start), interceptors=[ErrorBudget(4)]).say("go"))

@@ -14,7 +14,8 @@ from ba_tui.core.values import frozen
 @frozen
 class AgentStarted(Signed):
     """A sub-agent begins, or goes on when ``resumed``; its TurnStarted follows. ``kind`` is its type, such as
-    ``explore``; ``call_id`` the call that started it."""
+    ``explore``; ``call_id`` the call that started it; ``worktree`` the copy of the project that it works in, empty for
+    the project itself."""
 
     kind: str
     description: str = ""
@@ -22,6 +23,7 @@ class AgentStarted(Signed):
     model: str = ""
     background: bool = False
     resumed: bool = False
+    worktree: str = ""
     type: Literal["agent_started"] = "agent_started"
 
 

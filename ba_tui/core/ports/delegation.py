@@ -22,7 +22,8 @@ class Order:
 
     ``resume``: the id of an agent that ended, which goes on with ``prompt``. ``deadline`` in seconds. ``max_loops`` and
     ``budget``: None for those of its type. ``call_id``: the call that starts it. ``expected_output``: what its answer
-    must give, which is checked before it ends; empty for what its type says.
+    must give, which is checked before it ends; empty for what its type says. ``isolation``: "worktree" for an agent
+    that works in a copy of the project; empty for what its type says.
     """
 
     agent: str | AgentSpec
@@ -34,6 +35,7 @@ class Order:
     budget: Budget | None = None
     call_id: str = ""
     expected_output: str = ""
+    isolation: str = ""
 
 
 @frozen

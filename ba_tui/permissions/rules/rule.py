@@ -86,6 +86,8 @@ class Subject:
     """Whether a tool that usually reads writes a file: rules about writing that file hold."""
     asks: str = ""
     """Why a person is asked in every mode: see ToolFacts."""
+    copied: bool = False
+    """Whether it changes files in a copy of the project only: see ToolFacts."""
     stays: bool = False
     """Whether it is code that a sandbox without network holds, and whose text names nothing that is risky there."""
 

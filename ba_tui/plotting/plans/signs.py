@@ -93,6 +93,11 @@ def under_way(plan: Plan) -> bool:
     return plan.state in {"proposed", "approved", "running", "paused"}
 
 
+def at_work(plan: Plan) -> bool:
+    """Whether its steps are being carried out; of a session that does not work, whether it was interrupted."""
+    return plan.state in {"approved", "running", "paused"}
+
+
 def can_resume(plan: Plan) -> bool:
     """Whether steps are left of a plan that was begun and stopped."""
     begun = plan.state not in {"proposed", "rejected", "completed"}

@@ -42,6 +42,10 @@ class AgentTypes:
         """Whether its file says that it always works in the background. Raises UsageError."""
         return self.file(name).background
 
+    def isolated(self, name: str) -> bool:
+        """Whether its file says that it works in a copy of the project. Reads files. Raises UsageError."""
+        return self.file(name).isolated
+
     def usable(self) -> Sequence[AgentFile]:
         return [agent for agent in self._files().look() if agent.usable]
 

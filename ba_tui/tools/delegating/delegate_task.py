@@ -38,7 +38,7 @@ def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTy
             file = types.file(type_named(args))
         except BaError:
             return Effect.READ
-        apart = args.get("background") or file.background or file.isolated
+        apart = args.get("background") or file.background or file.isolated or isolation_of(args)
         return Effect.READ if apart or not types.alone(file.spec) else Effect.WRITE
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -48,6 +48,7 @@ def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTy
             args.get("description", ""),
             args.get("resume", ""),
             call_id=call.id,
+            isolation=isolation_of(args),
         )
         try:
             if args.get("background") or await asyncio.to_thread(types.in_background, type_named(args)):
@@ -68,16 +69,22 @@ def type_named(args: Mapping[str, Any]) -> str:
     return kind_of(str(args.get("resume") or "")) or agent_name(str(args.get("agent_type") or ""))
 
 
+def isolation_of(args: Mapping[str, Any]) -> str:
+    """``worktree`` for a call that wants its agent to work in a copy; what else it says is judged by its schema."""
+    return str(args.get("isolation") or "")
+
+
 def report(result: ChildResult) -> ToolResult:
     """What the parent reads: the answer, how the agent ended unless it finished, and its id."""
     said = result.message.text.strip() or "(It said nothing.)"
+    note = f"\n{result.note}" if result.note else ""
     meta = {"agent_id": result.agent_id, "status": result.status}
     end = f"agent_id: {result.agent_id}"
     if result.status == "done":
-        return ToolResult(f"{said}\n\n{end}", summary=result.agent_id.rpartition("/")[2], meta=meta)
+        return ToolResult(f"{said}\n\n{end}{note}", summary=result.agent_id.rpartition("/")[2], meta=meta)
     why = with_hint(result.error.message, result.error.hint) if result.error else ""
     how = f"{STATUS.get(result.status, 'It ended')}: {why}" if why else f"{STATUS.get(result.status, 'It ended')}."
-    text = f"{how}\nWhat it said last:\n{said}\n\n{end} (resume goes on with it)"
+    text = f"{how}\nWhat it said last:\n{said}\n\n{end} (resume goes on with it){note}"
     if result.status == "error":
         return replace(failure("execution_error", text), meta=meta)
     return ToolResult(text, summary=result.status, meta=meta)

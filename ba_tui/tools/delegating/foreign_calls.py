@@ -7,24 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.effects import Effect
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.settings.tool_aliases import ALIASES
 
 DELEGATE = "delegate_task"
 TASK = frozenset(ALIASES[DELEGATE])
 """What Claude Code calls the tool."""
-APART = "An agent can't have a working tree of its own here: it works in the same folder. Start it without isolation."
-_KEPT = ("description", "prompt", "resume")
+# Left out, the changes of an isolated agent would go where whoever asked for this does not expect them.
+_KEPT = ("description", "prompt", "resume", "isolation")
 
 
 def task_tool(tool: Tool) -> Tool:
     """``tool``, called with the arguments of Task."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        if args.get("isolation"):
-            # Left out, its changes would go where whoever asked for this does not expect them.
-            return failure("validation_error", APART)
         return await tool.run(own_arguments(args), call)
 
     def below(args: Mapping[str, Any]) -> Effect:

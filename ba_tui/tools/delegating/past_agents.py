@@ -15,12 +15,14 @@ from ba_tui.tools.delegating.lineage import kind_of
 
 @dataclass
 class PastAgent:
-    """``turn`` of main in which it was begun, from 1. ``gone``: that turn was taken back."""
+    """``turn`` of main in which it was begun, from 1. ``gone``: that turn was taken back. ``worktree``: the copy
+    that it works in."""
 
     agent_id: str
     kind: str
     turn: int
     gone: bool = False
+    worktree: str = ""
     events: list[Event] = field(default_factory=list[Event])
 
     def transcript(self) -> Transcript:
@@ -54,7 +56,7 @@ def past_agents(events: Sequence[Event]) -> dict[str, PastAgent]:
             found[name] = PastAgent(name, kind_of(name), turn)
         agent = found[name]
         if isinstance(event, AgentStarted):
-            agent.kind = event.kind
+            agent.kind, agent.worktree = event.kind, event.worktree
         agent.events.append(event)
         # What its own agents began counts for the names that it gives them.
         above = found.get(name.rpartition("/")[0])

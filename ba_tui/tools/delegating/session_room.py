@@ -13,6 +13,7 @@ from ba_tui.core.events import MAIN, Event, Steered, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
+from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
@@ -28,6 +29,9 @@ from ba_tui.tools.delegating.foreign_calls import DELEGATE
 from ba_tui.tools.delegating.sub_agents import MakeAgent, Skilled, SubAgents, Surroundings
 
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
+
+
+APPLY = "apply_changes"
 
 
 def unskilled(spec: AgentSpec) -> tuple[AgentSpec, Sequence[str]]:
@@ -47,7 +51,8 @@ class Delegating:
 class DelegationScope:
     """The session: the ``files`` that describe agents, what was said, all events, the ``tools`` by name, and whether
     plan mode is on (``reading``). ``attended``: somebody can be asked. ``skills`` puts the instructions of an agent's
-    skills into its prompt. Without ``making`` no agent can be started."""
+    skills into its prompt. Without ``making`` no agent can be started, without ``copies``
+    none in a copy of the project."""
 
     files: Callable[[], AgentFiles] | None
     making: Delegating | None
@@ -57,6 +62,7 @@ class DelegationScope:
     reading: Callable[[], bool]
     attended: bool
     skills: Skilled = unskilled
+    copies: AgentCopies | None = None
 
 
 class DelegationRoom:
@@ -74,6 +80,7 @@ class DelegationRoom:
             lambda: scope.transcript.turns,
             scope.reading,
             scope.skills,
+            scope.copies,
         )
         self.agents = SubAgents(around, limits)
         """What faces, plans and teams see."""
@@ -82,11 +89,13 @@ class DelegationRoom:
         self._found = ToolsFound([JoiningTool(self._tool)])
         self._listed = ""
         self._attended = scope.attended
-        self._begun = self._spoken = False
+        self._begun = self._spoken = self._isolated = False
 
     def needed(self) -> Sequence[str]:
-        """The tool, once the person speaks of agents or one was started, or where files of their own describe some."""
-        return (DELEGATE,) if self.sources and self._begun and (self._spoken or self._described()) else ()
+        """The tool, once the person speaks of agents or one was started, or where files of their own describe some; and
+        what brings the changes of an isolated agent in, once there was one."""
+        needed = self.sources and self._begun and (self._spoken or self._described())
+        return (*((DELEGATE,) if needed else ()), *((APPLY,) if self._isolated else ()))
 
     def apply(self, event: Event) -> None:
         match event:
@@ -96,8 +105,8 @@ class DelegationRoom:
             ):
                 self._begun = True
                 self._spoken = self._spoken or bool(_SPOKEN.search(message.said))
-            case AgentStarted():
-                self._spoken = True
+            case AgentStarted(worktree=worktree):
+                self._spoken, self._isolated = True, self._isolated or bool(worktree)
             case _:
                 pass
         self.agents.apply(event)

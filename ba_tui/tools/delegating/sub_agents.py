@@ -19,7 +19,8 @@ from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.ports.delegation import Order, RunningAgent
 from ba_tui.core.spawning import ChildResult, run_child
 from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.text.wording import one_line
+from ba_tui.core.teamwork.copies import AgentCopies
+from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.tool import Effect
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
@@ -42,6 +43,28 @@ MakeAgent: TypeAlias = Callable[[AgentSpec, str], AbstractAsyncContextManager[Ag
 leaving. Raises UsageError, AuthFailed."""
 
 
+COPY_NOTE = (
+    "You work in a copy of the project. Name its files by paths from its folder. Your changes come into the project "
+    "only when whoever started you applies them: say which files you changed. You can't run commands here."
+)
+UNCOPIED = "Agents can't work in a copy of the project here."
+
+
+def _isolated(order: Order, asked: bool, worktree: str, copies: AgentCopies | None) -> bool:
+    """Whether an agent works in a copy: as it was asked for, or as it did before. Raises UsageError when it can't."""
+    if order.isolation not in {"", "worktree"}:
+        raise UsageError(
+            f"isolation can be worktree, not {clipped(order.isolation, 40)!r}.", "Leave it out, or correct it."
+        )
+    if order.resume and asked and not worktree:
+        raise UsageError(f"{order.resume} works in the project itself, not in a copy.", "Start a new agent.")
+    wanted = asked or bool(worktree)
+    if wanted and copies is None:
+        # In the project, its changes would go where whoever asked for this does not expect them.
+        raise UsageError(UNCOPIED, "Start it without isolation.")
+    return wanted
+
+
 class Child:
     """A sub-agent of this session. ``task``: its work in the background, until its owner was told of the end."""
 
@@ -55,6 +78,7 @@ class Child:
         self.turn = 0
         self.model = ""
         self.stopped = False
+        self.isolated = False
         self.result: ChildResult | None = None
         self.task: asyncio.Task[ChildResult] | None = None
 
@@ -69,8 +93,8 @@ class Child:
 @frozen
 class Surroundings:
     """What agents are made from and with: their ``types``, ``make``, the main agent's ``model``, the ``tools`` that
-    there are, all events so far, the turn that runs, whether only reading is allowed now (plan mode), and what puts the
-    instructions of ``skills`` into their prompts."""
+    there are, all events so far, the turn that runs, whether only reading is allowed now (plan mode), what puts the
+    instructions of ``skills`` into their prompts, and the copies of the project for isolated ones."""
 
     types: AgentTypes
     make: MakeAgent
@@ -79,6 +103,7 @@ class Surroundings:
     turn: Callable[[], int]
     reading: Callable[[], bool]
     skills: Skilled
+    copies: AgentCopies | None = None
     attended: bool = True
 
 
@@ -111,6 +136,10 @@ class SubAgents:
     def running(self) -> Sequence[RunningAgent]:
         """See core.ports.delegation.Delegation."""
         return [child.shown() for child in self._children.values()]
+
+    def works(self, agent_id: str) -> bool:
+        """Whether the agent was started here and has not ended."""
+        return self._alive(agent_id) is not None
 
     def tell(self, agent_id: str, text: str) -> bool:
         """See core.ports.delegation.Delegation."""
@@ -177,7 +206,7 @@ class SubAgents:
 
     async def _child(self, order: Order, parent: Branch, *, background: bool) -> Child:
         """The agent of ``order``, ready to be made. Raises UsageError."""
-        around, transcript = self._around, None
+        around, transcript, worktree = self._around, None, ""
         kind = order.agent if isinstance(order.agent, str) else order.agent.name
         if self._closed:
             raise UsageError("The session is being closed; no agent is started any more.")
@@ -185,10 +214,13 @@ class SubAgents:
             if self._alive(order.resume) or self._alive(f"{parent.name}/{order.resume}"):
                 raise UsageError(f"{order.resume} still works.", "Wait for its end.")
             past = await asyncio.to_thread(resumable, await around.history(), order.resume, parent.name)
-            kind, transcript = past.kind, await asyncio.to_thread(past.transcript)
+            kind, transcript, worktree = past.kind, await asyncio.to_thread(past.transcript), past.worktree
         spec = order.agent
         if isinstance(spec, str):
             spec = await asyncio.to_thread(around.types.spec, kind)
+        described = isinstance(order.agent, str) and not order.resume
+        asked = order.isolation or (described and await asyncio.to_thread(around.types.isolated, kind))
+        isolated = _isolated(order, bool(asked), worktree, around.copies)
         check_lineage(kind_of(transcript.agent) if transcript else spec.name, parent.name, self._limits.depth)
         parent.state(Failures).check(spec.name)
         most = spec.ceiling.within(READ_ONLY) if around.reading() else spec.ceiling
@@ -202,7 +234,10 @@ class SubAgents:
         lost: Sequence[str] = ()
         if spec.skills:
             spec, lost = await asyncio.to_thread(around.skills, spec)
+        if isolated:
+            spec = replace(spec, prompt=f"{spec.prompt.rstrip()}\n\n{COPY_NOTE}")
         child = Child(order, spec, parent.fork(spec.name, spec.ceiling, transcript), background=background)
+        child.isolated = isolated
         above = self._children.get(parent.name)
         child.model = spec.model or (above.model if above else "") or around.model()
         child.turn = around.turn()
@@ -241,21 +276,25 @@ class SubAgents:
         if child.stopped:
             return self._none(child, "cancelled")
         child.activity = "thinking"
-        started = AgentStarted(
-            child.spec.name,
-            child.description,
-            order.call_id,
-            child.model,
-            child.background,
-            bool(order.resume),
-        )
-        seconds = order.deadline or self._limits.deadline
+        seconds, copies, copy = order.deadline or self._limits.deadline, self._around.copies, None
         try:
-            async with self._around.make(child.spec, child.model) as agent:
-                return await run_child(agent, child.branch, order.prompt, deadline=seconds, started=started)
+            if copies and child.isolated:
+                copy = await (copies.find if order.resume else copies.make)(child.id)
+            started = AgentStarted(
+                child.spec.name,
+                child.description,
+                order.call_id,
+                child.model,
+                child.background,
+                bool(order.resume),
+                str(copy.files) if copy else "",
+            )
+            async with self._around.make(replace(child.spec, copy=copy), child.model) as agent:
+                result = await run_child(agent, child.branch, order.prompt, deadline=seconds, started=started)
         except BaError as error:
-            # Its model can't be asked, or its folder can't be made.
-            return replace(self._none(child, "error"), error=error.info())
+            # Its copy can't be made, its model can't be asked, or its folder can't be made.
+            result = replace(self._none(child, "error"), error=error.info())
+        return replace(result, note=await copies.told(child.id)) if copies and copy else result
 
     @staticmethod
     def _none(child: Child, status: str) -> ChildResult:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.results import ToolResult
+from ba_tui.core.results import Diff, Diffs, ToolResult
 from ba_tui.core.values import frozen
 from ba_tui.hooks.runner import ToolTelling
 from ba_tui.settings.tool_aliases import ALIASES
@@ -26,6 +26,8 @@ RESPONSE_CHARS = 200_000
 _HARMLESS = frozenset({"description", "prompt", "activeForm"})
 """Fields that nothing here depends on: a hook may change them."""
 _NOTEBOOK = ".ipynb"
+DELETED = " (deleted)"
+"""Behind the path of a file whose change is that it goes."""
 
 
 def _same(value: Any) -> Any:
@@ -199,6 +201,21 @@ def _patched(file: tuple[FilePatch, str], args: Mapping[str, Any], cwd: Path) ->
         return _told(_notebook(told, ("Edit", "MultiEdit")), args, told)
     # A file that is deleted is one that is written without content.
     return _told(("Write",), args, {**told, "content": patch.content})
+
+
+def applied_calls(display: object, args: Mapping[str, Any], cwd: Path) -> Sequence[ToolTelling]:
+    """What hooks are told of changes that come in from a copy of the project, as ``display`` shows them: one call for
+    each file."""
+    diffs = display.items if isinstance(display, Diffs) else (display,) if isinstance(display, Diff) else ()
+    return [_applied(each, args, cwd) for each in diffs] or [_told(ALIASES["apply_changes"], args, args)]
+
+
+def _applied(diff: Diff, args: Mapping[str, Any], cwd: Path) -> ToolTelling:
+    told: dict[str, Any] = {"file_path": str(cwd / diff.path.removesuffix(DELETED))}
+    if diff.before is None or diff.path.endswith(DELETED):
+        return _told(("Write",), args, {**told, "content": diff.after})
+    told |= {"old_string": diff.before, "new_string": diff.after}
+    return _told(_notebook(told, ("Edit", "MultiEdit")), args, told)
 
 
 def _notebook(told: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:

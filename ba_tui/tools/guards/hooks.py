@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ba_tui.core.errors import StopTurn
+from ba_tui.core.errors import BaError, StopTurn
 from ba_tui.core.events import Judged
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import Display, ToolResult, failure
 from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.tool import Call, Consult, Tool
 from ba_tui.core.values import frozen
@@ -25,12 +26,14 @@ from ba_tui.hooks.config import Dialect
 from ba_tui.hooks.runner import Halt, HookEvent, Hooks, ToolTelling
 from ba_tui.settings.tool_aliases import names_of
 from ba_tui.tools.failed import outcome
-from ba_tui.tools.guards.claude_calls import RESPONSE_CHARS, claude_calls, claude_names, claude_response
+from ba_tui.tools.guards.claude_calls import RESPONSE_CHARS, applied_calls, claude_calls, claude_names, claude_response
 from ba_tui.tools.guards.hook_guards import HookGuards
 from ba_tui.tools.guards.validate import Checker
 
 _BEFORE = ("pre_tool", "permission_request")
 _AFTER = ("post_tool", "post_tool_failure")
+APPLIED = "apply_changes"
+"""Which files it changes, and how, stands in a copy of the project and not in its arguments."""
 _FILE = "file_path"
 """What Claude Code's file tools call their path; given beside ours, so that its hooks find it."""
 
@@ -136,18 +139,27 @@ class _Hooked:
         if not self.hooks.wanted(event, self.names):
             return HookVerdict()
         common = {"tool_use_id": call.id, "agent_id": call.branch.name}
+        cwd, display = self.hooks.facts.cwd, result.display if result else None
+        if self.tool.name == APPLIED and result is None:
+            display = await self._shown(args)
+        claude = claude_calls(self.tool.name, args, cwd)
+        if self.tool.name == APPLIED:
+            claude = applied_calls(display, args, cwd)
         tellings: Mapping[Dialect, Sequence[ToolTelling]] = {
             "ba": [replace(each, fields=_outcome(result)) for each in self._tellings(args)],
-            "claude": [
-                replace(each, fields={**_outcome(result), **claude_response(each, result)})
-                for each in claude_calls(self.tool.name, args, self.hooks.facts.cwd)
-            ],
+            "claude": [replace(each, fields={**_outcome(result), **claude_response(each, result)}) for each in claude],
         }
-        cwd = call.branch.transcript.cwd or ""
-        verdict = await self.hooks.fire(HookEvent(event, common, self.names, cwd, tellings=tellings))
+        folder = call.branch.transcript.cwd or ""
+        verdict = await self.hooks.fire(HookEvent(event, common, self.names, folder, tellings=tellings))
         for told in verdict.events:
             call.branch.emit(told)
         return verdict
+
+    async def _shown(self, args: Mapping[str, Any]) -> Display | None:
+        """The changes as a person would see them; None for a call that can't be made."""
+        with suppress(BaError):
+            return await self.tool.preview(args) if self.tool.preview else None
+        return None
 
     def _denied(self, call: Call, args: Mapping[str, Any], verdict: HookVerdict) -> None:
         told = Judged(call.id, self.tool.name, "deny", "hook", verdict.by, verdict.reason, args_hash(args))

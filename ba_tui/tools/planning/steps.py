@@ -100,7 +100,8 @@ class StepWork:
         ended = await self._delegation.run(order, branch)
         said = ended.message.text.strip()
         if ended.status == "done" or revision(said):
-            return replace(await self._outcome(said, _parsed(said), ""), agent_id=ended.agent_id)
+            told = f"{said}\n\n{ended.note}" if ended.note else said
+            return replace(await self._outcome(told, _parsed(said), ""), agent_id=ended.agent_id)
         kind = ended.error.kind if ended.error else ""
         why = sentence(ended.error.with_hint if ended.error else f"The agent ended: {ended.status}")
         last = f" It said last: {one_line(said, 300)}" if said else ""

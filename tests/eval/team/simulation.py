@@ -13,7 +13,7 @@ import psutil
 from ba_tui.core.agent import Agent
 from ba_tui.core.loop_limits import StepLimit
 from ba_tui.core.ports.bus import MessageBus
-from ba_tui.core.spawning import spawn
+from ba_tui.core.spawning import run_child
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.team.accepted import Accepted
@@ -76,7 +76,7 @@ async def answered(request: TaskRequest, key: str, seat: object) -> TaskResponse
     """An agent with a scripted model works on the request, in a transcript of its own."""
     branch = Branch(Turn(), Transcript())
     agent = Agent(Script(says(ANSWER)), (), "You are an analyst.", (StepLimit(10),))
-    result = await spawn(agent, ROLE, request.prompt, branch)
+    result = await run_child(agent, branch.fork(ROLE, agent.ceiling), request.prompt)
     return TaskResponse(request.task, "done", result.message.text, agent_id=result.agent_id)
 
 

@@ -61,6 +61,14 @@ def view(chat: Actions, _: str) -> None:
     chat.ba.push_screen(PlanScreen(course, whole, partial(open_agent, chat), live=lambda: chat.turns.busy))
 
 
+def switch(chat: Actions, _: str) -> None:
+    """The plan beside the conversation as a tree or as a graph."""
+    if chat.main_area.switch_plan():
+        return
+    _newest(chat)
+    chat.activity.hint("The plan has no room beside the conversation. F6 opens it.")
+
+
 def _plan(chat: Actions, goal: str) -> None:
     plans = inventory_of(chat).plans
     if plans is None:
@@ -163,6 +171,7 @@ PLANS = Room(
     {
         SlashCommand("plan", "Plan a goal and carry it out; alone: plan mode", "[goal|view|resume|export]"): plan,
         SlashCommand("plan-view", "Open the newest plan", keys="f6", slash=False): view,
+        SlashCommand("plan-switch", "Plan in the side panel: tree or graph", keys="f8", slash=False): switch,
     },
     panes=(PlanProgress,),
 )

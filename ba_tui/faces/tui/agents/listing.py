@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FILE = "file:"
 """What begins the id of a choice that is a file."""
 KEYS = "Enter open · p pause or continue · x stop · / search agent files · Esc close"
+ENDED_KEYS = "Enter open · / search agent files · Esc close"
+"""When no agent runs, none can be paused or stopped."""
 EMPTY = "No agents yet. The model starts them with delegate_task; files in .ba/agents describe more."
 
 
@@ -40,7 +42,7 @@ class AgentList(GroupedPicker):
     ]
 
     def __init__(self, chat: Actions) -> None:
-        super().__init__("Agents", keys=KEYS)
+        super().__init__("Agents", keys=ENDED_KEYS)
         self._chat = chat
         self._live = LiveAgents(chat)
         self._roster = Roster()
@@ -103,6 +105,9 @@ class AgentList(GroupedPicker):
         self.empty = EMPTY if self._read else "Looking …"
         parts = [f"{len(running)} running" if running else "", f"{len(ended)} ended" if ended else ""]
         self.query_one(".title", Static).update(f"Agents: {', '.join(filter(None, parts))}" if lines else "Agents")
+        before, self.keys = self.keys, KEYS if running else ENDED_KEYS
+        if before != self.keys and not self._stopping:
+            self.say(self.keys)
         self.refill()
         if not self._moved:
             options = self.query_one(OptionList)

@@ -98,6 +98,8 @@ def _words(line: AgentLine, width: int, palette: Palette) -> Segment:
     words = line.words
     if line.background and line.running:
         words = f"in the background: {words}"
+    if line.worktree and line.running:
+        words = f"in a copy: {words}"
     said = clipped(paintable(words, newlines=False), width, palette.glyphs.more)
     tone = palette.dim if line.state in ("running", "ok") else getattr(palette, line.state, palette.dim)
     return Segment(said, tone)

@@ -52,7 +52,8 @@ _STATES: dict[Ending, AgentState] = {
 class AgentLine:
     """One sub-agent, as far as its events say. ``began`` and ``ended`` in seconds since the epoch; ``ended`` is 0 while
     it runs. ``calls``: its own. ``tokens``: in and out, those of its own sub-agents included. ``doing``: its newest
-    call or words, in a line. ``said``: how its newest answer begins. ``trouble``: why it did not finish."""
+    call or words, in a line. ``said``: how its newest answer begins. ``trouble``: why it did not finish.
+    ``worktree``: the copy of the project that it works in."""
 
     agent_id: str
     kind: str
@@ -60,9 +61,14 @@ class AgentLine:
     call_id: str = ""
     began: float = 0.0
     ended: float = 0.0
+    waits: float = 0.0
+    """Since when it waits for the person; 0 while it does not."""
+    waited: float = 0.0
+    """Seconds that it has waited for the person so far."""
     activity: AgentActivity = "idle"
     paused: bool = False
     background: bool = False
+    worktree: str = ""
     model: str = ""
     doing: str = ""
     calls: int = 0
@@ -110,8 +116,17 @@ class AgentLine:
         return self.doing or ("starting" if self.activity == "idle" else self.activity)
 
     def seconds(self, now: float) -> float:
-        """How long it has run, or ran."""
-        return max(0.0, (self.ended or now) - self.began)
+        """How long it has run, or ran, without the time in which it waited for the person."""
+        return max(0.0, (self.ended or self.waits or now) - self.began - self.waited)
+
+    def waiting(self, at: float) -> AgentLine:
+        """The line when a question to the person is open: its clock stands still."""
+        return replace(self, activity="awaiting_approval", waits=self.waits or at)
+
+    def going_on(self, at: float, activity: AgentActivity) -> AgentLine:
+        """The line when no question is open any more."""
+        waited = self.waited + max(0.0, at - self.waits) if self.waits else self.waited
+        return replace(self, activity=activity, waits=0.0, waited=waited)
 
 
 class Roster:
@@ -157,6 +172,7 @@ class Roster:
             known = AgentLine(event.agent, event.agent.rpartition("/")[2].rpartition("-")[0], began=event.at)
         elif not known.running:
             known = replace(known, began=event.at, ended=0.0, ending=None, trouble="", said="", doing="", paused=False)
+            known = replace(known, waits=0.0, waited=0.0)
         return known
 
     def _spend(self, message: Message, agent: str) -> None:
@@ -182,7 +198,7 @@ class Roster:
         return False
 
     def _stop(self, line: AgentLine, at: float) -> None:
-        self.lines[line.agent_id] = replace(line, ending="interrupted", ended=at)
+        self.lines[line.agent_id] = replace(line.going_on(at, line.activity), ending="interrupted", ended=at)
 
 
 def _changed(line: AgentLine, event: Event) -> AgentLine | None:
@@ -192,14 +208,16 @@ def _changed(line: AgentLine, event: Event) -> AgentLine | None:
             return replace(line, **_facts(event))
         case TurnStarted(prompt=prompt):
             return replace(line, activity="thinking", description=line.description or one_line(prompt.text, LONGEST))
-        case ActivityChanged(activity=activity) if line.running:
-            return replace(line, activity=activity)
+        case ActivityChanged(activity="awaiting_approval", at=at) if line.running:
+            return line.waiting(at)
+        case ActivityChanged(activity=activity, at=at) if line.running:
+            return line.going_on(at, activity)
         case AgentPaused(paused=paused):
             return replace(line, paused=paused)
-        case Asked():
-            return replace(line, activity="awaiting_approval")
-        case Answered():
-            return replace(line, activity="acting")
+        case Asked(at=at):
+            return line.waiting(at)
+        case Answered(at=at):
+            return line.going_on(at, "acting")
         case ToolStarted(call=call, target=target):
             doing = one_line(f"{call.name} {target}", LONGEST)
             return replace(line, activity="acting", calls=line.calls + 1, doing=doing)
@@ -210,7 +228,8 @@ def _changed(line: AgentLine, event: Event) -> AgentLine | None:
             return replace(line, doing=said or line.doing, said=said or line.said)
         case TurnEnded(reason=reason, error=error, at=at):
             trouble = one_line(error.message, LONGEST) if error else ""
-            return replace(line, ending=reason, ended=at, activity="finished", paused=False, trouble=trouble)
+            line = line.going_on(at, "finished")
+            return replace(line, ending=reason, ended=at, paused=False, trouble=trouble)
         case _:
             return None
 
@@ -229,4 +248,5 @@ def _facts(event: AgentStarted) -> dict[str, Any]:
         "call_id": event.call_id,
         "model": event.model,
         "background": event.background,
+        "worktree": event.worktree,
     }

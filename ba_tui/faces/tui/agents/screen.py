@@ -162,11 +162,13 @@ class AgentScreen(ModalScreen[None]):
         seconds = line.seconds(time.time()) if running or not line.running else 0.0
         facts = [
             "in the background" if line.background else "",
+            "in a copy of the project" if line.worktree else "",
             count(line.calls, "call"),
             f"{short_count(line.tokens)} tokens" if line.tokens else "",
             spent(seconds) if seconds else "",
             line.model.rpartition("/")[2],
             line.trouble,
+            line.worktree,
         ]
         asks = f"{count(waits, 'question')} waiting: Esc goes back to answer" if waits else ""
         sign = getattr(UNICODE, state)

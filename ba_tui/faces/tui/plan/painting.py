@@ -40,6 +40,8 @@ class Look:
     chosen: str
     now: float
     frame: int
+    live: bool = True
+    """False: nothing is carried out now, so nothing turns."""
 
 
 class PlanLines:
@@ -104,7 +106,7 @@ class PlanLines:
         return self._graph_line(y, look)
 
     def _mark(self, step: SubTask, look: Look) -> str:
-        if step.status != "executing":
+        if step.status != "executing" or not look.live:
             return self._signs.mark(step.status)
         frames = SPINNERS[self._signs is ASCII]
         return frames[look.frame % len(frames)]

@@ -21,7 +21,7 @@ from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.faces.tui.plan.view import TICK, PlanView
 from ba_tui.plotting.plans.mermaid import mermaid
-from ba_tui.plotting.plans.signs import STATES, can_resume, counted, lasted, step_name, words
+from ba_tui.plotting.plans.signs import STATES, at_work, can_resume, counted, lasted, step_name, words
 
 KEYS = "Esc close · g tree or graph · Enter open step · t transcript · y copy Mermaid"
 SAID: dict[str, CallState] = {"completed": "ok", "failed": "failed", "executing": "running"}
@@ -89,9 +89,10 @@ class PlanScreen(ModalScreen[None]):
             return
         if self._seen != (now := (record.plan, self._live())):
             self._seen = now
+            self.view.live = self._live()
             self.view.show(record)
             self._say_about()
-        elif any(step.status == "executing" for step in record.plan.subtasks):
+        elif self.view.live and self.view.running:
             self.view.advance()
             self._say_about()
         self._say_state(record)
@@ -100,7 +101,7 @@ class PlanScreen(ModalScreen[None]):
         plan = record.plan
         goal = words(plan.task.goal or plan.task.original_query) or "Plan"
         self.query_one(".title", Static).update(Content.styled(goal, "bold"))
-        stopped = plan.state in {"running", "approved", "paused"} and not self._live()
+        stopped = at_work(plan) and not self._live()
         state = "interrupted" if stopped else STATES[plan.state]
         parts = [state, f"{counted(plan)} done"] if plan.subtasks else ["being made"]
         failed = sum(step.status in {"failed", "blocked"} for step in plan.subtasks)
@@ -120,7 +121,7 @@ class PlanScreen(ModalScreen[None]):
         step, record = self.view.step, self.view.record
         if step is None or record is None:
             return
-        seconds = record.time_of(step).lasted(time.time())
+        seconds = record.time_of(step).lasted(time.time() if self.view.live else record.changed)
         facts = [step.status, f"by {words(step.role)}" if step.role else "", words(step.tool_name)]
         facts += [lasted(seconds)] if seconds is not None else []
         facts += [f"attempt {step.attempts}"] if step.attempts > 1 else []

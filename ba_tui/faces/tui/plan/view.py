@@ -42,6 +42,8 @@ class PlanView(LineView, can_focus=True):
         &:ansi > .plan--chosen { background: transparent; text-style: bold reverse; }
     }
     """
+    POINTED: ClassVar[bool] = True
+    """Whether the step with the cursor stands out."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"plan--{role}" for role in ROLES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "go(0, -1)", "Step above", show=False),
@@ -70,6 +72,8 @@ class PlanView(LineView, can_focus=True):
         self.record: PlanRecord | None = None
         self.mode: PlanMode = "tree"
         self.chosen = ""
+        self.live = True
+        """Whether the session works: else times of steps that run stand still at the newest change."""
         self._clock = clock
         self._signs = signs_for(os.environ)
         self._lines: PlanLines | None = None
@@ -80,6 +84,11 @@ class PlanView(LineView, can_focus=True):
     def step(self) -> SubTask | None:
         """The one with the cursor."""
         return self.record.plan.find(self.chosen) if self.record else None
+
+    @property
+    def running(self) -> bool:
+        """Whether a step is carried out, as far as is known."""
+        return bool(self.record) and any(step.status == "executing" for step in self.record.plan.subtasks)
 
     def show(self, record: PlanRecord) -> None:
         """Show ``record``, or the same one with newer states."""
@@ -173,9 +182,13 @@ class PlanView(LineView, can_focus=True):
         if self._lines is None:
             return Strip.blank(width, ground)
         x, top = self.scroll_offset
-        runs = self._lines.line(int(top) + y, Look(self.chosen, self._clock(), self._frame))
+        runs = self._lines.line(int(top) + y, self._look())
         strip = Strip([Segment(run.text, self._style(run.role, chosen=run.chosen)) for run in runs])
         return strip.crop(int(x), int(x) + width).adjust_cell_length(width, ground)
+
+    def _look(self) -> Look:
+        now = self.record.changed if self.record and not self.live else self._clock()
+        return Look(self.chosen if self.POINTED else "", now, self._frame, self.live)
 
     def _style(self, role: str, *, chosen: bool) -> Style:
         if (role, chosen) not in self._styles:

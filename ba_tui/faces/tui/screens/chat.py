@@ -72,7 +72,7 @@ class ChatScreen(Screen[None]):
         """Typed before the input has what was typed before."""
         self.presses = Presses()
         self.transcript = TranscriptView()
-        self.main_area = MainArea(self.transcript)
+        self.main_area = MainArea(self.transcript, lambda: self.turns.busy)
         self.ask: AskPanel | None = None
         """Made with the first question."""
         self.activity = Activity()

@@ -204,5 +204,12 @@ def rendered(choices: Sequence[PickerChoice], width: int) -> list[tuple[PickerCh
 
 
 def fitted(text: str, width: int) -> str:
-    """``text`` in ``width`` cells; what is cut off is marked."""
-    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+    """``text`` in ``width`` cells; what is cut off is marked. It is cut between words unless much would be lost."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    kept = set_cell_size(text, width - 1)
+    whole, _, part = kept.rpartition(" ")
+    goes_on = text[len(kept) : len(kept) + 1].strip()
+    if text.startswith(kept) and goes_on and whole.strip() and cell_len(part) <= width // 3:
+        kept = whole
+    return set_cell_size(f"{kept.rstrip()}…", width)

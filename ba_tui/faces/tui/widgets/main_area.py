@@ -6,6 +6,7 @@ A fold for those that fold. The conversation itself comes from outside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -27,14 +28,20 @@ if TYPE_CHECKING:
 ROOM = 110
 WIDEST_SIDE = 34
 """Columns of the side panel, which never takes more than a quarter of the screen."""
+WIDE = 140
+"""Columns of a window in which a plan stands beside the conversation as a tree or a graph."""
+WIDEST_PLAN = 72
+"""Columns of the side panel with a plan, which never takes more than a third of the screen."""
 STRIP = 8
 """Rows of the todo strip at most."""
 
 
 class MainArea(Vertical):
-    def __init__(self, conversation: Widget) -> None:
+    """``live``: whether the session works now."""
+
+    def __init__(self, conversation: Widget, live: Callable[[], bool] = lambda: False) -> None:
         super().__init__(id="main-area")
-        self.side = SidePanel()
+        self.side = SidePanel(live)
         self.side.display = False
         self.todos = TodoList(id="todos")
         self.plans = PlanCourse()
@@ -59,13 +66,13 @@ class MainArea(Vertical):
         return self.size.width >= ROOM
 
     def apply(self, event: Event) -> None:
-        before = self.side.filled
+        before = self.side.filled, self.side.drawn
         self.side.apply(event)
         self.todos.apply(event)
         if self.plans.apply(event) and (newest := self.plans.newest):
-            self.side.todos.show_plan(newest.plan)
+            self.side.show_plan(newest)
             self.todos.show_plan(newest.plan)
-        if before != self.side.filled:
+        if before != (self.side.filled, self.side.drawn):
             self.settle()
 
     def reset(self) -> None:
@@ -84,9 +91,11 @@ class MainArea(Vertical):
 
     def settle(self) -> None:
         """The side panel when there is room and something in it; else the todos as a strip, when wanted."""
+        self.side.widen(self.size.width >= WIDE)
         wanted = self.side.filled and self._side_wanted
         self.side.display = wanted and self.has_room and self.inspector is None
-        self.side.styles.width = min(WIDEST_SIDE, self.size.width // 4)
+        width = self.size.width
+        self.side.styles.width = min(WIDEST_PLAN, width // 3) if self.side.drawn else min(WIDEST_SIDE, width // 4)
         self.todos.display = self._todos_wanted and not self.side.display
         self.todos.fit(min(STRIP, self.size.height // 2))
 
@@ -96,6 +105,13 @@ class MainArea(Vertical):
             return False
         self._side_wanted = not self.side.display
         self.settle()
+        return True
+
+    def switch_plan(self) -> bool:
+        """The plan beside the conversation as a graph in place of a tree; False when none stands there."""
+        if not self.side.display or not self.side.drawn or self.side.plan is None:
+            return False
+        self.side.plan.switch()
         return True
 
     def toggle_todos(self) -> None:

@@ -1,9 +1,12 @@
-"""The side panel: todos, how full the window is, what the session has used. Nothing stands there that is empty.
+"""The side panel: todos, a plan, how full the window is, what the session has used. Nothing stands there that is empty.
 
 Hidden by the screen when there is no room; it folds events all the same.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -11,15 +14,26 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ba_tui.core.events import Event
+from ba_tui.core.events.plan_course import PlanRecord
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
 from ba_tui.faces.tui.widgets.status import REST
 from ba_tui.faces.tui.widgets.todos import TodoList
 
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.plan.pane import PlanPane
+
 
 class SidePanel(VerticalScroll, can_focus=False):
-    def __init__(self) -> None:
+    """``live``: whether the session works now."""
+
+    def __init__(self, live: Callable[[], bool] = lambda: False) -> None:
         super().__init__(id="side")
+        self.plan: PlanPane | None = None
+        """Made with the first plan that has room for its tree."""
+        self._live = live
+        self._record: PlanRecord | None = None
+        self._wide = False
         self.todos = TodoList(id="side-todos")
         self.usage = Static(id="side-usage", markup=False)
         self.ledger = Ledger()
@@ -32,7 +46,7 @@ class SidePanel(VerticalScroll, can_focus=False):
     @property
     def filled(self) -> bool:
         """Whether there is anything to show."""
-        return bool(self.todos.filled or self.ledger.session.requests)
+        return bool(self._record or self.todos.filled or self.ledger.session.requests)
 
     def compose(self) -> ComposeResult:
         yield self.usage
@@ -45,10 +59,53 @@ class SidePanel(VerticalScroll, can_focus=False):
     def reset(self) -> None:
         self.ledger = Ledger()
         self.todos.reset()
+        self._record = None
+        self._arrange()
         self._draw()
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the plan stands there as a tree or a graph."""
+        return self.plan is not None and self.plan.display
+
+    def show_plan(self, record: PlanRecord) -> None:
+        """The newest plan, as it stands."""
+        self._record = record
+        self._arrange()
+
+    def widen(self, wide: bool) -> None:
+        """Say whether there is room for a tree or a graph."""
+        if wide != self._wide:
+            self._wide = wide
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """The plan as a tree or a graph where there is room, else as a list. One that is over gives way to todos."""
+        record = self._record
+        drawn = bool(record and self._wide and record.plan.subtasks) and self._wanted(record)
+        self.todos.show_plan(record.plan if record and not drawn else None)
+        if record and drawn:
+            if self.plan is None:
+                from ba_tui.faces.tui.plan.pane import PlanPane  # noqa: PLC0415 - few sessions have a plan
+
+                self.plan = PlanPane(self._live)
+                self.mount(self.plan, before=self.todos)
+            self.plan.show(record)
+        if self.plan is not None and self.plan.display != drawn:
+            self.plan.display = drawn
+        if self.todos.display == (drawn and not self.todos.filled):
+            self.todos.display = not self.todos.display
+
+    def _wanted(self, record: PlanRecord | None) -> bool:
+        from ba_tui.plotting.plans.signs import under_way  # noqa: PLC0415 - few sessions have a plan
+
+        return record is not None and (under_way(record.plan) or not self.todos.items)
+
     def apply(self, event: Event) -> None:
+        before = self.todos.items
         self.todos.apply(event)
+        if self._record and before is not self.todos.items:
+            self._arrange()
         if self.ledger.apply(event) and not self._drawing:
             self._drawing = True
             self.set_timer(REST, self._draw)
@@ -82,7 +139,8 @@ class SidePanel(VerticalScroll, can_focus=False):
             self.usage.update(figures, layout=not height or height != self._height)
             self._drawn = figures
             self._height = height
-        self.todos.fit(self.size.height - len(lines) - 1)
+        room = self.size.height - len(lines) - 1
+        self.todos.fit(room // 3 if self.drawn else room)
 
     def on_resize(self) -> None:
         self._draw()

@@ -53,8 +53,8 @@ class TodoList(Static):
     def reset(self) -> None:
         self._take((), None)
 
-    def show_plan(self, plan: Plan) -> None:
-        """The newest plan, as it stands."""
+    def show_plan(self, plan: Plan | None) -> None:
+        """The newest plan, as it stands; None when it stands elsewhere."""
         self._take(self.items, plan)
 
     def apply(self, event: Event) -> None:

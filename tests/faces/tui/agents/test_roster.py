@@ -52,6 +52,22 @@ def test_each_call_shows_its_own_agent_though_they_begin_in_another_order():
     assert not second.open
 
 
+def test_the_clock_of_an_agent_stands_still_while_it_waits_for_the_person():
+    roster = Roster()
+    question = Question("permission", "Run it?")
+    events = [
+        *starts(A, "1"),
+        Asked("q1", question, agent=A, at=1_000.0),
+        Answered("q1", Reply("once"), agent=A, at=1_060.0),
+    ]
+    for event in events[:-1]:
+        roster.apply(event)
+    began = roster.lines[A].began
+    assert roster.lines[A].seconds(1_050.0) == 1_000.0 - began
+    roster.apply(events[-1])
+    assert roster.lines[A].seconds(1_065.0) == 1_005.0 - began
+
+
 def test_tokens_of_agents_below_count_for_the_one_above():
     roster = Roster()
     for event in (*starts(A, "1"), *works(A), *starts(NESTED, f"{A}-r"), *works(NESTED)):

@@ -118,8 +118,7 @@ def post_keys(prompt: PromptInput, text: str, first: float) -> None:
 
 async def test_keys_at_machine_speed_are_a_paste(world: World) -> None:
     async with running(world) as hand:
-        prompt = hand.chat.composer.prompt
-        post_keys(prompt, "first\rsecond\r", time.monotonic())
+        post_keys(hand.chat.composer.prompt, "first\rsecond\r", time.monotonic())
         await hand.until(lambda: hand.text == "first\nsecond\n")
         assert not world.script.requests
 
@@ -139,8 +138,7 @@ async def test_keys_that_waited_for_a_busy_app_are_of_the_same_paste(world: Worl
 
 async def test_a_line_and_enter_in_one_piece_are_sent(world: World) -> None:
     async with running(world) as hand:
-        prompt = hand.chat.composer.prompt
-        post_keys(prompt, "go on\r", time.monotonic())
+        post_keys(hand.chat.composer.prompt, "go on\r", time.monotonic())
         await hand.until(lambda: "Done." in hand.said())
         assert hand.said()[0] == "go on"
 

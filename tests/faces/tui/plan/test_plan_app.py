@@ -161,6 +161,44 @@ async def test_an_interrupted_plan_of_an_earlier_session_is_offered(world: World
         await hand.idle()
 
 
+async def test_a_wide_window_shows_the_tree_or_graph_beside_the_conversation(world: World, plans: Plans) -> None:
+    async with running(world, size=(160, 40)) as hand:
+        await hand.send("/plan three days in Lisbon")
+        await asked(hand)
+        await hand.press("y")
+        side = hand.chat.main_area.side
+        await hand.until(lambda: side.plan and "Find flights" in lines(hand))
+        assert "Plan  0 of 7 done" in lines(hand)
+        assert not side.todos.display
+        plans.go.release()
+        await hand.until(lambda: "Plan  1 of 7 done" in lines(hand) and "✓ Find flights" in lines(hand))
+        await hand.press("f8")
+        await hand.until(lambda: "╭──" in lines(hand) and "F8 tree" in lines(hand))
+        await hand.press("f6")
+        await front(hand, PlanScreen)
+        await hand.press("escape")
+        await hand.pilot.resize_terminal(120, 40)
+        await hand.until(lambda: "╭──" not in lines(hand) and "Plan  1 of 7 done" in lines(hand))
+        await hand.press("f8")
+        await hand.until(lambda: "no room beside" in hand.hint)
+        await hand.pilot.resize_terminal(160, 40)
+        await hand.until(lambda: "╭──" in lines(hand))
+        for _ in range(6):
+            plans.go.release()
+        await hand.idle()
+        await hand.until(lambda: "7 of 7 done · completed" in lines(hand))
+
+
+async def test_an_interrupted_plan_stands_still_beside_the_conversation(world: World, plans: Plans) -> None:
+    events = [TurnStarted(user("/plan trip")), *course("flights", executing="hotel")]
+    world.shelf.put("20260101-old", "Trip", events)
+    async with running(world, Start(resume="20260101-old"), size=(160, 40)) as hand:
+        await hand.until(lambda: "1 of 7 done · interrupted" in lines(hand))
+        assert "● Find a hotel" in lines(hand)
+        assert "F6 open · /plan resume" in lines(hand)
+        assert "0.0 s" in lines(hand), "the clock stands at the newest change"
+
+
 async def test_without_a_plan_there_is_nothing_to_open(world: World, plans: Plans) -> None:
     async with running(world) as hand:
         await hand.send("/plan view")

@@ -255,11 +255,13 @@ async def test_the_end_is_told_once_and_to_who_started_it(floor: Floor) -> None:
 
 async def test_within_a_turn_the_end_is_told_before_the_next_request(floor: Floor) -> None:
     async def until_ended(args: Mapping[str, Any], call: Call) -> ToolResult:
+        floor.harness.write("go", "")
         await floor.ended(floor.shells.list()[0].id)
         return ToolResult("waited")
 
     tools = (floor.harness.tools["shell"], Tool("wait", "", {"type": "object"}, until_ended))
-    script = Script(calls(("shell", {"command": "exit 6", "background": True})), calls(("wait", {})))
+    command = "until [ -e go ]; do sleep 0.02; done; exit 6"
+    script = Script(calls(("shell", {"command": command, "background": True})), calls(("wait", {})))
     branch = Branch(floor.harness.turn, Transcript())
     branch.emit(TurnStarted(user("go")))
     await Agent(script, tools, "", (EndedShells(floor.shells),)).run(branch)

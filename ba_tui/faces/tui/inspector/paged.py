@@ -250,7 +250,7 @@ class Paged(RowView):
             self._fold()
 
     def action_sideways(self, by: int) -> None:
-        self.scroll_relative(x=by, animate=False)
+        self.scroll_relative(x=by, animate=False, force=True)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         if not self._ready:

@@ -149,10 +149,10 @@ class RowView(LineView, can_focus=True):
             self._take([line((painted(f"Cannot show this: {type(error).__name__}: {error}"), "error"))])
 
     def action_move(self, where: str) -> None:
-        """Keys move at once; only the wheel glides."""
+        """Keys move at once, also before scrollbars stand; only the wheel glides."""
         page = max(1, self.scrollable_content_region.height - 1)
         steps = {"up": -1, "down": 1, "page_up": -page, "page_down": page, "home": -self.virtual_size.height}
-        self.scroll_relative(y=steps.get(where, self.virtual_size.height), animate=False)
+        self.scroll_relative(y=steps.get(where, self.virtual_size.height), animate=False, force=True)
 
     def _stop(self, group: str) -> None:
         for worker in list(self.workers):

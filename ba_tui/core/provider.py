@@ -88,13 +88,15 @@ class ModelInfo:
 @frozen
 class ModelRequest:
     """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache).
-    ``reasoning``: the model of the slot reasoning is to answer, where one is set."""
+    ``reasoning``: the model of the slot reasoning is to answer, where one is set. ``must_call``: only a call is an
+    answer; a provider that holds its model to a grammar leaves nothing else, the others rely on the prompt."""
 
     system: str
     messages: Sequence[Message]
     tools: Sequence[Tool]
     call_tools: bool = True
     reasoning: bool = False
+    must_call: bool = False
 
 
 ReplyChunk: TypeAlias = (

@@ -25,7 +25,7 @@ LONGEST_KEY, LONGEST_VALUE = 60, 300
 USUAL = 0.5
 """The confidence of a fact that names none."""
 ASKED = (
-    "End your report with the facts that others must agree with, one a line, under a line `Facts:`, such as\n"
+    "End your report with the facts that others must agree with, one a line, under a line that says Facts, such as\n"
     "Facts:\n- short_key: value (confidence 0.9)\nUse the same key for the same thing. Leave the list out when there "
     "are none."
 )

@@ -56,7 +56,7 @@ def answering(goal: str, role: Role) -> str:
     return "\n\n".join((
         f"Several members answer this independently of each other:\n{goal}",
         f"Answer it yourself, as {role.name}. If the answer is a value, a choice or a yes or no, state it as the fact "
-        f"`{ANSWER}` too, with how certain you are.",
+        f"'{ANSWER}' too, with how certain you are.",
         ASKED,
     ))  # fmt: skip
 
@@ -66,7 +66,7 @@ def verifying(conflict: Conflict) -> str:
     claims = (f"- {each.member} says {each.value} (confidence {each.confidence:g})" for each in conflict.claims)
     said = neutralized("\n".join(claims), _MARKS)
     return (
-        f"Members disagree about `{conflict.key}`:\n{said}\n\nFind out what is right, from the source itself. End your "
+        f"Members disagree about '{conflict.key}':\n{said}\n\nFind out what is right, from the source itself. End your "
         f"report with\nFacts:\n- {conflict.key}: the right value (confidence from 0 to 1)"
     )
 

@@ -127,6 +127,15 @@ async def test_a_goal_becomes_a_plan_that_is_approved_carried_out_and_answered(f
     await talk.close()
 
 
+async def test_the_request_itself_is_nothing_that_was_said_before(folder: Path, model: Model):
+    model += [Step(say="Noted."), planned(READ), Step(say="At nine.")]
+    talk = session(folder)
+    await done(talk, "I get up late.")
+    await done(talk, "/plan my trip", plans_of(talk).plan("my trip"))
+    assert latest(talk).task.context == "The person said: I get up late."
+    await talk.close()
+
+
 async def test_what_the_person_changes_counts(folder: Path, model: Model):
     model += [planned(READ), planned(READ, step("b", "times")), Step(say="Done b.")]
     talk = session(folder)

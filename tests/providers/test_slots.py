@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.context.limits import Spending
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import LOCAL_WINDOW, WINDOW, ModelRequest, Prices
 from ba_tui.providers.access import ProviderAccess
@@ -18,6 +19,9 @@ from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import places
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings import load_settings
+from ba_tui.tools.planning.asking import ModelRequests
+from tests.providers.local.test_model_files import gguf
+from tests.providers.text_calls.tools import READ, SHELL
 
 LOCAL: Mapping[str, object] = {"providers.mine.kind": "openai", "providers.mine.base_url": "http://127.0.0.1:9/v1"}
 FAR: Mapping[str, object] = {"providers.far.kind": "openai", "providers.far.base_url": "https://models.example/v1"}
@@ -208,3 +212,15 @@ def test_a_request_that_asks_for_reasoning_goes_to_that_slot(tmp_path: Path):
     model.choose("far/two")
     assert model.reasoning() == ""
     assert in_use(tmp_path, FAR).reasoning() == ""
+
+
+def test_a_plan_of_a_local_model_offers_the_tools_that_this_model_knows(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.gguf"
+    file.write_bytes(gguf())
+    used = in_use(tmp_path, {"local.tools": ["shell"], **LOCAL})
+    spending = Spending()
+    asked = ModelRequests(used, spending, load_settings({}, places(), tmp_path).settings)
+    used.choose("mine/any")
+    assert asked.offered((READ, SHELL)) == (READ, SHELL)
+    used.choose(f"local:{file}")
+    assert asked.offered((READ, SHELL)) == [SHELL]

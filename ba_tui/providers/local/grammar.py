@@ -21,6 +21,10 @@ EDITING, CHOSEN = "edit_file", ("path", "old_string")
 """The tool whose arguments are chosen from what was read."""
 THOUGHT = "[^\\n]{1,240}"
 DEEPEST = 12
+_THOUGHT = f'thought: "Thought: " /{THOUGHT}/ "\\n"'
+_FINAL = 'final: "Final Answer: " /(.|\\n)+/'
+ANSWER = "\n".join(("%llguidance {}", "start: thought? final", _FINAL, _THOUGHT))
+"""The grammar of a reply that is no call."""
 
 
 def call_schema(tools: Sequence[Tool], lines: FileLines = NOTHING_READ) -> dict[str, Any]:
@@ -37,15 +41,12 @@ def call_schema(tools: Sequence[Tool], lines: FileLines = NOTHING_READ) -> dict[
 def call_grammar(tools: Sequence[Tool], *, needed: bool = False, lines: FileLines = NOTHING_READ) -> str:
     """The grammar of a reply of a model that may call ``tools``; ``needed``: it has to. For ``lines`` see above."""
     schema = json.dumps(call_schema(tools, lines), ensure_ascii=False)
-    if needed:
-        rules = ("start: thought? call",)
-    else:
-        rules = ("start: thought? (call | final)", 'final: "Final Answer: " /(.|\\n)+/')
+    rules = ("start: thought? call",) if needed else ("start: thought? (call | final)", _FINAL)
     return "\n".join(
         (
             "%llguidance {}",
             *rules,
-            f'thought: "Thought: " /{THOUGHT}/ "\\n"',
+            _THOUGHT,
             'call: "Action: " arguments "\\n"?',
             f"arguments: %json {schema}",
         )

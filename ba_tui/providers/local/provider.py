@@ -11,10 +11,10 @@ from typing import Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
-from ba_tui.providers.local.grammar import call_grammar
+from ba_tui.providers.local.grammar import ANSWER, call_grammar
 from ba_tui.providers.local.processes import LocalAddress, LocalPlace, LocalProcesses
 from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
-from ba_tui.providers.local.steps import call_needed, notes_first, read_lines
+from ba_tui.providers.local.steps import answer_due, call_needed, notes_first, read_lines
 from ba_tui.providers.local.telling import examples, told_tools
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.text_calls.prompting import example
@@ -65,11 +65,13 @@ class LocalProvider:
         tools = self._tools[1]
         if not request.call_tools or not tools:
             self._llama.allow("")
+        elif self._small and not request.must_call and answer_due(request.messages):
+            self._llama.allow(ANSWER)
         elif self._small:
-            needed, lines = call_needed(request.messages), read_lines(request.messages)
+            needed, lines = request.must_call or call_needed(request.messages), read_lines(request.messages)
             self._llama.allow(call_grammar(tools, needed=needed, lines=lines))
         else:
-            self._llama.allow(call_grammar(tools))
+            self._llama.allow(call_grammar(tools, needed=request.must_call))
         system = short_prompt(request.system) if self._few and request.tools else request.system
         messages = notes_first(request.messages) if self._small else request.messages
         short = ModelRequest(system, messages, tools, request.call_tools)

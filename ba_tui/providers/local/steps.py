@@ -41,6 +41,20 @@ def call_needed(messages: Sequence[Message]) -> bool:
     return False
 
 
+def answer_due(messages: Sequence[Message]) -> bool:
+    """True after the same call was made twice in a row and succeeded both times: the third would stop the turn."""
+    calls: list[tuple[str, object]] = []
+    for message in reversed(messages):
+        outputs = [block for block in message.blocks if isinstance(block, ToolOutput)]
+        if message.calls:
+            calls += [(call.name, call.input) for call in reversed(message.calls)]
+        elif not outputs or any(output.is_error for output in outputs):
+            return False
+        if len(calls) > 1:
+            return calls[0] == calls[1]
+    return False
+
+
 def read_lines(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
     """The lines of each file that was read and not called for by another tool since; those that stand there once and
     are not blank. Files with more lines than the grammar should hold are left out, and then all are."""

@@ -44,7 +44,7 @@ class ModelRequests:
             ProviderError: no answer comes. StopTurn: a limit is reached.
         """
         provider = await self._ready(branch)
-        request = ModelRequest(system, messages, tools, call_tools=bool(tools))
+        request = ModelRequest(system, messages, tools, call_tools=bool(tools), must_call=bool(tools))
         async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", provider.stream(request))) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, Message):
@@ -70,6 +70,10 @@ class ModelRequests:
                     case _:
                         pass
         raise ProviderError("The model's answer ended without a message.", "Send the request again.")
+
+    def offered(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Those of ``tools`` that the model is told of: a plan of a small model has the tools that it knows."""
+        return self._model.told("", tools)[1]
 
     async def close(self) -> None:
         if self._provider:

@@ -32,6 +32,7 @@ CONTEXT = 4_000
 """Characters of the conversation that the planner is told."""
 NO_TOOL = frozenset({NAME, "present_plan", "ask_user", "tool_search", "todo_write", "todo_read", "activate_skill"})
 """Tools that no step calls by itself: they talk with the person or keep the model's own notes."""
+COMMAND = "/plan"
 AGAIN, DONE, SKIP = "Run it again", "Count it as done", "Skip it"
 
 
@@ -90,7 +91,8 @@ class PlanWork:
 
     def _tools(self) -> Sequence[Tool]:
         """Those that a step may call by itself."""
-        return list(self._by_name().values())
+        tools = list(self._by_name().values())
+        return self._scope.requests.offered(tools) if self._scope.requests else tools
 
     def _by_name(self) -> Mapping[str, Tool]:
         tools = self._scope.tools().items()
@@ -229,11 +231,12 @@ class PlanWork:
 
 
 def earlier(messages: Sequence[Message], goal: str) -> str:
-    """What the person said before in the conversation, the newest last, as far as there is room."""
+    """What the person said before in the conversation, the newest last, as far as there is room; not the goal itself,
+    with or without the command before it."""
     said = [message.said.strip() for message in messages if message.role == "user" and not message.hidden]
     lines: list[str] = []
     left = CONTEXT
-    for text in reversed([each for each in said if each and each != goal.strip()]):
+    for text in reversed([each for each in said if each and each.removeprefix(COMMAND).strip() != goal.strip()]):
         line = clipped(one_line(text, 800), left)
         left -= len(line)
         if left <= 0:

@@ -15,7 +15,7 @@ from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.core.tool import Tool
-from ba_tui.providers.local.grammar import call_grammar, call_schema
+from ba_tui.providers.local.grammar import ANSWER, call_grammar, call_schema
 from ba_tui.providers.local.processes import LocalPlace, LocalProcesses, check_memory
 from ba_tui.providers.local.provider import LocalProvider
 from ba_tui.providers.local.shortening import short_prompt
@@ -24,6 +24,7 @@ from ba_tui.providers.scripted import Step
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 from tests.loopback import ModelServer
+from tests.providers.local.test_steps import called as made
 from tests.providers.text_calls.tools import NOW, READ, SHELL, TOOLS
 
 STUB = "tests.providers.local.stub:main"
@@ -46,7 +47,10 @@ def model(folder: Path, content: str, window: int = 4_096) -> ModelInfo:
 
 async def answer(provider: LocalProvider, tools: tuple[Tool, ...] = TOOLS, *, call: bool = True) -> Message:
     system = (bundled("config") / "prompts" / "system.md").read_text("utf-8").strip()
-    request = ModelRequest(system, [user("Read a.txt.")], tools, call)
+    return await replied(provider, ModelRequest(system, [user("Read a.txt.")], tools, call))
+
+
+async def replied(provider: LocalProvider, request: ModelRequest) -> Message:
     stream: AsyncIterator[Any] = provider.stream(request)
     *_, last = [chunk async for chunk in stream]
     assert isinstance(last, Message)
@@ -72,6 +76,30 @@ async def test_calls_are_held_to_a_grammar_with_few_tools_and_a_short_prompt(
     assert ("shell(command" in system, "now(" in system, "# Figures" in system) == (True, False, False)
     assert "Folder: {cwd}" in system
     assert server.requests[0].headers["authorization"].startswith("Bearer ")
+
+
+@pytest.mark.parametrize("window", [4_096, 65_536])
+async def test_where_only_a_call_is_an_answer_the_grammar_leaves_nothing_else(
+    tmp_path: Path, processes: LocalProcesses, model_server: Callable[..., ModelServer], window: int
+) -> None:
+    server = model_server([Step(say=CALL)])
+    provider = LocalProvider(model(tmp_path, server.openai_url, window), processes, LocalSettings())
+    await replied(provider, ModelRequest("You make plans.", [user("Hello.")], (READ,), must_call=True))
+    await provider.close()
+    (sent,) = (request.json for request in server.requests)
+    assert "start: thought? call\n" in sent["grammar"]
+
+
+async def test_a_call_that_succeeded_twice_is_not_made_a_third_time(
+    tmp_path: Path, processes: LocalProcesses, model_server: Callable[..., ModelServer]
+) -> None:
+    server = model_server([Step(say="Final Answer: It is noon.")])
+    provider = LocalProvider(model(tmp_path, server.openai_url), processes, LocalSettings(tools=("now",)))
+    messages = [user("What time is it?"), *made("now", "12:00"), *made("now", "12:00")]
+    reply = await replied(provider, ModelRequest("", messages, (NOW,)))
+    await provider.close()
+    assert server.requests[0].json["grammar"] == ANSWER
+    assert reply.text == "It is noon."
 
 
 async def test_a_killed_process_is_told_and_the_next_request_starts_another(

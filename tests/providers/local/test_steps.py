@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,19 @@ from jsonschema import Draft202012Validator
 
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.tool import Tool
+from ba_tui.planning.drafting.checking import complaints, tidied
+from ba_tui.planning.drafting.prompts import submit_tool
+from ba_tui.planning.drafting.reading import written
+from ba_tui.planning.drafting.values import Means
 from ba_tui.providers.local.grammar import call_grammar, call_schema
-from ba_tui.providers.local.steps import MOST_LINES, call_needed, notes_first, read_lines
+from ba_tui.providers.local.steps import MOST_LINES, answer_due, call_needed, notes_first, read_lines
 from ba_tui.providers.local.telling import examples, told_tools
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
+from ba_tui.team.prompts import answering, part_of
 from tests.providers.text_calls.tools import NOW, READ, SHELL, tool
 
 MODEL = ModelInfo("local:m", "local", "m")
@@ -143,3 +151,31 @@ def test_an_edit_chooses_the_line_that_it_replaces() -> None:
     assert [fits("a.txt", "port = 80"), fits("b.txt", 'say "x"')] == [True, True]
     assert [fits("a.txt", "port"), fits("b.txt", "port = 80"), fits("c.txt", "port = 80")] == [False] * 3
     assert schema.is_valid({"tool": "read_file", "args": {"path": "c.txt"}})
+
+
+def test_an_answer_is_due_after_the_same_call_succeeded_twice() -> None:
+    asked, other = user("Which towns?"), called("shell", "ok", command="ls")
+    once, failed = called("grep", "Rome", pattern="R"), called("grep", "no such file", failed=True, pattern="R")
+    assert answer_due([asked, *once, *once])
+    assert answer_due([asked, *other, *once, *once])
+    cases = [[asked], [asked, *once], [asked, *once, *other], [asked, *once, *other, *once]]
+    cases += [[asked, *failed, *failed], [asked, *once, *failed], [*once, *once, asked], [*once, asked, *once]]
+    assert [answer_due(each) for each in cases] == [False] * len(cases)
+
+
+def test_the_words_around_a_members_part_ask_for_no_call() -> None:
+    role, part = Role("writer", "Writes."), SubTask("tides", "Say why the sea has tides")
+    assert not call_needed([user(part_of("Say why the sea has tides", role, part, "", ((), ())))])
+    assert not call_needed([user(answering("Why does the sea have tides?", role))])
+
+
+def test_a_planner_is_shown_a_plan_that_can_be_carried_out() -> None:
+    (told,) = told_tools([submit_tool(may_ask=True)])
+    assert list(told.input_schema["properties"]) == ["goal", "subtasks"]
+    call = next(text for message in examples("react", [told], MODEL) if "submit_plan" in (text := message.text))
+    args = json.loads(call.partition("Action: ")[2])["args"]
+    assert Draft202012Validator(told.input_schema).is_valid(args)
+    plan = tidied(written(args), Means({}, {}))
+    assert complaints(plan, Means({}, {})) == []
+    assert len({step.id for step in plan.subtasks if not step.dependencies}) > 1
+    assert not any("submit_plan" in message.text for message in examples("react", [SHELL], MODEL))

@@ -156,7 +156,11 @@ async def test_copy_to_exports_a_result_after_the_question_and_replaces_nothing(
     ("sql", "seconds", "message"),
     [
         ("SELECT * FROM range(1000000000)", 40, "The query returns more than "),
-        ("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n FROM t) SELECT count(*) FROM t", 1, "took longer than 1 s"),
+        (
+            "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n FROM t) SELECT count(*) FROM t",
+            1,
+            "took longer than 1 s",
+        ),
     ],
 )
 async def test_what_never_ends_is_one_line(

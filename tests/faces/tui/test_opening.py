@@ -26,6 +26,8 @@ async def when(moment: Callable[[BaApp], bool], app: BaApp, *events: Key | Paste
     while not (app.screen_stack and moment(app)):  # noqa: ASYNC110 - what comes this early has no event
         await asyncio.sleep(0)
     for event in events:
+        # Made one after the other on a busy machine they may stand apart; here all come at one moment.
+        event.time = events[0].time
         app.post_message(event)
 
 

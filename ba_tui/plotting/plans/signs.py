@@ -83,6 +83,12 @@ def step_name(step: SubTask) -> str:
     return words(step.description) or words(step.id)
 
 
+def shown_status(step: SubTask, *, live: bool) -> SubTaskStatus:
+    """The state that a step is painted with. ``live`` False: nothing is carried out now, so a step that was when its
+    session stopped waits for its next try."""
+    return "pending" if step.status == "executing" and not live else step.status
+
+
 def done(plan: Plan) -> int:
     """How many steps are completed."""
     return sum(step.status == "completed" for step in plan.subtasks)

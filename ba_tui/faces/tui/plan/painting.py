@@ -15,7 +15,7 @@ from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.core.values import frozen
 from ba_tui.plotting.plans.boxes import box_line
 from ba_tui.plotting.plans.graph import HEIGHT, PlanDrawing, drawing
-from ba_tui.plotting.plans.signs import ASCII, PlanSigns, lasted, step_name, words
+from ba_tui.plotting.plans.signs import ASCII, PlanSigns, lasted, shown_status, step_name, words
 from ba_tui.plotting.plans.tree import TreeLine, tree_lines
 
 PlanMode: TypeAlias = Literal["tree", "graph"]
@@ -106,21 +106,22 @@ class PlanLines:
         return self._graph_line(y, look)
 
     def _mark(self, step: SubTask, look: Look) -> str:
-        if step.status != "executing" or not look.live:
-            return self._signs.mark(step.status)
+        status = shown_status(step, live=look.live)
+        if status != "executing":
+            return self._signs.mark(status)
         frames = SPINNERS[self._signs is ASCII]
         return frames[look.frame % len(frames)]
 
     def _tree_line(self, line: TreeLine, look: Look) -> list[PlanRun]:
         step = self._steps[line.step.id]
-        chosen = step.id == look.chosen
+        chosen, status = step.id == look.chosen, shown_status(step, live=look.live)
         most = max(0, self._width - LEAST_TEXT)
         rails = line.rails if len(line.rails) <= most else self._signs.more + line.rails[-max(0, most - 3) :]
         head = f"{self._mark(step, look)} "
         facts = self._facts(step, look)
         room = self._width - cell_len(rails) - len(head) - (cell_len(facts) + 2 if facts else 0)
         text = _cut(step_name(step), room, self._signs)
-        runs = [PlanRun(rails, "line"), PlanRun(head, step.status, chosen), PlanRun(text, step.status, chosen)]
+        runs = [PlanRun(rails, "line"), PlanRun(head, status, chosen), PlanRun(text, status, chosen)]
         left = room - cell_len(text)
         said = words(step.error if step.status in {"failed", "blocked", "skipped"} else step.result)
         also = f"also after {', '.join(map(words, line.also))}" if line.also else ""
@@ -148,7 +149,7 @@ class PlanLines:
         for box in self._graph.row(y):
             step = self._steps[box.id]
             text = box_line(step, box, y - box.y, self._signs, self._mark(step, look))
-            parts.append((box.x, PlanRun(text, step.status, step.id == look.chosen)))
+            parts.append((box.x, PlanRun(text, shown_status(step, live=look.live), step.id == look.chosen)))
         runs: list[PlanRun] = []
         column = 0
         for x, run in sorted(parts, key=lambda part: part[0]):

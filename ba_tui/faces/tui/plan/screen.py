@@ -122,7 +122,9 @@ class PlanScreen(ModalScreen[None]):
         if step is None or record is None:
             return
         seconds = record.time_of(step).lasted(time.time() if self.view.live else record.changed)
-        facts = [step.status, f"by {words(step.role)}" if step.role else "", words(step.tool_name)]
+        halted = step.status == "executing" and not self.view.live
+        facts = ["interrupted" if halted else step.status, f"by {words(step.role)}" if step.role else ""]
+        facts += [words(step.tool_name)]
         facts += [lasted(seconds)] if seconds is not None else []
         facts += [f"attempt {step.attempts}"] if step.attempts > 1 else []
         facts += [words(step.agent_id)] if step.agent_id else []

@@ -194,7 +194,8 @@ async def test_an_interrupted_plan_stands_still_beside_the_conversation(world: W
     world.shelf.put("20260101-old", "Trip", events)
     async with running(world, Start(resume="20260101-old"), size=(160, 40)) as hand:
         await hand.until(lambda: "1 of 7 done · interrupted" in lines(hand))
-        assert "● Find a hotel" in lines(hand)
+        assert "○ Find a hotel" in lines(hand), "what was carried out then waits for its next try"
+        assert "●" not in lines(hand)
         assert "F6 open · /plan resume" in lines(hand)
         assert "0.0 s" in lines(hand), "the clock stands at the newest change"
 

@@ -199,6 +199,16 @@ def test_modules_that_the_documents_start_exist() -> None:
     assert {name for name in named if importlib.util.find_spec(name) is None} == set()
 
 
+def test_every_promise_names_a_test() -> None:
+    rows = [line for line in PAGES["promises.md"].splitlines() if line.startswith("| ") and "| promise" not in line]
+    assert len(rows) > 20
+    assert [row for row in rows if not re.fullmatch(r"\| .+\. \| `tests/\S+\.py::test_\w+` \|", row)] == []
+    named = {tuple(span.split("::")) for row in rows for span in spans(row) if span.startswith("tests/")}
+    texts = {file: (CHECKOUT / file).read_text("utf-8") for file, _ in named}
+    missing = [name for file, name in named if not re.search(rf"^(async )?def {name}\(", texts[file], re.M)]
+    assert missing == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_slash_command_exists(document: str) -> None:
     known = {f"/{name}" for row in COMMANDS if row.slash for name in (row.name, *row.aliases)}

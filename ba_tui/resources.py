@@ -66,6 +66,11 @@ class Places:
         return self.config / "trusted.yaml"
 
     @property
+    def allowed(self) -> Path:
+        """Which values the settings of a project may have, by project."""
+        return self.config / "allowed-settings.yaml"
+
+    @property
     def vouched(self) -> Path:
         """What the folders in ``trusted`` held when the person said so, to show what changed since."""
         return self.state / "trusted"

@@ -79,7 +79,10 @@ class _Reading:
         if self._trusted:
             for key, value in self.file.data.items():
                 self._setting(key, value)
-        layer = Layer(self.data, self._place, self.file.path.parent, kind="claude", foreign=not self._trusted)
+        layer = Layer(
+            self.data, self._place, self.file.path.parent, kind="claude", foreign=not self._trusted,
+            project=self._project is not None,
+        )  # fmt: skip
         if self.file.problem:
             text = f"{self.file.problem}, so only its rules that deny or ask count"
             layer.problems.append(Problem(str(self.file.path), text, self.file.line, fatal=False))

@@ -14,7 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers.catalog import KINDS, ModelCatalog, Serving
 from ba_tui.providers.clouds.needs import CLOUDS, lacking, plain_name
-from ba_tui.providers.credentials import TOKENS, anthropic_without_key
+from ba_tui.providers.credentials import TOKENS, WITHHELD, BoundKey, anthropic_without_key
 from ba_tui.providers.facts.known import FILE, KnownFacts
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.faults import is_loopback
@@ -39,6 +39,7 @@ class ProviderAccess:
 
     def __init__(self, loaded: Loaded, catalog: ModelCatalog, places: Places) -> None:
         self._settings = loaded.settings
+        self._own = loaded.own.providers
         self._chosen = loaded.sources.get("model") not in {"bundled", "default"}
         self._claude = loaded.wanted_model
         self._catalog = catalog
@@ -134,18 +135,31 @@ class ProviderAccess:
 
         Raises StorageError."""
         profile = self.profile(info)
-        return (
-            None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider, profile))
-        )
+        return None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider))
 
     def profile(self, info: ModelInfo) -> ModelProfile:
         if info.provider == LOCAL:
             return ModelProfile(kind="local")
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
-    def key(self, provider: str, profile: ModelProfile) -> str | None:
-        """Raises StorageError when the key file is there and can't be understood."""
-        key = read_key(provider, profile.api_key_env, self._places)
+    def key(self, provider: str) -> BoundKey | None:
+        """The user's key of ``provider``, for the address that the user gave it.
+
+        Raises:
+            StorageError: the key file is there and can't be understood.
+        """
+        if self._brought(provider):
+            return WITHHELD
+        own = self._added.get(provider) or self._own.get(provider) or ModelProfile()
+        key = read_key(provider, own.api_key_env, self._places)
+        return BoundKey(key.value, own.base_url) if key else None
+
+    def _brought(self, provider: str) -> bool:
+        """Whether a file of the project defines ``provider``, so that no key of the user's may go there."""
+        return provider in self._settings.providers and provider not in {*self._own, *self._added}
+
+    def _known_key(self, provider: str) -> str | None:
+        key = self.key(provider)
         return key.value if key else None
 
     def variables(self) -> frozenset[str]:
@@ -160,12 +174,12 @@ class ProviderAccess:
             return False
         url = profile.base_url
         if profile.kind in CLOUDS:
-            return lacking(profile.kind, url, self.key(provider, profile)) is None
+            return lacking(profile.kind, url, self._known_key(provider)) is None
         if url and (is_loopback(url) or profile.api_key_env is None):
             return True
         if profile.kind == "anthropic" and anthropic_without_key(url):
             return True
-        return self.key(provider, profile) is not None
+        return self.key(provider) is not None
 
     def missing(self, model: str) -> str:
         """See core.ports.setup.Setup."""
@@ -179,7 +193,7 @@ class ProviderAccess:
         if profile.kind == LOCAL:
             return lacking_library()
         if profile.kind in CLOUDS:
-            lack = lacking(profile.kind, profile.base_url, self.key(info.provider, profile))
+            lack = lacking(profile.kind, profile.base_url, self._known_key(info.provider))
             return lack.with_hint if lack else ""
         if self.ready(info.provider):
             return self._silent(info.provider, profile)
@@ -238,6 +252,6 @@ class ProviderAccess:
         return {**self._settings.providers, **self._added}
 
 
-def _server(profile: ModelProfile, key: str | None = None) -> ModelServer:
+def _server(profile: ModelProfile, key: BoundKey | None = None) -> ModelServer:
     kind = "anthropic" if profile.kind == "anthropic" else "openai"
     return ModelServer(kind, profile.base_url or "", key, profile.api_key_env or "the key of this provider")

@@ -124,7 +124,7 @@ class ProjectRules:
                 _leave_out(layer, path, _Refusal(UNTRUSTED))
 
     def _value(self, layer: Layer, path: KeyPath, value: object, known: _Known) -> None:
-        if isinstance(value, list) and known.setter.who != "user":
+        if isinstance(cast("Any", value), list) and known.setter.who != "user":
             self._entries(layer, path, known.setter)
         elif refusal := self._refusal(layer, path, value, known):
             _leave_out(layer, path, refusal)
@@ -187,6 +187,16 @@ class ProjectRules:
             return f"{scheme}:{real_path(rest, self.root) if is_path else rest}"
         return value
 
+    def _same_as_user(self, name: str, entry: object) -> bool:
+        """Whether ``entry`` only repeats what the user's own settings say of the provider."""
+        if not isinstance(entry, Mapping):
+            return False
+        for key, value in cast("Mapping[str, Any]", entry).items():
+            given = (_at(each.data, ("providers", name, key)) for each in reversed(self.user))
+            if next((found for there, found in given if there), None) != value:
+                return False
+        return True
+
     def _check_providers(self, layer: Layer) -> None:
         """Leave out providers under a name that is not the project's, and those whose address is not allowed."""
         entries = layer.data.get("providers")
@@ -197,6 +207,9 @@ class ProjectRules:
             address = cast("Mapping[str, Any]", entry).get("base_url") if isinstance(entry, Mapping) else None
             path = ("providers", name, "base_url") if address else ("providers", name)
             refusal = None
+            if name in taken and self._same_as_user(name, cast("object", entry)):
+                layer.drop(path[:2])
+                continue
             if name in taken:
                 refusal = _Refusal(TAKEN.format(name=printable(name)), fatal=True)
             elif address:
@@ -235,9 +248,10 @@ def real_path(text: str, folder: Path) -> str:
 def drop_broad_folders(layer: Layer, root: Path) -> None:
     """Refuse folders in ``add_dirs`` that contain the project at ``root`` or the home folder, whoever names them:
     ba would work in all of it, and no sandbox could be built around it."""
-    entries = layer.data.get("add_dirs")
-    for index in reversed(range(len(entries))) if isinstance(entries, list) else ():
-        real = Path(os.path.realpath(str(cast("list[Any]", entries)[index])))
+    given: object = layer.data.get("add_dirs")
+    entries = cast("list[Any]", given) if isinstance(given, list) else []
+    for index in reversed(range(len(entries))):
+        real = Path(os.path.realpath(str(entries[index])))
         if what := _contained(real, root):
             text = BROAD.format(path=printable(str(real)), what=what)
             _leave_out(layer, ("add_dirs", index), _Refusal(text, NARROWER, fatal=True))

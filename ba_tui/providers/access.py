@@ -26,6 +26,7 @@ from ba_tui.providers.slots import Slots
 from ba_tui.providers.text_calls.formats import Formats
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded, ModelProfile, read_key
+from ba_tui.settings.setters import OPENS_FILE
 
 if TYPE_CHECKING:
     from ba_tui.providers.facts.values import ModelFacts
@@ -181,8 +182,11 @@ class ProviderAccess:
             return True
         return self.key(provider) is not None
 
-    def missing(self, model: str) -> str:
-        """See core.ports.setup.Setup."""
+    def missing(self, model: str, *, in_file: bool = False) -> str:
+        """See core.ports.setup.Setup. ``in_file``: the file of an agent, a skill or a command names the model, so it
+        can be no model file that the user's settings do not name."""
+        if in_file and self._names_file(model.strip()):
+            return "Only your settings may name a model file: set model or small.model (ba config edit)."
         try:
             info = self.model(model)
         except UsageError as error:
@@ -200,6 +204,13 @@ class ProviderAccess:
         variable = profile.api_key_env
         way = f"Set {variable}, run `/setup`, or try `ba demo`." if variable else "Set its base_url."
         return f"There is no API key for {info.provider} yet. {way}"
+
+    def _names_file(self, model: str) -> bool:
+        """Whether ``model`` opens a file that no setting names."""
+        settings, profile = self._settings, self.profiles().get(model.partition("/")[0])
+        opens = OPENS_FILE.fullmatch(model) or (profile and profile.kind in {LOCAL, SCRIPTED})
+        chosen = {settings.model, settings.small.model, settings.reasoning.model, settings.fallback_model}
+        return bool(opens) and model not in chosen
 
     def _silent(self, provider: str, profile: ModelProfile) -> str:
         """How to start a server on this machine that does not answer; what it is, is learned on the way."""

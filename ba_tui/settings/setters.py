@@ -38,7 +38,8 @@ BROAD = "refused: {path} contains {what}"
 NARROWER = "Name the folders in it that you need."
 RESERVED = frozenset({"local", "demo", "scripted"})
 """Names before a model that are no entry of ``providers``."""
-_OPENS_FILE = regex(r"\s*(local|scripted)[:/](.*)")
+OPENS_FILE = regex(r"\s*(local|scripted)[:/](.*)")
+"""The name of a model that is a path: its scheme and the rest."""
 _FILE_KINDS = frozenset({"local", "scripted"})
 
 
@@ -174,13 +175,13 @@ class ProjectRules:
     def _opens_file(self, model: str) -> bool:
         provider = model.strip().partition("/")[0]
         kinds = [_at(each.data, ("providers", provider, "kind"))[1] for each in self.user]
-        return bool(_OPENS_FILE.fullmatch(model)) or any(kind in _FILE_KINDS for kind in kinds)
+        return bool(OPENS_FILE.fullmatch(model)) or any(kind in _FILE_KINDS for kind in kinds)
 
     def _resolved(self, layer: Layer, value: Any, setter: Setter) -> Any:
         """``value`` with the links of a path followed, so that ba uses what the user allowed."""
         if setter.names == "path" and isinstance(value, str):
             return real_path(value, layer.folder)
-        if setter.names == "model" and isinstance(value, str) and (found := _OPENS_FILE.fullmatch(value)):
+        if setter.names == "model" and isinstance(value, str) and (found := OPENS_FILE.fullmatch(value)):
             scheme, rest = found[1], found[2].strip()
             # A name without a separator or an ending is an installed package.
             is_path = "/" in rest or "." in rest or (self.root / rest).exists()

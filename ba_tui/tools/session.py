@@ -150,9 +150,11 @@ def unusable(
 
 @frozen
 class ToolSettings:
-    """What the process knows of tools: the person's settings and folders, and the ``shell`` for commands."""
+    """What the process knows of tools: the settings, those of the user without the project's (``own``), folders, and
+    the ``shell`` for commands."""
 
     settings: Settings
+    own: Settings
     where: Places
     shell: Shell
     attended: bool = False
@@ -185,8 +187,9 @@ class GuardedTools:
         self.search = definitions["tool_search"]
         place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading)
         means = ToolContext(
-            self.shells, scope.results, web_options(settings, os.environ), scope.history, runner, scope.modalities
-        )
+            self.shells, scope.results, web_options(settings, process.own, os.environ), scope.history, runner,
+            scope.modalities,
+        )  # fmt: skip
         allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout
         scripts = SkillScripts(
             lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds

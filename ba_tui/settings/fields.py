@@ -38,6 +38,8 @@ class Setter:
 
 
 USER = Setter()
+MODEL = Setter("project", question="to run the model file {value}", names="model")
+"""For settings that name a model."""
 
 
 class FieldCheck:

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 
 from ba_tui.core.events import Mode
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import NUMBER, Amount, FieldCheck, Setter, Whole, about, finite
+from ba_tui.settings.fields import MODEL, NUMBER, Amount, FieldCheck, Setter, Whole, about, finite
 from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.settings.sections.analysis import AnalysisSettings
 from ba_tui.settings.sections.context import CompressionSettings
@@ -41,9 +41,7 @@ class Settings(SettingsGroup):
 
     model: str = field(
         default="",
-        metadata=about(
-            "The model to ask, as PROVIDER/MODEL; the provider is one of `providers`.", Setter("project", names="model")
-        ),
+        metadata=about("The model to ask, as PROVIDER/MODEL; the provider is one of `providers`.", MODEL),
     )
     max_output_tokens: Annotated[Whole, Ge(1)] | None = field(
         default=None,
@@ -70,7 +68,7 @@ class Settings(SettingsGroup):
         default="",
         metadata=about(
             "The model that answers while the main one is overloaded, as PROVIDER/MODEL.",
-            Setter("project", names="model"),
+            MODEL,
         ),
     )
     fallback_after: Annotated[Whole, Ge(1), Le(5)] = field(

@@ -28,13 +28,12 @@ UNTRUSTED = "ignored: this folder is not trusted. Review it, then run ba trust"
 HIGHER = "ignored: a folder may only lower this limit; raise it in your own settings (ba config edit)"
 THEIRS = "ignored: this setting is allowed only in your own settings (ba config edit)"
 PENDING = "ignored: this project asks {wants}, and you have not allowed it"
-TAKEN = (
-    "refused: a project can't change {name}, a provider of yours or of ba. Remove it from this file, or set it in your "
-    "own settings (ba config edit)"
-)
-NO_ADDRESS = "refused: a project's provider needs its own base_url. Add it, or remove the provider"
-NOT_ALLOWED = "refused: you have not allowed the provider {name} of this project yet. See ba trust --show"
-BROAD = "refused: {path} contains {what}"
+TAKEN = "refused: a project can't change {name}, a provider of yours or of ba"
+TAKE_OUT = "Remove it from this file, or set it in your own settings: ba config edit."
+NO_ADDRESS = "refused: a project's provider needs its own base_url"
+ADD_ADDRESS = "Add a base_url, or remove the provider."
+NOT_ALLOWED = "refused: you have not allowed the provider {name} of this project"
+BROAD = "refused: {path} covers {what}"
 NARROWER = "Name the folders in it that you need."
 RESERVED = frozenset({"local", "demo", "scripted"})
 """Names before a model that are no entry of ``providers``."""
@@ -108,8 +107,8 @@ class ProjectRules:
     asked: dict[tuple[str, str], AskedSetting] = field(default_factory=dict[tuple[str, str], AskedSetting])
     providers: set[str] = field(default_factory=set[str])
     """The providers that the project may define, with an address that the user allowed."""
-    waiting: set[str] = field(default_factory=set[str])
-    """The providers of the project that the user has not allowed."""
+    waiting: dict[str, str] = field(default_factory=dict[str, str])
+    """The providers of the project that the user has not allowed, each with what to do."""
 
     def apply(self, layer: Layer) -> None:
         """Leave out of ``layer``, a file of the project, what a project may not set, and report each with its line."""
@@ -135,6 +134,7 @@ class ProjectRules:
     def _entries(self, layer: Layer, path: KeyPath, setter: Setter) -> None:
         """Judge each entry of a list, the last first."""
         entries = cast("list[Any]", _at(layer.data, path)[1])
+        given = bool(entries)
         for index in reversed(range(len(entries))):
             entry = entries[index]
             if not isinstance(entry, dict):
@@ -143,6 +143,8 @@ class ProjectRules:
             group = cast("dict[str, Any]", entry)
             for key in [key for key, value in setter.refused if group.get(key) == value]:
                 _leave_out(layer, (*path, index, key), _Refusal(THEIRS))
+        if given and not entries:
+            layer.drop(path)
 
     def _refusal(self, layer: Layer, path: KeyPath, value: object, known: _Known) -> _Refusal | None:
         """Why a trusted project may not set ``value``; None when it may."""
@@ -155,10 +157,12 @@ class ProjectRules:
             fits = not isinstance(most, int | float) or (isinstance(value, int | float) and value <= most)
             return None if fits else _Refusal(HIGHER)
         if setter.names == "model" and (name := str(value).strip().partition("/")[0]) in self.waiting:
-            return _Refusal(NOT_ALLOWED.format(name=printable(name)), fatal=True)
+            return _Refusal(NOT_ALLOWED.format(name=printable(name)), self.waiting[name], fatal=True)
         if not self._needs_question(layer, value, setter):
             return None
         text = str(self._resolved(layer, value, setter))
+        if setter.names == "path" and (broad := _too_broad(Path(text), self.root)):
+            return broad
         key = dotted(path)
         wants = setter.question.format(value=printable(text))
         asked = AskedSetting(key, text, wants, layer.source(path), (key, text) in self.allowed)
@@ -212,20 +216,21 @@ class ProjectRules:
                 layer.drop(path[:2])
                 continue
             if name in taken:
-                refusal = _Refusal(TAKEN.format(name=printable(name)), fatal=True)
+                refusal = _Refusal(TAKEN.format(name=printable(name)), TAKE_OUT, fatal=True)
             elif address:
                 refusal = self._refusal(layer, path, address, _known(ModelProfile)["base_url"])
             elif name not in self.providers:
-                refusal = None if name in self.waiting else _Refusal(NO_ADDRESS, fatal=True)
+                refusal = None if name in self.waiting else _Refusal(NO_ADDRESS, ADD_ADDRESS, fatal=True)
             if refusal:
                 layer.complain(path, refusal.text, fatal=refusal.fatal, cure=refusal.cure)
             if refusal or (not address and name in self.waiting):
-                self.waiting |= set() if name in taken else {name}
+                if refusal and name not in taken:
+                    self.waiting[name] = refusal.cure
                 self.providers.discard(name)
                 layer.drop(path[:2])
             else:
                 self.providers.add(name)
-                self.waiting.discard(name)
+                self.waiting.pop(name, None)
 
 
 def _leave_out(layer: Layer, path: KeyPath, refusal: _Refusal) -> None:
@@ -252,20 +257,19 @@ def drop_broad_folders(layer: Layer, root: Path) -> None:
     given: object = layer.data.get("add_dirs")
     entries = cast("list[Any]", given) if isinstance(given, list) else []
     for index in reversed(range(len(entries))):
-        real = Path(os.path.realpath(str(entries[index])))
-        if what := _contained(real, root):
-            text = BROAD.format(path=printable(str(real)), what=what)
-            _leave_out(layer, ("add_dirs", index), _Refusal(text, NARROWER, fatal=True))
+        if refusal := _too_broad(Path(os.path.realpath(str(entries[index]))), root):
+            _leave_out(layer, ("add_dirs", index), refusal)
 
 
-def _contained(folder: Path, root: Path) -> str:
-    """What ``folder`` contains that is more than one project, for people; empty for nothing."""
+def _too_broad(folder: Path, root: Path) -> _Refusal | None:
+    """Why nobody may add ``folder``, an absolute path without links, to the project at ``root``."""
     here, home = Path(os.path.realpath(root)), user_home()
-    if folder == here:
-        return ""
-    if here.is_relative_to(folder):
-        return "this whole project and what is around it"
-    return "your whole home folder" if home and Path(os.path.realpath(home)).is_relative_to(folder) else ""
+    what = ""
+    if here.is_relative_to(folder) and folder != here:
+        what = "this project and what is around it"
+    elif home and Path(os.path.realpath(home)).is_relative_to(folder) and folder != here:
+        what = "your home folder"
+    return _Refusal(BROAD.format(path=printable(str(folder)), what=what), NARROWER, fatal=True) if what else None
 
 
 def _values(data: Mapping[str, Any], kind: type[Any], above: KeyPath) -> Iterator[tuple[KeyPath, Any, _Known]]:

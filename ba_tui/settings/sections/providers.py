@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 
 from ba_tui.core.provider import ToolCalling
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import NUMBER, Address, FieldCheck, Setter, Whole, about, finite
+from ba_tui.settings.fields import MODEL, NUMBER, Address, FieldCheck, Setter, Whole, about, finite
 from ba_tui.settings.sections.group import SettingsGroup
 
 Kind = Literal["anthropic", "openai", "scripted", "bedrock", "vertex", "foundry", "azure", "local"]
@@ -83,7 +83,7 @@ class ModelProfile(SettingsGroup):
 class ModelSlot(SettingsGroup):
     """A model for one kind of work, and how it is asked."""
 
-    model: str = field(default="", metadata=about("The model, as PROVIDER/MODEL.", Setter("project", names="model")))
+    model: str = field(default="", metadata=about("The model, as PROVIDER/MODEL.", MODEL))
     temperature: Temperature | None = field(
         default=None, metadata=about("Sampling temperature, from 0 to 2; by default the model's own.", "project")
     )

@@ -96,7 +96,7 @@ def sample(key: str) -> Any:
         return SAMPLES[key]
     hint, low = hint_of(key), 1
     while get_origin(hint) in {Annotated, type(int | None)} or type(None) in get_args(hint):
-        low = next((each.ge for each in get_args(hint) if isinstance(each, Ge) and isinstance(each.ge, int)), low)
+        low = max(low, *(each.ge for each in get_args(hint) if isinstance(each, Ge) and isinstance(each.ge, int)), 0)
         hint = get_args(hint)[0]
     default = default_of(key)
     if hint is bool:

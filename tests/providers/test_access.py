@@ -11,9 +11,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import user
 from ba_tui.core.ports.setup import FoundServer
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.scripted import Step
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.providers.vendors import provider_for

@@ -165,8 +165,10 @@ class ProviderAccess:
 
     def variables(self) -> frozenset[str]:
         """The environment variables that hold keys; no child process gets them."""
-        named = (profile.api_key_env for profile in self.profiles().values() if profile.api_key_env)
-        return TOKENS.union(named)
+        memory, search = self._settings.memory, self._settings.web_search
+        others = (memory.api_key_env, memory.endpoint.api_key_env, search.api_key_env)
+        named = (profile.api_key_env for profile in self.profiles().values())
+        return TOKENS.union(name for name in (*named, *others) if name)
 
     def ready(self, provider: str) -> bool:
         """Whether ``provider`` can be asked: it has a key, or an address that was set on purpose needs none."""

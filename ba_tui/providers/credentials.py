@@ -32,7 +32,9 @@ _PORTS = {"http": 80, "https": 443}
 OTHER_ADDRESS = "Set base_url of this provider in your own settings: ba config edit."
 _FEDERATION = ("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID")
 _IDENTITY = ("ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE")
-TOKENS = frozenset({"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN", "AZURE_OPENAI_AD_TOKEN"})
+TOKENS = frozenset(
+    {"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN", "AZURE_OPENAI_AD_TOKEN", "BRAVE_API_KEY", "TAVILY_API_KEY"}
+)
 """Variables that hold credentials beside the keys of providers."""
 _SECRET = frozenset({"authorization", "x-api-key", "api-key"})
 """Custom headers that are credentials themselves."""

@@ -174,7 +174,7 @@ class ProjectRules:
             return isinstance(value, str) and self._opens_file(value)
         if setter.names == "path" and isinstance(value, str):
             return not Path(self._resolved(layer, value, setter)).is_relative_to(os.path.realpath(self.root))
-        return setter.who == "asked" and value not in {None, ""}
+        return setter.who == "asked" and value not in (None, "")
 
     def _opens_file(self, model: str) -> bool:
         provider = model.strip().partition("/")[0]
@@ -257,7 +257,7 @@ def drop_broad_folders(layer: Layer, root: Path) -> None:
     given: object = layer.data.get("add_dirs")
     entries = cast("list[Any]", given) if isinstance(given, list) else []
     for index in reversed(range(len(entries))):
-        if refusal := _too_broad(Path(os.path.realpath(str(entries[index]))), root):
+        if refusal := _too_broad(Path(real_path(str(entries[index]), layer.folder)), root):
             _leave_out(layer, ("add_dirs", index), refusal)
 
 

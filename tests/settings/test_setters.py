@@ -270,6 +270,17 @@ def test_what_was_allowed_holds_for_one_project_and_lies_with_the_user(
     assert load(project, trusted=True).settings.add_dirs == ()
 
 
+@pytest.mark.parametrize("value", [{"a": 1}, [["x"]], [{"a": 1}], 5, True, "\0", ["~nobody/x"], ["\0"], [None]])
+@pytest.mark.parametrize("key", [key for key, setter in TABLE.items() if setter.question])
+def test_a_value_of_the_wrong_kind_is_no_error_of_ba(ba_home: Path, project: Path, key: str, value: object) -> None:
+    written(project, key, value)
+    for trusted in (False, True):
+        allow_all(project, load(project, trusted=trusted).asked)
+        load(project, trusted=trusted)
+    (ba_home / "config.yaml").write_text((project / ".ba" / "config.yaml").read_text())
+    load(project, trusted=False)
+
+
 @pytest.mark.parametrize("wide", ["/", "~", "HOME/..", "ROOT/..", "LINK"])
 @pytest.mark.parametrize("layer", ["project", "user", "claude", "variable", "flag"])
 def test_no_layer_opens_a_folder_around_the_project_or_the_home(

@@ -78,17 +78,12 @@ def trust(
         granted.grant(seen)
         print_line(printable(WORDS["trusted"].format(root=root)))
     for each in (each for each in asked if not each.allowed):
-        if each in chosen or (not yes and sys.stdin.isatty() and typer.confirm(printable(question(each)))):
+        if each in chosen or (not yes and sys.stdin.isatty() and typer.confirm(printable(each.question))):
             granted.allow(root, each)
             print_line(printable(f"Allowed: {each.setting}={each.value}"))
         else:
             say(f"{each.source}: {each.setting} is left out. {allowing(each)}")
     return 0
-
-
-def question(asked: AskedSetting) -> str:
-    """The question that lets a project have a value."""
-    return f"This project asks {asked.wants}. Allow?"
 
 
 def _chosen(asked: Sequence[AskedSetting], texts: Sequence[str]) -> Sequence[AskedSetting]:

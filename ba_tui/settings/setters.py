@@ -37,7 +37,7 @@ BROAD = "refused: {path} covers {what}"
 NARROWER = "Name the folders in it that you need."
 RESERVED = frozenset({"local", "demo", "scripted"})
 """Names before a model that are no entry of ``providers``."""
-OPENS_FILE = regex(r"\s*(local|scripted)[:/](.*)")
+OPENS_FILE = regex(r"(?s)\s*(local|scripted)[:/](.*)")
 """The name of a model that is a path: its scheme and the rest."""
 _FILE_KINDS = frozenset({"local", "scripted"})
 

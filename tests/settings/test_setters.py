@@ -216,7 +216,8 @@ def test_a_trusted_project_may_only_lower_a_limit(ba_home: Path, project: Path, 
 
 @pytest.mark.parametrize("key", ["model", "small.model", "reasoning.model", "fallback_model"])
 @pytest.mark.parametrize(
-    "model", ["local:./evil.gguf", " local:evil.gguf", "scripted:../x.yaml", "scripted/x", "mine/x"]
+    "model",
+    ["local:./evil.gguf", "local:./evil\n.gguf", " local:evil.gguf", "scripted:../x.yaml", "scripted/x", "mine/x"],
 )
 def test_a_model_file_of_a_project_needs_a_question(ba_home: Path, project: Path, key: str, model: str) -> None:
     (ba_home / "config.yaml").write_text("providers: {mine: {kind: local}}\n")

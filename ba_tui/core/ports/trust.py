@@ -29,6 +29,11 @@ class AskedSetting:
     source: str
     allowed: bool = False
 
+    @property
+    def question(self) -> str:
+        """The question that lets the project have the value."""
+        return f"This project asks {self.wants}. Allow?"
+
 
 @frozen
 class TrustState:

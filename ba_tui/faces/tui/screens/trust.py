@@ -117,7 +117,7 @@ class AllowScreen(ChoiceScreen):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
-            yield Static(visible(f"This project asks {self.asked.wants}. Allow?"), classes="title", markup=False)
+            yield Static(visible(self.asked.question), classes="title", markup=False)
             setting = f"{self.asked.setting}: {self.asked.value} ({self.asked.source})"
             yield Static(visible(setting), classes="lead", markup=False)
             yield _quiet(RowView(id="trust-answers", word_wrap=True))

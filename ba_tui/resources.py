@@ -67,7 +67,6 @@ class Places:
 
     @property
     def allowed(self) -> Path:
-        """Which values the settings of a project may have, by project."""
         return self.config / "allowed-settings.yaml"
 
     @property

@@ -39,12 +39,10 @@ class SessionTools:
         lent = lent_folders(readable_folders(catalog, choices), self.plugins)
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
-        untrusted = not start.strict and not start.trusts(root)
+        untrusted, missing = not start.strict and not start.trusts(root), partial(start.access.missing, in_file=True)
         self.permissions = SessionPermissions(settings, where, workspace, start.rules, untrusted=untrusted)
         self.policy = policy = self.permissions.policy
 
-        # Files of agents, skills and commands name models, but no files of models.
-        missing = partial(start.access.missing, in_file=True)
         context = SkillContext(
             scope.id, scope.cwd, self.permissions.confirms, missing, lambda: scope.transcript.skills,
             RecentSkills(where.state / "recent_skills.json"), lambda rules: grantable(rules, self.registry.names()),
@@ -58,8 +56,7 @@ class SessionTools:
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
         mcp = mcp_setup(start.loaded, ServerPlaces(where, root, start.trusts(root), start.access.variables()), ask)
-        own = start.loaded.own
-        process = ToolSettings(settings, own, where, start.shell, not start.strict, mcp, lambda: self.agents)
+        process = ToolSettings(start.loaded, where, start.shell, not start.strict, mcp, lambda: self.agents)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)

@@ -240,7 +240,7 @@ def _leave_out(layer: Layer, path: KeyPath, refusal: _Refusal) -> None:
 
 def allowing(asked: AskedSetting) -> str:
     """What the user does to allow a value."""
-    return f"Allow it: /trust, or ba trust --allow-setting {shlex.quote(f'{asked.setting}={asked.value}')}."
+    return f"Allow it with /trust, or run: ba trust --allow-setting {shlex.quote(f'{asked.setting}={asked.value}')}"
 
 
 def real_path(text: str, folder: Path) -> str:

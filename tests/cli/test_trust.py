@@ -87,7 +87,7 @@ def test_a_value_that_the_settings_ask_for_is_shown_and_allowed_by_name(
     assert "asks              add_dirs=/opt/a (not allowed)" in capsys.readouterr().out.splitlines()
     assert run(["trust", "--yes"]) == 0
     said = capsys.readouterr()
-    assert "Allow it: /trust, or ba trust --allow-setting add_dirs=/opt/a" in said.err
+    assert "Allow it with /trust, or run: ba trust --allow-setting add_dirs=/opt/a" in said.err
     assert not (ba_home / "allowed-settings.yaml").exists(), "--yes allows no value"
     assert run(["trust", "--yes", "--allow-setting", "add_dirs=/opt/b"]) == 0
     assert "Allowed: add_dirs=/opt/b" in capsys.readouterr().out

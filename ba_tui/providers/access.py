@@ -208,9 +208,10 @@ class ProviderAccess:
         return f"There is no API key for {info.provider} yet. {way}"
 
     def _names_file(self, model: str) -> bool:
-        """Whether ``model`` opens a file that no setting names."""
+        """Whether llama.cpp would open a file for ``model`` that no setting names."""
         settings, profile = self._settings, self.profiles().get(model.partition("/")[0])
-        opens = OPENS_FILE.fullmatch(model) or (profile and profile.kind in {LOCAL, SCRIPTED})
+        found = OPENS_FILE.fullmatch(model)
+        opens = (found and found[1] == LOCAL) or (profile and profile.kind == LOCAL)
         chosen = {settings.model, settings.small.model, settings.reasoning.model, settings.fallback_model}
         return bool(opens) and model not in chosen
 

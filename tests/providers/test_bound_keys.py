@@ -125,6 +125,6 @@ async def test_no_key_is_given_to_a_provider_of_a_project(access: ProviderAccess
 
 
 def test_files_of_agents_and_skills_open_no_model_file(access: ProviderAccess) -> None:
-    for name in ("local:./x.gguf", " local:x.gguf", "scripted:x.yaml", "scripted/x.yaml"):
+    for name in ("local:./x.gguf", " local:x.gguf", "local/x.gguf"):
         assert "Only your settings may name a model file" in access.missing(name, in_file=True)
     assert access.missing("corp/x", in_file=True) == ""

@@ -37,6 +37,7 @@ TITLES = {
     "trusted": "You trust this folder",
 }
 CHANGED_LOW = "Changed. Do you still trust it?"
+ALLOWING = "Allow this setting of the project?"
 NOTHING = "This folder has no context files, tools, servers, hooks, skills or settings."
 SERVERS = "MCP servers"
 TIGHT = 18
@@ -99,6 +100,9 @@ class ChoiceScreen(ModalScreen[TrustAnswer | None]):
 
     def _moved(self, key: str) -> bool:
         """Whether ``key`` was for what is shown above the answers."""
+        if key in MOVES or key in LINES:
+            self.query_one("#trust-body", RowView).action_move(MOVES.get(key) or LINES[key])
+            return True
         return False
 
     @on(RowView.Picked, "#trust-answers")
@@ -117,13 +121,16 @@ class AllowScreen(ChoiceScreen):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
-            yield Static(visible(self.asked.question), classes="title", markup=False)
-            setting = f"{self.asked.setting}: {self.asked.value} ({self.asked.source})"
-            yield Static(visible(setting), classes="lead", markup=False)
+            yield Static(ALLOWING, classes="title", markup=False)
+            yield _quiet(RowView(id="trust-body", word_wrap=True))
             yield _quiet(RowView(id="trust-answers", word_wrap=True))
-            yield Static("↑ ↓ Enter choose", classes="keys", markup=False)
+            yield Static("↑ ↓ Enter choose · PgUp PgDn scroll", classes="keys", markup=False)
 
     def on_mount(self) -> None:
+        # The body wraps and scrolls: all of the value can be read, however long it is.
+        asked = self.asked
+        texts = (asked.question, "", f"{asked.setting}: {asked.value}", asked.source)
+        self.query_one("#trust-body", RowView).put([line((visible(text), "")) for text in texts])
         self._paint()
 
 
@@ -183,10 +190,7 @@ class TrustScreen(ChoiceScreen):
             self._whole = not self._whole
             self._show_body()
             return True
-        if key in MOVES or key in LINES:
-            self.query_one("#trust-body", RowView).action_move(MOVES.get(key) or LINES[key])
-            return True
-        return False
+        return super()._moved(key)
 
 
 def _quiet(view: RowView) -> RowView:

@@ -110,7 +110,7 @@ class Session:
         # What goes with a prompt.
         commands = folders(user_home(), start.where.config, root, lambda: start.trusts(root), tools.plugins)
         own = CommandFiles([own_prompts(), *commands], tools.ingress)
-        aside, shown, missing = main.window.tokens.aside, main.visible.show, start.access.missing
+        aside, shown, missing = main.window.tokens.aside, main.visible.show, partial(start.access.missing, in_file=True)
         sources = PromptSources(start.library, folder, own, missing, aside, lambda: model.info().window, shown, touched)
         self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills, tools.hooks)
 

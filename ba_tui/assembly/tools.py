@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
@@ -37,12 +39,12 @@ class SessionTools:
         lent = lent_folders(readable_folders(catalog, choices), self.plugins)
         started = started_files(root, [hook.command for hook in hooks])
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
-        untrusted = not start.strict and not start.trusts(root)
+        untrusted, missing = not start.strict and not start.trusts(root), partial(start.access.missing, in_file=True)
         self.permissions = SessionPermissions(settings, where, workspace, start.rules, untrusted=untrusted)
         self.policy = policy = self.permissions.policy
 
         context = SkillContext(
-            scope.id, scope.cwd, self.permissions.confirms, start.access.missing, lambda: scope.transcript.skills,
+            scope.id, scope.cwd, self.permissions.confirms, missing, lambda: scope.transcript.skills,
             RecentSkills(where.state / "recent_skills.json"), lambda rules: grantable(rules, self.registry.names()),
         )  # fmt: skip
         self.skills = ActiveSkills(catalog, choices, Confirmed(where.config / "confirmed_skills.yaml"), context)
@@ -54,14 +56,14 @@ class SessionTools:
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
         mcp = mcp_setup(start.loaded, ServerPlaces(where, root, start.trusts(root), start.access.variables()), ask)
-        process = ToolSettings(settings, where, start.shell, not start.strict, mcp, lambda: self.agents)
+        process = ToolSettings(start.loaded, where, start.shell, not start.strict, mcp, lambda: self.agents)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
         registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
 
-        means = AgentMeans(registry.names, start.access.missing, start.access.model, start.access.slots.named)
+        means = AgentMeans(registry.names, missing, start.access.model, start.access.slots.named)
         self.agents: AgentFiles = project_agents(where, self.ingress, start.trusts, means, settings.agents.given)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ba_tui.cli.config import folder_of, print_line
+from ba_tui.cli.config import folder_of, print_line, say
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
-    from ba_tui.core.ports.trust import TrustState
+    from collections.abc import Sequence
+
+    from ba_tui.core.ports.trust import AskedSetting, TrustState
 
 WORDS = {
     "trusted": "{root} is trusted (current contents).",
@@ -34,15 +36,21 @@ def trust(
     ] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Stop trusting the folder.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    allow_setting: Annotated[
+        list[str] | None,
+        typer.Option("--allow-setting", metavar="KEY=VALUE", help="Allow a value that its settings ask for."),
+    ] = None,
 ) -> int:
     """Trust a folder, or show what it contains.
 
     Trust covers its tools, MCP servers, workflows, skills, hooks, commands and settings with their current contents;
     when one of them changes, ba asks again. In a folder that is not trusted ba only reads; `ba -p` goes by its flags
-    instead and loads none of these.
+    instead and loads none of these. Hosts, folders and model files in its settings need a yes of their own, also with
+    --yes.
     """
     from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
+    from ba_tui.settings.setters import allowing  # noqa: PLC0415
 
     if folder and not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
@@ -54,22 +62,47 @@ def trust(
         taken = granted.revoke(root)
         print_line(printable(f"{root} is no longer trusted." if taken else f"{root} was not trusted."))
         return 0
-    seen = granted.look(root)
+    seen, asked = granted.look(root), granted.asked(root)
     _tell(seen)
-    if show or seen.state == "trusted":
+    for each in asked:
+        state = "allowed" if each.allowed else "not allowed"
+        print_line(printable(f"{'asks':<11}       {each.setting}={each.value} ({state})"))
+    if show:
         return 0 if seen.state == "trusted" else 1
     if seen.trouble:
         raise UsageError(printable(seen.trouble))
+    chosen = _chosen(asked, allow_setting or ())
+    if seen.state != "trusted" and not _trusts(yes=yes):
+        return 1
+    if seen.state != "trusted":
+        granted.grant(seen)
+        print_line(printable(WORDS["trusted"].format(root=root)))
+    for each in (each for each in asked if not each.allowed):
+        if each in chosen or (not yes and sys.stdin.isatty() and typer.confirm(printable(each.question))):
+            granted.allow(root, each)
+            print_line(printable(f"Allowed: {each.setting}={each.value}"))
+        else:
+            say(f"{each.source}: {each.setting} is left out. {allowing(each)}")
+    return 0
+
+
+def _chosen(asked: Sequence[AskedSetting], texts: Sequence[str]) -> Sequence[AskedSetting]:
+    """What --allow-setting names. Raises UsageError for a value that the project does not ask for."""
+    known = {f"{each.setting}={each.value}": each for each in asked}
+    if wrong := [text for text in texts if text not in known]:
+        raise UsageError(f"This project does not ask for {wrong[0]}.", "See ba trust --show.")
+    return [known[text] for text in texts]
+
+
+def _trusts(*, yes: bool) -> bool:
+    """Whether the user trusts the folder. Raises UsageError where nobody can be asked."""
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("No terminal to ask on.", "Review the folder with --show, then run: ba trust --yes")
-        if not typer.confirm(
+        return typer.confirm(
             "Trust this folder? Its tools, hooks and MCP servers are programs: they can do whatever you can."
-        ):
-            return 1
-    granted.grant(seen)
-    print_line(printable(WORDS["trusted"].format(root=root)))
-    return 0
+        )
+    return True
 
 
 def untrusted(root: Path) -> str:

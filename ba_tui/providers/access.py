@@ -14,7 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import ModelInfo
 from ba_tui.providers.catalog import KINDS, ModelCatalog, Serving
 from ba_tui.providers.clouds.needs import CLOUDS, lacking, plain_name
-from ba_tui.providers.credentials import TOKENS, anthropic_without_key
+from ba_tui.providers.credentials import TOKENS, WITHHELD, BoundKey, anthropic_without_key
 from ba_tui.providers.facts.known import FILE, KnownFacts
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.faults import is_loopback
@@ -26,6 +26,7 @@ from ba_tui.providers.slots import Slots
 from ba_tui.providers.text_calls.formats import Formats
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded, ModelProfile, read_key
+from ba_tui.settings.setters import OPENS_FILE
 
 if TYPE_CHECKING:
     from ba_tui.providers.facts.values import ModelFacts
@@ -39,6 +40,7 @@ class ProviderAccess:
 
     def __init__(self, loaded: Loaded, catalog: ModelCatalog, places: Places) -> None:
         self._settings = loaded.settings
+        self._own = loaded.own.providers
         self._chosen = loaded.sources.get("model") not in {"bundled", "default"}
         self._claude = loaded.wanted_model
         self._catalog = catalog
@@ -134,24 +136,39 @@ class ProviderAccess:
 
         Raises StorageError."""
         profile = self.profile(info)
-        return (
-            None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider, profile))
-        )
+        return None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider))
 
     def profile(self, info: ModelInfo) -> ModelProfile:
         if info.provider == LOCAL:
             return ModelProfile(kind="local")
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
-    def key(self, provider: str, profile: ModelProfile) -> str | None:
-        """Raises StorageError when the key file is there and can't be understood."""
-        key = read_key(provider, profile.api_key_env, self._places)
+    def key(self, provider: str) -> BoundKey | None:
+        """The user's key of ``provider``, for the address that the user gave it.
+
+        Raises:
+            StorageError: the key file is there and can't be understood.
+        """
+        if self._brought(provider):
+            return WITHHELD
+        own = self._added.get(provider) or self._own.get(provider) or ModelProfile()
+        key = read_key(provider, own.api_key_env, self._places)
+        return BoundKey(key.value, own.base_url) if key else None
+
+    def _brought(self, provider: str) -> bool:
+        """Whether a file of the project defines ``provider``, so that no key of the user's may go there."""
+        return provider in self._settings.providers and provider not in {*self._own, *self._added}
+
+    def _known_key(self, provider: str) -> str | None:
+        key = self.key(provider)
         return key.value if key else None
 
     def variables(self) -> frozenset[str]:
         """The environment variables that hold keys; no child process gets them."""
-        named = (profile.api_key_env for profile in self.profiles().values() if profile.api_key_env)
-        return TOKENS.union(named)
+        memory, search = self._settings.memory, self._settings.web_search
+        others = (memory.api_key_env, memory.endpoint.api_key_env, search.api_key_env)
+        named = (profile.api_key_env for profile in self.profiles().values())
+        return TOKENS.union(name for name in (*named, *others) if name)
 
     def ready(self, provider: str) -> bool:
         """Whether ``provider`` can be asked: it has a key, or an address that was set on purpose needs none."""
@@ -160,15 +177,18 @@ class ProviderAccess:
             return False
         url = profile.base_url
         if profile.kind in CLOUDS:
-            return lacking(profile.kind, url, self.key(provider, profile)) is None
+            return lacking(profile.kind, url, self._known_key(provider)) is None
         if url and (is_loopback(url) or profile.api_key_env is None):
             return True
         if profile.kind == "anthropic" and anthropic_without_key(url):
             return True
-        return self.key(provider, profile) is not None
+        return self.key(provider) is not None
 
-    def missing(self, model: str) -> str:
-        """See core.ports.setup.Setup."""
+    def missing(self, model: str, *, in_file: bool = False) -> str:
+        """See core.ports.setup.Setup. ``in_file``: the file of an agent, a skill or a command names the model, so it
+        can be no model file that the user's settings do not name."""
+        if in_file and self._names_file(model.strip()):
+            return "Only your settings may name a model file: set model or small.model (ba config edit)."
         try:
             info = self.model(model)
         except UsageError as error:
@@ -179,13 +199,21 @@ class ProviderAccess:
         if profile.kind == LOCAL:
             return lacking_library()
         if profile.kind in CLOUDS:
-            lack = lacking(profile.kind, profile.base_url, self.key(info.provider, profile))
+            lack = lacking(profile.kind, profile.base_url, self._known_key(info.provider))
             return lack.with_hint if lack else ""
         if self.ready(info.provider):
             return self._silent(info.provider, profile)
         variable = profile.api_key_env
         way = f"Set {variable}, run `/setup`, or try `ba demo`." if variable else "Set its base_url."
         return f"There is no API key for {info.provider} yet. {way}"
+
+    def _names_file(self, model: str) -> bool:
+        """Whether llama.cpp would open a file for ``model`` that no setting names."""
+        settings, profile = self._settings, self.profiles().get(model.partition("/")[0])
+        found = OPENS_FILE.fullmatch(model)
+        opens = (found and found[1] == LOCAL) or (profile and profile.kind == LOCAL)
+        chosen = {settings.model, settings.small.model, settings.reasoning.model, settings.fallback_model}
+        return bool(opens) and model not in chosen
 
     def _silent(self, provider: str, profile: ModelProfile) -> str:
         """How to start a server on this machine that does not answer; what it is, is learned on the way."""
@@ -238,6 +266,6 @@ class ProviderAccess:
         return {**self._settings.providers, **self._added}
 
 
-def _server(profile: ModelProfile, key: str | None = None) -> ModelServer:
+def _server(profile: ModelProfile, key: BoundKey | None = None) -> ModelServer:
     kind = "anthropic" if profile.kind == "anthropic" else "openai"
     return ModelServer(kind, profile.base_url or "", key, profile.api_key_env or "the key of this provider")

@@ -17,7 +17,7 @@ from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.connection import Connection
-from ba_tui.providers.credentials import ANTHROPIC_URL, Endpoint, anthropic_chain, anthropic_endpoint
+from ba_tui.providers.credentials import ANTHROPIC_URL, BoundKey, Endpoint, anthropic_chain, anthropic_endpoint
 from ba_tui.providers.faults import ModelService, from_network
 from ba_tui.providers.http import beginning
 from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
@@ -48,7 +48,7 @@ class AnthropicProvider:
         self,
         model: ModelInfo,
         *,
-        api_key: str | None = None,
+        api_key: BoundKey | None = None,
         base_url: str | None = None,
         options: Mapping[str, Any] | None = None,
         transfer: Transfer = DIRECT,
@@ -67,7 +67,7 @@ class AnthropicProvider:
             self._extras["thinking"] = {"type": "adaptive", "display": "summarized"}
         self._body = Body(self._head, lambda message: encode_message(message, model))
 
-    def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[Endpoint, ModelService]:
         """Where requests go, and what its errors call it."""
         endpoint = anthropic_endpoint(key, url) or _signed_in()
         service = ModelService("Anthropic", VARIABLE, endpoint.url, self._model.name, endpoint.secret)

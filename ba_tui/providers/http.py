@@ -132,5 +132,7 @@ def _keep_whole(response: httpx2.Response) -> None:
 
 
 def _elsewhere(url: httpx2.URL, target: httpx2.URL) -> bool:
-    """Whether a conversation that was for ``url`` would go to another machine, or where it can be read on the way."""
-    return target.host != url.host or (url.scheme == "https" and target.scheme != "https")
+    """Whether a conversation and key for ``url`` would go to another server, or where it can be read on the way."""
+    # Without ports in either address, http may lead to https on the same host.
+    other = target.host != url.host or target.port != url.port
+    return other or (url.scheme == "https" and target.scheme != "https")

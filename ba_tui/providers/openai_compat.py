@@ -15,7 +15,7 @@ from ba_tui.core.errors import AuthFailed, BadRequest
 from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers.connection import Connection
-from ba_tui.providers.credentials import Endpoint, openai_endpoint
+from ba_tui.providers.credentials import BoundKey, Endpoint, openai_endpoint
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
 from ba_tui.providers.wire import sse
@@ -39,7 +39,7 @@ class OpenAIProvider:
         self,
         model: ModelInfo,
         *,
-        api_key: str | None = None,
+        api_key: BoundKey | None = None,
         base_url: str | None = None,
         options: Mapping[str, Any] | None = None,
         transfer: Transfer = DIRECT,
@@ -57,7 +57,7 @@ class OpenAIProvider:
         self._reasoning: ReasoningField = "reasoning_content"
         self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))
 
-    def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[Endpoint, ModelService]:
         """Where requests go, and what its errors call it."""
         endpoint = openai_endpoint(key, url)
         own = endpoint.url.startswith(OWN)

@@ -25,6 +25,7 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.providers.clouds.needs import CLOUDS
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.facts.asking import ask_models
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import Listed, ModelFacts
@@ -95,7 +96,7 @@ class ServerSearch:
         self,
         profiles: Mapping[str, ModelProfile],
         named: Collection[str],
-        keys: Mapping[str, str | None],
+        keys: Mapping[str, BoundKey | None],
         facts: Callable[[str, ModelFacts], ModelInfo],
     ) -> None:
         self._profiles = profiles
@@ -143,7 +144,7 @@ class ServerSearch:
             # Clouds have no list of models to ask for; the first answer tells.
             return
         kind = "anthropic" if profile.kind == "anthropic" else "openai"
-        server = ModelServer(kind, profile.base_url or "", key)
+        server = ModelServer(kind, profile.base_url or "", BoundKey(key, profile.base_url))
         try:
             await ask_models(server, PATIENT)
         except AuthFailed as error:
@@ -156,7 +157,7 @@ class ServerSearch:
         first: ProviderError | None = None
         for url in typed.urls:
             try:
-                return url, await _listed(ModelServer("openai", url, key or None), PATIENT)
+                return url, await _listed(ModelServer("openai", url, BoundKey(key, url) if key else None), PATIENT)
             except AuthFailed as error:
                 raise AuthFailed(f"{urlsplit(url).netloc} {'refuses this' if key else 'wants an API'} key.") from error
             except ConnectionLost as error:

@@ -15,6 +15,7 @@ from ba_tui.resources import Places
 from ba_tui.settings import ModelProfile, read_key, save_key, set_value, sound_key
 
 if TYPE_CHECKING:
+    from ba_tui.providers.credentials import BoundKey
     from ba_tui.providers.servers import ServerSearch
 
 
@@ -38,9 +39,11 @@ class ProviderSetup:
         return await (await self._search()).at(address, sound_key(key) if key else "")
 
     async def check_key(self, provider: str, key: str) -> None:
+        self._check_own(provider)
         await (await self._search()).takes_key(provider, sound_key(key))
 
     def save_key(self, provider: str, key: str) -> str:
+        self._check_own(provider)
         where = save_key(provider, key, self._places)
         profile = self._access.profiles().get(provider)
         used = read_key(provider, profile.api_key_env if profile else None, self._places)
@@ -52,7 +55,7 @@ class ProviderSetup:
         name = server.provider
         if key:
             save_key(name, key, self._places)
-        if name not in self._access.profiles():
+        if name not in self._access.profiles() or self._withheld(name):
             set_value(self._places, f"providers.{name}.kind", "openai")
             set_value(self._places, f"providers.{name}.base_url", server.base_url)
             self._access.add(name, ModelProfile(kind="openai", base_url=server.base_url))
@@ -85,14 +88,26 @@ class ProviderSetup:
             from ba_tui.providers.servers import ServerSearch  # noqa: PLC0415 - most starts look for no server
 
             profiles = self._access.profiles()
-            keys = {name: self._saved_key(name, profile) for name, profile in profiles.items()}
+            keys = {name: self._saved_key(name) for name in profiles}
             return ServerSearch(profiles, self._access.named(), keys, self._access.served)
 
         return await asyncio.to_thread(load)
 
-    def _saved_key(self, name: str, profile: ModelProfile) -> str | None:
+    def _check_own(self, provider: str) -> None:
+        """Raises UsageError: no key of the user's may go to a provider that a project defines."""
+        if self._withheld(provider):
+            raise UsageError(
+                f"This project defines {provider}, so ba sends no key there.",
+                "Type its address in /setup to make it your own.",
+            )
+
+    def _withheld(self, provider: str) -> bool:
+        key = self._saved_key(provider)
+        return key is not None and key.withheld
+
+    def _saved_key(self, name: str) -> BoundKey | None:
         try:
-            return self._access.key(name, profile)
+            return self._access.key(name)
         except StorageError:
             # The doctor tells of the broken file.
             return None

@@ -52,7 +52,7 @@ def vendor_for(
 
         chapter = bundled("config") / "demo" / "scripts" / f"{Path(info.name).name}.yaml"
         return ScriptedProvider(read_script(chapter if info.provider == DEMO else Path(info.name)), info)
-    key, url = access.key(info.provider, profile), profile.base_url
+    key, url = access.key(info.provider), profile.base_url
     transfer = Transfer(settings.request_timeout, recorder)
     options: dict[str, Any] = {}
     if settings.max_output_tokens:
@@ -61,7 +61,7 @@ def vendor_for(
         options["temperature"] = settings.temperature
     if settings.effort and info.thinking:
         options |= _effort(settings.effort, profile.format)
-    if profile.kind in CLOUDS and (lack := lacking(profile.kind, url, key)):
+    if profile.kind in CLOUDS and (lack := lacking(profile.kind, url, key.value if key else None)):
         raise lack
     if profile.kind == "local":
         if lack := lacking_library():

@@ -58,6 +58,8 @@ class Layer:
     """Whose settings they are; variables are the person's."""
     foreign: bool = False
     """It came with a folder that nobody trusts."""
+    project: bool = False
+    """A file of the project's, which may set less than the user."""
 
     def told(self) -> list[Problem]:
         """What is wrong with it."""
@@ -67,9 +69,9 @@ class Layer:
         where, line = self._place(path)
         return f"{where}:{line}" if line else where
 
-    def complain(self, path: KeyPath, text: str, *, fatal: bool = True) -> None:
+    def complain(self, path: KeyPath, text: str, *, fatal: bool = True, cure: str = "") -> None:
         where, line = self._place(path)
-        self.problems.append(Problem(where, text, line, dotted(path), fatal))
+        self.problems.append(Problem(where, text, line, dotted(path), fatal, cure=cure))
 
     def _place(self, path: KeyPath) -> SettingPath:
         if path and isinstance(path[-1], int):

@@ -47,6 +47,8 @@ class Problem:
     key: str = ""
     fatal: bool = True
     foreign: bool = False
+    cure: str = ""
+    """What to do, where that is more than to correct the file."""
 
     def __str__(self) -> str:
         place = printable(f"{self.where}:{self.line}" if self.line else self.where)
@@ -54,7 +56,9 @@ class Problem:
 
     @property
     def notice(self) -> Notice:
-        return Notice(sentence(str(self)), "warning", "Correct it: ba config edit." if self.fatal else "")
+        return Notice(
+            sentence(str(self)), "warning", self.cure or ("Correct it: ba config edit." if self.fatal else "")
+        )
 
 
 @frozen

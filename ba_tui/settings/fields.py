@@ -7,10 +7,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt, Le, Lt
+
+from ba_tui.core.values import frozen
+
+Who: TypeAlias = Literal["anyone", "project", "asked", "user"]
+"""The least trusted source that may set a setting: a folder that is not trusted, a trusted project, a trusted project
+after its own question that names the value, or the user only."""
+
+
+@frozen
+class Setter:
+    """Who may set a setting, from which value.
+
+    ``stricter``: values of a user's setting that a trusted project may set. ``lower``: a project may only lower the
+    limit. ``question``: what a project asks for, with ``{value}``. ``names``: values are paths, which a project may
+    choose below its own root, or models, of which a model file needs the question. ``refused``: keys and values that a
+    project's entry of a list may not have.
+    """
+
+    who: Who = "user"
+    stricter: tuple[object, ...] = ()
+    lower: bool = False
+    question: str = ""
+    names: Literal["", "path", "model"] = ""
+    refused: tuple[tuple[str, object], ...] = ()
+
+
+USER = Setter()
+MODEL = Setter("project", question="to run the model file {value}", names="model")
+"""For settings that name a model."""
 
 
 class FieldCheck:
@@ -36,9 +65,9 @@ def off_as_word(value: object) -> object:
     return "off" if value is False else value
 
 
-def about(description: str) -> dict[str, str]:
-    """What the JSON Schema and `ba config` say of a setting."""
-    return {"description": description}
+def about(description: str, who: Who | Setter = USER) -> dict[str, Any]:
+    """Return the metadata of a setting: its description, and who may set it; by default the user only."""
+    return {"description": description, "who": who if isinstance(who, Setter) else Setter(who)}
 
 
 def _no_switch(value: object) -> object:

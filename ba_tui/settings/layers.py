@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.ports.trust import AskedSetting
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
 from ba_tui.resources import Places, bundled, read_regular, user_home
+from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.checks import Layer, SettingPath, check, dotted, names
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document
 from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
 from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
-from ba_tui.settings.project import keep_limits, narrow
 from ba_tui.settings.sections.hooks import HookGroup
+from ba_tui.settings.setters import ProjectRules, drop_broad_folders
 
 if TYPE_CHECKING:
     from ba_tui.settings.claude.layer import ClaudeLayer
@@ -49,10 +51,12 @@ class HookLine:
 
 @frozen
 class Loaded:
-    """``sources``: dotted key to where its value came from. ``warnings``: one line each, see Problem."""
+    """``sources``: dotted key to where its value came from. ``warnings``: one line each, see Problem. ``own``: the
+    settings without the project's files: an address in them may get a key."""
 
     settings: Settings
     sources: Mapping[str, str]
+    own: Settings
     warnings: tuple[Problem, ...] = ()
     rules: tuple[RuleLine, ...] = ()
     """The permission rules of ``settings``, each with its own source."""
@@ -62,6 +66,8 @@ class Loaded:
     """The settings files of Claude Code, and what of them counts."""
     wanted_model: str = ""
     """The model that those ask for, by a name of Claude Code's; it counts where nothing else names one."""
+    asked: tuple[AskedSetting, ...] = ()
+    """What the project's files ask for that only the user can allow."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -71,7 +77,7 @@ class Loaded:
     def check(self) -> None:
         """Raises UsageError for an error in a file that counts here: a run that nobody attends must not begin."""
         if wrong := [problem for problem in self.errors if not problem.foreign]:
-            raise UsageError(f"{wrong[0]}.", "Correct it: ba config edit.")
+            raise UsageError(f"{wrong[0]}.", wrong[0].cure or "Correct it: ba config edit.")
 
 
 def load_settings(
@@ -88,26 +94,32 @@ def load_settings(
     Raises:
         UsageError: a flag has a wrong value. Everything else that is wrong is in ``warnings``, and left out.
     """
-    data: dict[str, Any] = {}
-    sources: dict[str, str] = {}
     rules: list[RuleLine] = []
     hooks: list[HookLine] = []
     problems: list[Problem] = []
     bundled_layers, files = _files(places, project, trusted=trusted)
     claude = _claude(project, trusted=trusted)
     theirs = [each.layer for each in claude]
-    for layer in (*bundled_layers, *theirs, *files, *_given(flags, places, os.environ if env is None else env)):
+    layers = [*bundled_layers, *theirs, *files, *_given(flags, places, os.environ if env is None else env)]
+    of_user = [layer for layer in layers if not layer.project]
+    project_rules = ProjectRules(project, trusted, frozenset(), of_user)
+    if len(of_user) < len(layers):
+        project_rules.allowed = AllowedSettings(places).of(project)
+    for layer in layers:
+        if layer.project:
+            project_rules.apply(layer)
         check(layer)
         keep_asking(layer)
         _prompt_by_flag(layer)
         _anchor(layer)
-        _merge(data, layer.data, layer, (), sources)
+        _keep_narrow(layer, project)
         rules += _rules(layer)
         hooks += _hooks(layer)
         problems += layer.told()
-        for name in layer.void:
-            data.get("providers", {}).pop(name, None)
-    settings = made(Settings, data)
+    data, sources = _merged(layers)
+    settings = own = made(Settings, data)
+    if len(of_user) < len(layers):
+        own = made(Settings, _merged(of_user)[0])
     known = {key: sources.get(key, "default") for key in leaves(as_data(settings))}
     if settings.permission_mode == "bypass" and (who := next((each for each in claude if each.no_bypass), None)):
         raise UsageError(
@@ -116,11 +128,13 @@ def load_settings(
     return Loaded(
         settings,
         known,
+        own,
         tuple(problems),
         tuple(dict.fromkeys(rules)),
         tuple(hooks),
         tuple(each.report for each in claude),
         next((each.model for each in reversed(claude) if each.model), ""),
+        tuple(project_rules.asked.values()),
     )
 
 
@@ -181,9 +195,7 @@ def _files(places: Places, project: Path, *, trusted: bool) -> tuple[list[Layer]
             layer.kind = "bundled" if name == "bundled" else "user"
             if of_project:
                 layer.kind = "project"
-                layer.foreign = not trusted
-                narrow(layer, trusted=trusted)
-                keep_limits(layer, [each for each in layers if each.kind != "project"])
+                layer.project, layer.foreign = True, not trusted
             layers.append(layer)
     return [each for each in layers if each.kind == "bundled"], [each for each in layers if each.kind != "bundled"]
 
@@ -298,6 +310,25 @@ def _anchor(layer: Layer) -> None:
                 group[key] = [absolute(item) for item in group[key]]
     if "system_prompt_file" in layer.data:
         layer.data["system_prompt_file"] = absolute(layer.data["system_prompt_file"])
+
+
+def _keep_narrow(layer: Layer, project: Path) -> None:
+    """Leave out folders that are too wide to work in. Raises UsageError for one that a flag names."""
+    before = len(layer.problems)
+    drop_broad_folders(layer, project)
+    if layer.kind == "flag" and (found := layer.problems[before:]):
+        raise UsageError(f"{found[0].where.removeprefix('flag ')}: {found[0].text}.", found[0].cure)
+
+
+def _merged(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The data of all ``layers`` as one, and the source of each value."""
+    data: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for layer in layers:
+        _merge(data, layer.data, layer, (), sources)
+        for name in layer.void:
+            data.get("providers", {}).pop(name, None)
+    return data, sources
 
 
 def _merge(into: dict[str, Any], data: Mapping[str, Any], layer: Layer, path: KeyPath, sources: dict[str, str]) -> None:

@@ -30,7 +30,7 @@ class NotPlain(Exception):
 
 def build(kind: type[T], data: Mapping[str, Any]) -> T:
     """``data`` as the dataclass ``kind``. Raises NotPlain."""
-    hints = _hints(kind)
+    hints = hints_of(kind)
     names = {each.name for each in fields(cast("Any", kind))}
     if not data.keys() <= names:
         raise NotPlain
@@ -57,7 +57,8 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
 
 
 @cache
-def _hints(kind: type[Any]) -> Mapping[str, Any]:
+def hints_of(kind: type[Any]) -> Mapping[str, Any]:
+    """The types of the fields of ``kind``, with their checks."""
     return get_type_hints(kind, include_extras=True)
 
 

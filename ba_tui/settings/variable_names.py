@@ -39,6 +39,17 @@ _LAUNCHING = regex(
 )
 
 
+_LEADING = regex(
+    r"\w*_(?:URL|URI|HOST|HOSTS|HOSTNAME|ENDPOINT|ADDR|ADDRESS|DSN|SERVER|SERVERS|REGISTRY|MIRROR|INDEX|REMOTE|PORT|BROKER)",
+    re.IGNORECASE,
+)
+
+
+def leads(name: str) -> bool:
+    """Whether ``name`` may say where programs connect to."""
+    return bool(_LEADING.fullmatch(name))
+
+
 def holds_key(name: str) -> bool:
     """Whether the variable ``name`` holds a key, a token or a password."""
     return bool(_KEYS.fullmatch(name) or _SECRETS.fullmatch(name))

@@ -17,6 +17,7 @@ from ba_tui.core.text.ranking import matching
 from ba_tui.core.text.wording import clipped, nearest, one_line, one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner
+from ba_tui.settings.setters import OPENS_FILE
 from ba_tui.team.agent_file import DESCRIPTION, MOST_LOOPS, AgentFile
 from ba_tui.team.catalog import AgentFiles, AgentFolder, files_below, read_agent
 from ba_tui.team.means import MAX_NAME
@@ -124,6 +125,11 @@ def role_of(text: AgentText, path: Path, source: Owner) -> RoleFile:
     tools = text.fields.get("tools")
     cost, tokens = numbers.one("maxcost", 0, 1e6, 0), int(numbers.one("maxtokens", 1, 1e9, 0))
     loops = "maxloops" if "maxloops" in text.fields else "maxturns"
+    model = text.text("model") or None
+    opened = OPENS_FILE.fullmatch(model or "")
+    if opened and opened[1] == "local" and source == "project":
+        warnings.append(f"model {clipped(str(model), MAX_NAME)}: only your settings may name a model file")
+        model = None
     role = Role(
         name,
         one_line(text.text("description"), DESCRIPTION),
@@ -132,7 +138,7 @@ def role_of(text: AgentText, path: Path, source: Owner) -> RoleFile:
         tuple(_words(text.fields.get("capabilities"))),
         None if tools is None or tools == "*" else tuple(_words(tools)),
         tuple(cast("list[MessageType]", [each for each in messages if each not in unknown])),
-        text.text("model") or None,
+        model,
         int(numbers.one(loops, 1, MOST_LOOPS, Role("").max_loops)),
         Budget(cost or None, tokens or None) if cost or tokens else None,
         numbers.one("authority", 0, 1, Role("").authority),

@@ -28,7 +28,7 @@ from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places, bundled, folder_slug, project_root
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.settings import Settings
+from ba_tui.settings import Loaded
 from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.active import active_folders, joining
 from ba_tui.skills.dependencies import Environments
@@ -150,9 +150,9 @@ def unusable(
 
 @frozen
 class ToolSettings:
-    """What the process knows of tools: the person's settings and folders, and the ``shell`` for commands."""
+    """What the process knows of tools: the ``loaded`` settings, folders, and the ``shell`` for commands."""
 
-    settings: Settings
+    loaded: Loaded
     where: Places
     shell: Shell
     attended: bool = False
@@ -173,7 +173,7 @@ class GuardedTools:
         notes: SkillNotes,
         hooks: HookTurns | None,
     ) -> None:
-        settings, where, skills = process.settings, process.where, notes.skills
+        settings, where, skills = process.loaded.settings, process.where, notes.skills
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         folders = SkillFolders(partial(active_folders, skills))
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
@@ -185,8 +185,9 @@ class GuardedTools:
         self.search = definitions["tool_search"]
         place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading)
         means = ToolContext(
-            self.shells, scope.results, web_options(settings, os.environ), scope.history, runner, scope.modalities
-        )
+            self.shells, scope.results, web_options(settings, process.loaded.own, os.environ), scope.history, runner,
+            scope.modalities,
+        )  # fmt: skip
         allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout
         scripts = SkillScripts(
             lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds
@@ -371,7 +372,7 @@ def team_scope(
     process: ToolSettings, scope: SessionScope, agents: Delegation, memory: MemoryRoom, redact: Callable[[str], str]
 ) -> TeamScope:
     """What the session gives its teams, whose members are ``agents``."""
-    team, inherited = process.settings.team, process.shell.inherited()
+    team, inherited = process.loaded.settings.team, process.shell.inherited()
     escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, inherited, scope.id, redact)
     remember = None if memory.off() else memory.memory.remember
     return TeamScope(

@@ -77,3 +77,31 @@ def test_context_files_and_links_are_shown(project: Path, tmp_path: Path, capsys
     run(["trust", "--yes"])
     (project / "AGENTS.md").write_text("Use spaces.")
     assert run(["trust", "--show"]) == 0, "instructions run nothing, so a change of them asks nothing"
+
+
+def test_a_value_that_the_settings_ask_for_is_shown_and_allowed_by_name(
+    project: Path, ba_home: Path, capsys: pytest.CaptureFixture[str]
+):
+    (project / ".ba" / "config.yaml").write_text("add_dirs: [/opt/a, /opt/b]\n")
+    run(["trust", "--show"])
+    assert "asks              add_dirs=/opt/a (not allowed)" in capsys.readouterr().out.splitlines()
+    assert run(["trust", "--yes"]) == 0
+    said = capsys.readouterr()
+    assert "Allow it with /trust, or run: ba trust --allow-setting add_dirs=/opt/a" in said.err
+    assert not (ba_home / "allowed-settings.yaml").exists(), "--yes allows no value"
+    assert run(["trust", "--yes", "--allow-setting", "add_dirs=/opt/b"]) == 0
+    assert "Allowed: add_dirs=/opt/b" in capsys.readouterr().out
+    run(["trust", "--show"])
+    shown = capsys.readouterr().out.splitlines()
+    assert "asks              add_dirs=/opt/a (not allowed)" in shown
+    assert "asks              add_dirs=/opt/b (allowed)" in shown
+    assert run(["trust", "--allow-setting", "add_dirs=/etc"]) == 1
+    assert "This project does not ask for add_dirs=/etc" in capsys.readouterr().err
+    run(["trust", "--revoke"])
+    run(["trust", "--show"])
+    assert "add_dirs=/opt/b (not allowed)" in capsys.readouterr().out, "taking trust back takes back what was allowed"
+
+
+def test_an_unknown_value_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["trust", "--yes", "--allow-setting", "model=local:x.gguf"]) == 1
+    assert run(["trust", "--show"]) == 1, "the folder was not trusted along the way"

@@ -42,7 +42,7 @@ WIDEST_CODE = 70
 """Columns that a code block of a page has in a terminal of 80."""
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
-SETTINGS = {key for key, _, _ in described()}
+SETTINGS = {key for key, *_ in described()}
 FIELDS = (headless, team, run_result, asking, host, lines, results, anthropic_wire, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")

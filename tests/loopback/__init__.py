@@ -1,7 +1,7 @@
 """A real HTTP model server on loopback that follows a script; for tests of every room and for the bench.
 
     with ModelServer([Step(say="Hello"), Status(529), Answer(Step(say="Bye"), cut=0.5)]) as server:
-        AnthropicProvider(model, api_key="k", base_url=server.url)          # speaks Messages
+        AnthropicProvider(model, api_key=BoundKey("k", server.url), base_url=server.url)          # speaks Messages
         OpenAIProvider(model, base_url=server.openai_url)                   # speaks Chat Completions
         server.requests[0].json["messages"]
 

@@ -252,7 +252,7 @@ def test_every_kind_of_what_runs_counts(trust: Trust, root: Path):
         (".ba/config.yaml", "theme: dark\n", "theme: light # nicer\n", "theme: dark\nhooks: {}\n"),
         (".ba/config.yaml", "permissions: {deny: [shell]}\n", "permissions: {deny: [shell]} #\n", "theme: dark\n"),
         (".claude/settings.json", '{"model": "a"}', '{"model": "b"}', '{"hooks": {"Stop": [1]}}'),
-        (".ba/config.yaml", "max_loops: 3\n", "max_loops: 3\nmodel: x/y\n", "max_loops: [\n"),
+        (".ba/config.yaml", "max_loops: 3\n", "max_loops: 3\ntheme: light\n", "max_loops: 3\nmodel: x/y\n"),
     ],
 )
 def test_of_settings_only_counts_what_could_do_something(

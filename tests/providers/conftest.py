@@ -15,6 +15,7 @@ from ba_tui.core.provider import ModelInfo, Provider
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import ModelScript, ScriptedProvider
 from ba_tui.providers.wire.sse import ReplyBuilder
@@ -55,11 +56,17 @@ async def connect() -> AsyncIterator[Connect]:
     def make(vendor: str, server: ModelServer | HostileServer, **options: Any) -> AnthropicProvider | OpenAIProvider:
         if vendor == "anthropic":
             provider = AnthropicProvider(
-                options.pop("model", CLAUDE), api_key="key-of-test-1234", base_url=server.url, **options
+                options.pop("model", CLAUDE),
+                api_key=BoundKey("key-of-test-1234", server.url),
+                base_url=server.url,
+                **options,
             )
         else:
             provider = OpenAIProvider(
-                options.pop("model", GPT), api_key="key-of-test-1234", base_url=server.openai_url, **options
+                options.pop("model", GPT),
+                api_key=BoundKey("key-of-test-1234", server.openai_url),
+                base_url=server.openai_url,
+                **options,
             )
         opened.append(provider)
         return provider

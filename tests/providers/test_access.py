@@ -13,6 +13,7 @@ from ba_tui.core.ports.setup import FoundServer
 from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.scripted import Step
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.providers.vendors import provider_for
@@ -68,7 +69,7 @@ def test_a_server_becomes_the_default_of_later_starts_with_its_key(tmp_path: Pat
     assert later.default_model() == "gpubox/qwen"
     info = later.model("gpubox/qwen")
     assert later.profile(info).base_url == "http://gpubox:8000/v1"
-    assert later.key("gpubox", later.profile(info)) == "k-123"
+    assert later.key("gpubox") == BoundKey("k-123", "http://gpubox:8000/v1")
     assert info.prices is None
 
 

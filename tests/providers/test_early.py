@@ -12,6 +12,7 @@ import pytest
 
 from ba_tui.providers import early
 from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.credentials import BoundKey
 from tests.providers.conftest import CLAUDE, until_error
 from tests.providers.recorder import RecordingServer, recording
 from tests.providers.test_http import signed_by_itself
@@ -19,7 +20,7 @@ from tests.providers.test_sdk_contract import ASKED
 
 
 def provider_of(url: str) -> AnthropicProvider:
-    return AnthropicProvider(CLAUDE, api_key="key-1", base_url=url)
+    return AnthropicProvider(CLAUDE, api_key=BoundKey("key-1", url), base_url=url)
 
 
 async def until(reached: Callable[[], bool]) -> None:

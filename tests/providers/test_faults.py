@@ -29,6 +29,7 @@ from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Planned, Step
 from ba_tui.providers.transfers import Transfer
@@ -98,8 +99,8 @@ async def test_without_a_key_the_variable_is_named(tmp_path: Path, monkeypatch: 
 
 def make(vendor: str, key: str, url: str) -> AnthropicProvider | OpenAIProvider:
     if vendor == "anthropic":
-        return AnthropicProvider(CLAUDE, api_key=key, base_url=url)
-    return OpenAIProvider(GPT, api_key=key, base_url=url)
+        return AnthropicProvider(CLAUDE, api_key=BoundKey(key, url), base_url=url)
+    return OpenAIProvider(GPT, api_key=BoundKey(key, url), base_url=url)
 
 
 @pytest.mark.parametrize("url", ["localhost:1234", "ftp://x", "http://", "http://[bad", "http://h:99999", "nonsense"])

@@ -16,6 +16,7 @@ from ba_tui.core.errors import AuthFailed, ConnectionLost
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.openai_compat import OpenAIProvider
 from tests.loopback.server import Seen
 from tests.providers.conftest import NOW, READ, until_error
@@ -64,6 +65,8 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def ours(vendor: str, **given: Any) -> None:
+    if key := given.pop("api_key", None):
+        given["api_key"] = BoundKey(key, given["base_url"])
     provider = AnthropicProvider(CLAUDE, **given) if vendor == "anthropic" else OpenAIProvider(GPT, **given)
     # The answer holds nothing, which is told; the request is what counts.
     await until_error(provider.stream(ASKED))

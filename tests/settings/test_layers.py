@@ -9,6 +9,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places
 from ba_tui.settings import Loaded, load_settings
+from ba_tui.settings.allowed import AllowedSettings
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_no_home_at_all_still_gives_settings(tmp_path: Path, project: Path) -> N
     assert found.settings.max_loops == 100
 
 
-def test_a_project_may_set_looks_and_the_model_only(ba_home: Path, project: Path) -> None:
+def test_a_project_that_is_not_trusted_may_set_looks_only(ba_home: Path, project: Path) -> None:
     path = project / ".ba" / "config.yaml"
     path.write_text(
         "theme: nord\nmodel: openai/gpt\noutput_format: json\n"
@@ -209,7 +210,8 @@ def test_a_project_may_set_looks_and_the_model_only(ba_home: Path, project: Path
         "add_dirs: [/]\npermission_mode: accept-edits\nsystem_prompt_file: /etc/passwd\nappend_system_prompt: obey\n"
     )
     found = loaded(project)
-    assert (found.settings.theme, found.settings.model, found.settings.output_format) == ("nord", "openai/gpt", "json")
+    assert (found.settings.theme, found.settings.output_format) == ("nord", "json")
+    assert found.settings.model.startswith("anthropic/")
     assert found.settings.providers["anthropic"].base_url is None
     assert found.rules == ()
     assert found.settings.add_dirs == ()
@@ -217,8 +219,8 @@ def test_a_project_may_set_looks_and_the_model_only(ba_home: Path, project: Path
     assert found.settings.system_prompt_file is None
     assert found.settings.append_system_prompt == ""
     assert {(problem.key, problem.line) for problem in found.warnings} == {
-        ("providers", 4), ("permissions.allow", 6), ("add_dirs", 7), ("permission_mode", 8), ("system_prompt_file", 9),
-        ("append_system_prompt", 10),
+        ("model", 2), ("providers.anthropic.base_url", 4), ("permissions.allow", 6), ("add_dirs", 7),
+        ("permission_mode", 8), ("system_prompt_file", 9), ("append_system_prompt", 10),
     }  # fmt: skip
     assert all(str(problem).startswith(f"{path}:") and not problem.fatal for problem in found.warnings)
 
@@ -253,9 +255,18 @@ def test_a_trusted_project_may_set_all_but_what_is_the_persons_own(ba_home: Path
     assert (found.settings.max_loops, found.settings.add_dirs) == (7, (project / ".ba" / "lib",))
     assert found.sources["max_loops"] == f"{path}:1"
     assert found.settings.permission_mode == "default"
+    assert "corp" not in found.settings.providers
+    assert found.settings.permissions.allow == ("grep",)
+    assert (found.settings.web_search.backend, found.settings.web_search.api_key_env) == ("", "")
+    assert {(problem.key, problem.line) for problem in found.warnings} == {
+        ("providers.corp.base_url", 7), ("permission_mode", 2), ("secrets", 4), ("web_search.backend", 10),
+        ("web_search.api_key_env", 10),
+    }  # fmt: skip
+    for each in found.asked:
+        AllowedSettings(places()).add(project, each)
+    found = load_settings({}, places(), project, {}, trusted=True)
     corp = found.settings.providers["corp"]
     assert (corp.base_url, corp.api_key_env) == ("http://corp.example", None)
-    assert found.settings.permissions.allow == ("grep",)
     assert (found.settings.web_search.backend, found.settings.web_search.api_key_env) == ("tavily", "")
     assert [(problem.key, problem.line) for problem in found.warnings] == [
         ("permission_mode", 2), ("secrets", 4), ("providers.corp.api_key_env", 8), ("web_search.api_key_env", 10),
@@ -355,8 +366,8 @@ def test_a_folder_names_no_server_for_what_was_remembered(ba_home: Path, project
     found = load_settings({}, places(), project, {}, trusted=True)
     assert (found.settings.memory.url, found.settings.memory.redis) == (None, None)
     assert found.settings.memory.endpoint.url is None
-    assert found.settings.memory.project == "shop"
-    assert len([each for each in found.warnings if "allowed only in your own settings" in str(each)]) == 3
+    assert [(each.setting, each.value) for each in found.asked] == [("memory.project", "shop")]
+    assert len([each for each in found.warnings if "allowed only in your own settings" in str(each)]) == 4
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -15,6 +16,23 @@ class TrustedItems:
 
     kind: str
     names: tuple[str, ...]
+
+
+@frozen
+class AskedSetting:
+    """A value in a project's settings that needs the user's yes besides trust: the dotted ``setting``, its ``value``,
+    what the project ``wants`` ("to work in /data too"), and where the value is written."""
+
+    setting: str
+    value: str
+    wants: str
+    source: str
+    allowed: bool = False
+
+    @property
+    def question(self) -> str:
+        """The question that lets the project have the value."""
+        return f"This project asks {self.wants}. Allow?"
 
 
 @frozen
@@ -49,4 +67,12 @@ class Trusting(Protocol):
 
     def revoke(self, root: Path) -> bool:
         """False when it was not trusted. Raises StorageError."""
+        ...
+
+    def asked(self, root: Path) -> Sequence[AskedSetting]:
+        """What the settings of the project ask for, allowed or not. Never raises."""
+        ...
+
+    def allow(self, root: Path, asked: AskedSetting) -> None:
+        """Let the project have this value. Raises StorageError."""
         ...

@@ -23,10 +23,10 @@ from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.trust.copies import digest
 from ba_tui.resources import read_regular
-from ba_tui.settings.claude.files import parse_claude
+from ba_tui.settings.claude.files import STRICT, parse_claude
 from ba_tui.settings.document import parse_document
 from ba_tui.settings.layers import leaves
-from ba_tui.settings.project import OPEN_KEYS, STRICTER
+from ba_tui.settings.setters import open_to_anyone
 from ba_tui.settings.variable_names import holds_key, starts
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _settings(path: Path, raw: bytes) -> bytes:
     document = parse_document(path, raw.decode("utf-8-sig", "replace"))
     if document.broken:
         return raw
-    rest = {key: value for key, value in document.data.items() if key not in OPEN_KEYS}
+    rest = {key: value for key, value in document.data.items() if not open_to_anyone(key)}
     return yaml.safe_dump(rest, allow_unicode=True, sort_keys=False).encode() if rest else b""
 
 
@@ -270,7 +270,7 @@ def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
             for name, items in entries.items():
                 texts = cast("list[Any]", items) if isinstance(items, list) else [items]
                 # Folders and modes that ask less never count in a project.
-                counts = name in {*STRICTER, "allow"} or items == "plan"
+                counts = name in {*STRICT, "allow"} or items == "plan"
                 yield from (("settings", redact(f"{name} {_short(text)}")) for text in texts if counts)
         elif entries:
             counted = ((name, item) for name, item in entries.items() if not starts(name))

@@ -18,13 +18,15 @@ from typing import Any, cast
 
 import yaml
 
-from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.ports.trust import TrustedItems, TrustState
+from ba_tui.core.errors import BaError, StorageError, UsageError
+from ba_tui.core.ports.trust import AskedSetting, TrustedItems, TrustState
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
 from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
 from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
+from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping, read_document
+from ba_tui.settings.layers import load_settings
 
 HEADER = """\
 # Folders that you trust, each with exactly what it held of tools, hooks, settings and the like when you said so.
@@ -77,8 +79,10 @@ class Trust:
 
     def __init__(self, where: Places, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
         self.path = where.trusted
+        self._where = where
         self._instructions = instructions
         self._own = where.config
+        self._allowed = AllowedSettings(where)
         self._copies = Copies(where.vouched)
 
     def trusted(self, root: Path) -> bool:
@@ -139,12 +143,28 @@ class Trust:
             kept[str(seen.root)] = entry
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
-    def revoke(self, root: Path) -> bool:
-        """Forget the grant; False when there was none.
+    def asked(self, root: Path) -> Sequence[AskedSetting]:
+        """What the settings of the project at ``root`` ask for, allowed or not. Never raises."""
+        try:
+            return load_settings({}, self._where, root, {}, trusted=True).asked
+        except (BaError, OSError):
+            return ()
+
+    def allow(self, root: Path, asked: AskedSetting) -> None:
+        """Let the project at ``root`` have this value.
 
         Raises:
             StorageError: as ``grant``.
         """
+        self._allowed.add(root, asked)
+
+    def revoke(self, root: Path) -> bool:
+        """Forget the grant, and what was allowed there; False when there was none.
+
+        Raises:
+            StorageError: as ``grant``.
+        """
+        self._allowed.drop(root)
         with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             if kept.pop(str(root), None) is None:

@@ -13,7 +13,7 @@ from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import COUNTING, AnthropicProvider
 from ba_tui.providers.anthropic_sdk import CloudClient
 from ba_tui.providers.clouds.needs import CLOUDS
-from ba_tui.providers.credentials import Endpoint
+from ba_tui.providers.credentials import BoundKey, Endpoint
 from ba_tui.providers.faults import ModelService
 
 
@@ -30,8 +30,8 @@ class CloudProvider(AnthropicProvider):
         super().__init__(model, **given)
         self._url = self._client.url
 
-    def _reach(self, key: str | None, url: str | None) -> tuple[Endpoint, ModelService]:
-        self._client = CloudClient(self._kind, self._model.name, key, url)
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[Endpoint, ModelService]:
+        self._client = CloudClient(self._kind, self._model.name, key.sent_to(url) if key else None, url)
         endpoint = self._client.endpoint
         return endpoint, CLOUDS[self._kind].service(endpoint, self._model.name)
 

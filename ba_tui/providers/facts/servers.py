@@ -8,6 +8,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from ba_tui.core.values import frozen
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.faults import ModelService, check_key
 
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
@@ -20,7 +21,7 @@ class ModelServer:
 
     kind: Literal["anthropic", "openai"]
     url: str = ""
-    key: str | None = field(default=None, repr=False)
+    key: BoundKey | None = field(default=None, repr=False)
     variable: str = ""
 
     @property
@@ -58,14 +59,16 @@ class ModelServer:
         return self.base != OPENAI
 
     def service(self, model: str = "") -> ModelService:
-        return ModelService(ModelService("", "", self.base, "").host, self.variable, self.base, model, self.key or "")
+        secret = self.key.value if self.key else ""
+        return ModelService(ModelService("", "", self.base, "").host, self.variable, self.base, model, secret)
 
     def headers(self) -> Mapping[str, str]:
-        """Raises AuthFailed for a key that can't be sent, such as one with a line break."""
+        """Raises AuthFailed for a key that is for another address, or can't be sent, such as one with a line break."""
         plain = {"accept": "application/json"}
-        if not self.key:
+        if not self.key or self.key.withheld:
             return plain
-        check_key(self.key, self.variable)
+        secret = self.key.sent_to(self.url)
+        check_key(secret, self.variable)
         if self.kind == "anthropic":
-            return {**plain, "x-api-key": self.key, "anthropic-version": VERSION}
-        return {**plain, "authorization": f"Bearer {self.key}"}
+            return {**plain, "x-api-key": secret, "anthropic-version": VERSION}
+        return {**plain, "authorization": f"Bearer {secret}"}

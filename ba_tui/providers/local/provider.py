@@ -11,6 +11,7 @@ from typing import Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.local.grammar import ANSWER, call_grammar
 from ba_tui.providers.local.processes import LocalAddress, LocalPlace, LocalProcesses
 from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
@@ -146,7 +147,11 @@ class LlamaCpp:
                 await self._providers.pop(next(iter(self._providers))).close()
             options = {**self._options, "grammar": grammar} if grammar else self._options
             self._providers[grammar] = OpenAIProvider(
-                self.model, api_key=address.key, base_url=address.url, options=options, transfer=self._transfer
+                self.model,
+                api_key=BoundKey(address.key, address.url),
+                base_url=address.url,
+                options=options,
+                transfer=self._transfer,
             )
         return self._providers[grammar]
 

@@ -29,7 +29,7 @@ from ba_tui.settings.claude.meanings import (
 from ba_tui.settings.claude.rules import FILE_TOOLS, translated
 from ba_tui.settings.document import KeyPath, Problem
 from ba_tui.settings.foreign import ForeignFile, Unsupported
-from ba_tui.settings.variable_names import holds_key, starts, steers
+from ba_tui.settings.variable_names import holds_key, leads, starts, steers
 
 PROJECT_FOLDERS = "a project opens no folders: start ba with --add-dir, or set add_dirs in your config.yaml"
 PROJECT_PLUGINS = "only ~/.claude/settings.json turns plugins off; their commands and skills count"
@@ -79,7 +79,10 @@ class _Reading:
         if self._trusted:
             for key, value in self.file.data.items():
                 self._setting(key, value)
-        layer = Layer(self.data, self._place, self.file.path.parent, kind="claude", foreign=not self._trusted)
+        layer = Layer(
+            self.data, self._place, self.file.path.parent, kind="claude", foreign=not self._trusted,
+            project=self._project is not None,
+        )  # fmt: skip
         if self.file.problem:
             text = f"{self.file.problem}, so only its rules that deny or ask count"
             layer.problems.append(Problem(str(self.file.path), text, self.file.line, fatal=False))
@@ -229,6 +232,8 @@ class _Reading:
             self._not("only Claude Code reads this variable", *path)
         elif steers(name) or (self._project is not None and starts(name)):
             self._not("it changes how programs start: set it in your shell", *path)
+        elif self._project is not None and (leads(name) or "://" in _as_text(value)):
+            self._not("it names an address: set it in your shell", *path)
         else:
             self._set(("environment", "set", name), _as_text(value), *path)
 

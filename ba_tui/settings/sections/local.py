@@ -18,12 +18,16 @@ class LocalSettings(SettingsGroup):
 
     window: Annotated[Whole, Ge(1024), Le(1_048_576)] = field(
         default=16_384,
-        metadata=about("Tokens of its window, at most what it was trained on; a larger one takes more memory."),
+        metadata=about(
+            "Tokens of its window, at most what it was trained on; a larger one takes more memory.", "project"
+        ),
     )
     threads: Annotated[Whole, Ge(0), Le(1_024)] = field(
-        default=0, metadata=about("Threads that compute; 0 leaves the number to llama.cpp.")
+        default=0, metadata=about("Threads that compute; 0 leaves the number to llama.cpp.", "project")
     )
     tools: tuple[str, ...] = field(
         default=("read_file", "write_file", "edit_file", "grep", "shell", "calculator", "query_data"),
-        metadata=about("The tools that a model with a window of up to 32,768 tokens is told of; empty for all."),
+        metadata=about(
+            "The tools that a model with a window of up to 32,768 tokens is told of; empty for all.", "project"
+        ),
     )

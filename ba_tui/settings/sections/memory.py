@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import Address, Amount, Count, FieldCheck, Whole, about, off_as_word
+from ba_tui.settings.fields import Address, Amount, Count, FieldCheck, Setter, Whole, about, off_as_word
 from ba_tui.settings.sections.group import SettingsGroup
 
 
@@ -44,25 +44,41 @@ class EmbeddingEndpoint(SettingsGroup):
 class MemorySettings(SettingsGroup):
     """Memory across sessions. `memory: off` is short for `memory.enabled: false`."""
 
-    enabled: bool = field(default=True, metadata=about("Whether anything is remembered or recalled."))
+    enabled: bool = field(
+        default=True, metadata=about("Whether anything is remembered or recalled.", Setter(stricter=(False,)))
+    )
     private: bool = field(
-        default=False, metadata=about("Neither store nor recall in the sessions that begin now; the flag --private.")
+        default=False,
+        metadata=about(
+            "Neither store nor recall in the sessions that begin now; the flag --private.", Setter(stricter=(True,))
+        ),
     )
     proposals: bool = field(
-        default=True, metadata=about("Propose to remember facts that you state; nothing is stored without your yes.")
+        default=True,
+        metadata=about(
+            "Propose to remember facts that you state; nothing is stored without your yes.", Setter(stricter=(False,))
+        ),
     )
-    summaries: bool = field(default=True, metadata=about("Remember a summary of each session."))
+    summaries: bool = field(
+        default=True, metadata=about("Remember a summary of each session.", Setter(stricter=(False,)))
+    )
     most_recalled: Annotated[Whole, Ge(0), Le(50)] = field(
-        default=5, metadata=about("Most entries that go with a prompt; 0 sends none.")
+        default=5, metadata=about("Most entries that go with a prompt; 0 sends none.", "project")
     )
     recalled_tokens: Annotated[Whole, Ge(50), Le(20_000)] = field(
-        default=600, metadata=about("Most tokens of entries that go with a prompt.")
+        default=600, metadata=about("Most tokens of entries that go with a prompt.", "project")
     )
     embedder: Annotated[Literal["fuse", "e5", "endpoint", "off"], FieldCheck(off_as_word, first=True)] = field(
         default="fuse",
         metadata=about(
             "What finds entries by meaning: fuse (fast, 16 languages), e5 (better, slower; the extra `e5`), endpoint "
-            "(a server of yours) or off (by words alone)."
+            "(a server of yours) or off (by words alone).",
+            Setter(
+                stricter=(
+                    "off",
+                    False,
+                )
+            ),
         ),
     )
     endpoint: EmbeddingEndpoint = field(
@@ -75,7 +91,10 @@ class MemorySettings(SettingsGroup):
     api_key_env: str = field(default="", metadata=about("The environment variable with the token for `memory.url`."))
     project: str = field(
         default="",
-        metadata=about("The project's name on the shared server: the same for all of the team, no other project's."),
+        metadata=about(
+            "The project's name on the shared server: the same for all of the team, no other project's.",
+            Setter("asked", question="to share memory under the name {value}"),
+        ),
     )
     redis: Annotated[str, FieldCheck(_redis_address)] | None = field(
         default=None,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from annotated_types import Gt
 
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import Amount, Count, FieldCheck, Seconds, about, off_as_word
+from ba_tui.settings.fields import Amount, Count, FieldCheck, Seconds, Setter, about, off_as_word
 from ba_tui.settings.sections.group import SettingsGroup
 
 SandboxMode = Annotated[Literal["required", "auto", "off"], FieldCheck(off_as_word, first=True)]
@@ -33,9 +33,13 @@ class RuleSettings(SettingsGroup):
     A rule with conditions is a group: `{rule: shell, when: {timeout: {max: 60}}, timeout: 300, on_timeout: deny}`.
     """
 
-    allow: tuple[RuleEntry, ...] = field(default=(), metadata=about("What may run without asking."))
-    ask: tuple[RuleEntry, ...] = field(default=(), metadata=about("What always asks."))
-    deny: tuple[RuleEntry, ...] = field(default=(), metadata=about("What never runs."))
+    allow: tuple[RuleEntry, ...] = field(default=(), metadata=about("What may run without asking.", "project"))
+    ask: tuple[RuleEntry, ...] = field(
+        default=(), metadata=about("What always asks.", Setter("anyone", refused=(("on_timeout", "allow"),)))
+    )
+    deny: tuple[RuleEntry, ...] = field(
+        default=(), metadata=about("What never runs.", Setter("anyone", refused=(("on_timeout", "allow"),)))
+    )
 
 
 @frozen

@@ -17,5 +17,5 @@ class CheckpointSettings(SettingsGroup):
     """What is kept of the files before a turn changes any, for `/rewind`."""
 
     max_file_mb: Annotated[Amount, Gt(0), Le(1_000)] = field(
-        default=10, metadata=about("The largest file that is kept, in MB; a larger one can't be rewound.")
+        default=10, metadata=about("The largest file that is kept, in MB; a larger one can't be rewound.", "project")
     )

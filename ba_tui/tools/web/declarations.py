@@ -26,6 +26,8 @@ class SearchChoice:
     api_key_env: str = ""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Where the key is looked for."""
+    foreign: bool = False
+    """A project gave the ``url``, so no key of the user's is sent there."""
 
 
 def web_tool(definition: Definition, name: str, facts: ToolFacts, run: Callable[..., Any]) -> Tool:

@@ -53,6 +53,9 @@ def chosen(web: WebClient, choice: SearchChoice) -> Backend:
         hint = f"Tell the person to set web_search.url to the address of their {choice.backend} server."
         raise Failed("dependency_error", f"{choice.backend} needs an address.", hint)
     name = choice.api_key_env or engine.key_env
+    if name and choice.foreign:
+        hint = "Tell the person to set web_search.url in their own settings: ba config edit."
+        raise Failed("dependency_error", f"This project chose the address of {choice.backend}: it gets no key.", hint)
     key = choice.environment.get(name, "").strip() if name else ""
     if name and not key:
         hint = f"Tell the person to put it into the environment variable {name}."

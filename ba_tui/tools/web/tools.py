@@ -27,9 +27,12 @@ class WebOptions:
     search: SearchChoice = field(default_factory=SearchChoice)
 
 
-def web_options(settings: Settings, env: Mapping[str, str]) -> WebOptions:
+def web_options(settings: Settings, own: Settings, env: Mapping[str, str]) -> WebOptions:
+    """What ``settings`` choose; ``own`` are those without the project's files."""
     chosen = settings.web_search
-    return WebOptions(settings.web.allow_private, SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, env))
+    foreign = bool(chosen.url) and chosen.url != own.web_search.url
+    search = SearchChoice(chosen.backend, chosen.url, chosen.api_key_env, env, foreign=foreign)
+    return WebOptions(settings.web.allow_private, search)
 
 
 def web_tools(definitions: Mapping[str, Definition], web: WebOptions) -> tuple[Tool, ...]:

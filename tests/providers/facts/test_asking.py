@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ba_tui.core.errors import AuthFailed, BadRequest, ConnectionLost, ModelNotFound, ProviderError, UsageError
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.facts.asking import LARGEST, ask_facts, ask_models
 from ba_tui.providers.facts.servers import ModelServer
 from ba_tui.providers.facts.values import ModelFacts
@@ -23,7 +24,7 @@ def page(value: object, status: int = 200, content_type: str = JSON) -> Raw:
 
 
 def asked(server: Loopback, key: str | None = None) -> ModelServer:
-    return ModelServer("openai", server.openai_url, key, "MY_KEY")
+    return ModelServer("openai", server.openai_url, BoundKey(key, server.openai_url) if key else None, "MY_KEY")
 
 
 async def test_the_list_of_an_openai_server(model_server: Serve):
@@ -37,7 +38,7 @@ async def test_anthropics_own_list_and_one_model_of_it(model_server: Serve):
     entry = {"id": "claude-x", "type": "model", "max_input_tokens": 200_000, "max_tokens": 64_000}
     pages = {"/v1/models": page({"data": [entry]}), "/v1/models/claude-x": page(entry)}
     server = model_server([], pages=pages)
-    whom = ModelServer("anthropic", server.url, KEY)
+    whom = ModelServer("anthropic", server.url, BoundKey(KEY, server.url))
     told = ModelFacts("claude-x", 200_000, 64_000)
     assert (await ask_models(whom)).models == (told,)
     assert (await ask_facts(whom, "claude-x")).models == (told,)
@@ -120,7 +121,9 @@ async def test_a_refused_key_and_a_missing_list(model_server: Serve):
 
 
 async def test_a_model_that_anthropic_does_not_know(model_server: Serve):
-    assert (await ask_facts(ModelServer("anthropic", model_server([]).url, KEY), "claude-x")).models == ()
+    assert (
+        await ask_facts(ModelServer("anthropic", (url := model_server([]).url), BoundKey(KEY, url)), "claude-x")
+    ).models == ()
 
 
 async def test_nobody_answers(model_server: Serve):
@@ -161,4 +164,4 @@ def test_addresses():
         "http://127.0.0.1:11434",
         True,
     )
-    assert "sk" not in repr(ModelServer("openai", "http://h/v1", "sk-secret"))
+    assert "sk" not in repr(ModelServer("openai", "http://h/v1", BoundKey("sk-secret", "http://h/v1")))

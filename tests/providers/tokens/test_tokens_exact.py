@@ -10,6 +10,7 @@ from ba_tui.core.errors import BadRequest, UsageError
 from ba_tui.core.messages import Message, ToolOutput, ToolUse, user
 from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.tokens.exact import ExactCounts
 from tests.providers.counting_server import CountingServer
 from tests.providers.tokens.test_tokens import nothing
@@ -27,7 +28,7 @@ def request(text: str = "hello") -> ModelRequest:
 
 async def test_the_whole_request_is_counted_once():
     with CountingServer() as server:
-        provider = AnthropicProvider(INFO, api_key="test-key", base_url=server.url)
+        provider = AnthropicProvider(INFO, api_key=BoundKey("test-key", server.url), base_url=server.url)
         counts = ExactCounts(provider.count_tokens)
         assert [await counts.count(request()), await counts.count(request())] == [777, 777]
         assert await counts.count(request("another")) == 777
@@ -42,7 +43,7 @@ async def test_the_whole_request_is_counted_once():
 async def test_a_failure_is_told_and_nobody_is_asked_again():
     with CountingServer() as server:
         server.status = 404
-        provider = AnthropicProvider(INFO, api_key="test-key", base_url=server.url)
+        provider = AnthropicProvider(INFO, api_key=BoundKey("test-key", server.url), base_url=server.url)
         counts = ExactCounts(provider.count_tokens)
         assert [await counts.count(request()), await counts.count(request("other"))] == [None, None]
         await provider.close()
@@ -53,7 +54,7 @@ async def test_a_failure_is_told_and_nobody_is_asked_again():
 async def test_a_slow_server_is_not_waited_for():
     with CountingServer() as server:
         server.release = threading.Event()
-        provider = AnthropicProvider(INFO, api_key="test-key", base_url=server.url)
+        provider = AnthropicProvider(INFO, api_key=BoundKey("test-key", server.url), base_url=server.url)
         counts = ExactCounts(provider.count_tokens, patience=0.2)
         assert await counts.count(request()) is None
         await provider.close()
@@ -63,7 +64,7 @@ async def test_a_slow_server_is_not_waited_for():
 @pytest.mark.parametrize("tokens", [None, "many", -1, True])
 async def test_an_answer_without_a_count_is_an_error(tokens: object):
     with CountingServer(tokens) as server:
-        provider = AnthropicProvider(INFO, api_key="test-key", base_url=server.url)
+        provider = AnthropicProvider(INFO, api_key=BoundKey("test-key", server.url), base_url=server.url)
         with pytest.raises(BadRequest):
             await provider.count_tokens(request())
         await provider.close()
@@ -71,7 +72,7 @@ async def test_an_answer_without_a_count_is_an_error(tokens: object):
 
 async def test_the_key_goes_to_no_other_host():
     with CountingServer() as server, CountingServer() as other:
-        provider = AnthropicProvider(INFO, api_key="test-key", base_url=server.url)
+        provider = AnthropicProvider(INFO, api_key=BoundKey("test-key", server.url), base_url=server.url)
         with pytest.raises(UsageError, match="does not belong to"):
             await provider.count_tokens(request(), f"{other.url}/v1/messages/count_tokens")
         assert await provider.count_tokens(request(), f"{server.url}/v1/other") == 777

@@ -13,6 +13,8 @@ from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.resources import project_root
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ba_tui.core.ports.trust import Trusting, TrustState
     from ba_tui.faces.tui.screens.trust import TrustAnswer
 
@@ -59,7 +61,9 @@ async def trust(chat: Actions, _: str) -> None:
             chat.session.refused.add(root)
             notices = await chat.session.reopen()
         case _:
-            return
+            if seen.state != "trusted" or not await _allow(chat, services.trust, root):
+                return
+            notices = await chat.session.reopen()
     now = await asyncio.to_thread(services.trust.look, root)
     chat.session.reads_only = now.state != "trusted"
     await chat.show_session()
@@ -80,10 +84,26 @@ async def _grant(chat: Actions, trusting: Trusting, seen: TrustState, notices: S
     kept = [notice for notice in notices if notice not in services.notices]
     try:
         await asyncio.to_thread(trusting.grant, seen)
+        await _allow(chat, trusting, seen.root)
         return [*kept, *await chat.session.reopen()]
     except BaError as error:
         chat.session.reads_only = True
         return [*notices, Notice(str(error), "error", error.hint)]
+
+
+async def _allow(chat: Actions, trusting: Trusting, root: Path) -> bool:
+    """Ask about each value in the project's settings that needs the user's yes; whether one was allowed now.
+
+    Raises:
+        StorageError: an answer can't be kept.
+    """
+    from ba_tui.faces.tui.screens.trust import AllowScreen  # noqa: PLC0415 - most projects ask for nothing
+
+    waiting = [each for each in await asyncio.to_thread(trusting.asked, root) if not each.allowed]
+    allowed = [each for each in waiting if await chat.ba.push_screen_wait(AllowScreen(each)) == "trust"]
+    for each in allowed:
+        await asyncio.to_thread(trusting.allow, root, each)
+    return bool(allowed)
 
 
 TRUST = Room({SlashCommand("trust", "Show or change whether this folder is trusted"): trust})

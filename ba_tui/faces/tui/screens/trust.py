@@ -15,13 +15,14 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ba_tui.core.ports.trust import TrustState
+from ba_tui.core.ports.trust import AskedSetting, TrustState
 from ba_tui.faces.tui.inspector.diff import diff_rows
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
 from ba_tui.faces.tui.screens.picker import LOW
 
 TrustAnswer: TypeAlias = Literal["trust", "no", "quit", "revoke"]
+Answers: TypeAlias = Sequence[tuple[TrustAnswer | None, str, str]]
 
 IGNORED = 0.5
 """Seconds without a key until keys count: those before were meant for something else."""
@@ -36,6 +37,7 @@ TITLES = {
     "trusted": "You trust this folder",
 }
 CHANGED_LOW = "Changed. Do you still trust it?"
+ALLOWING = "Allow this setting of the project?"
 NOTHING = "This folder has no context files, tools, servers, hooks, skills or settings."
 SERVERS = "MCP servers"
 TIGHT = 18
@@ -44,26 +46,102 @@ MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "ho
 LINES = {"j": "down", "k": "up"}
 
 
-class TrustScreen(ModalScreen[TrustAnswer | None]):
-    """Dismissed with the verdict, or with None when all stays as it is. ``starting``: nothing was sent here yet, so
-    leaving is one of the answers. ``clock`` in seconds."""
+class ChoiceScreen(ModalScreen[TrustAnswer | None]):
+    """A question with ``answers``: the verdict, keys and words of each; None leaves all as it is. The safe one is
+    chosen first. Keys typed before the question appeared do not answer it. ``clock`` in seconds."""
 
     CSS_PATH = "../styles/screens.tcss"
     VERTICAL_BREAKPOINTS = LOW
 
-    def __init__(self, seen: TrustState, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, answers: Answers, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(classes="trust")
-        self.seen = seen
         self._clock = clock
         self._quiet_since = clock()
-        self._answers = answers(seen, starting=starting)
+        self._answers = answers
         self._row = next(row for row, (verdict, _, _) in enumerate(self._answers) if verdict in {"no", None})
-        self._whole = seen.state == "changed"
 
     @property
     def listening(self) -> bool:
         """Whether keys count yet."""
         return self._clock() - self._quiet_since >= IGNORED
+
+    def _paint(self) -> None:
+        rows: list[GridRow] = []
+        for index, (_, key, words) in enumerate(self._answers):
+            here = index == self._row
+            rows.append(line((words, ""), gutter=f"{'❯' if here else ' '} {key:<3}  ", tone="selected" if here else ""))
+        view = self.query_one("#trust-answers", RowView)
+        view.styles.height = len(rows)
+        view.put(rows)
+
+    def on_key(self, event: events.Key) -> None:
+        """Every key is the dialog's: what is typed here is no text."""
+        event.stop()
+        event.prevent_default()
+        if not self.listening:
+            # Who was writing when it came, and goes on, has not read it yet.
+            self._quiet_since = self._clock()
+            return
+        key = event.key
+        if key in {"up", "down"}:
+            self._row = (self._row + (1 if key == "down" else -1)) % len(self._answers)
+            self._paint()
+        elif key == "enter":
+            self.dismiss(self._answers[self._row][0])
+        elif self._moved(key):
+            return
+        elif key == "escape":
+            self.dismiss("no" if any(verdict == "no" for verdict, _, _ in self._answers) else None)
+        else:
+            for verdict, keys, _ in self._answers:
+                if key in keys.split():
+                    self.dismiss(verdict)
+                    return
+
+    def _moved(self, key: str) -> bool:
+        """Whether ``key`` was for what is shown above the answers."""
+        if key in MOVES or key in LINES:
+            self.query_one("#trust-body", RowView).action_move(MOVES.get(key) or LINES[key])
+            return True
+        return False
+
+    @on(RowView.Picked, "#trust-answers")
+    def _clicked(self, event: RowView.Picked) -> None:
+        event.stop()
+        if self.listening and event.row < len(self._answers):
+            self.dismiss(self._answers[event.row][0])
+
+
+class AllowScreen(ChoiceScreen):
+    """Asks whether the settings of a trusted project may have one value. Dismissed with "trust" or "no"."""
+
+    def __init__(self, asked: AskedSetting, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__((("trust", "1 y", "Yes, allow it"), ("no", "2 n", "No, leave it out")), clock=clock)
+        self.asked = asked
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(ALLOWING, classes="title", markup=False)
+            yield _quiet(RowView(id="trust-body", word_wrap=True))
+            yield _quiet(RowView(id="trust-answers", word_wrap=True))
+            yield Static("↑ ↓ Enter choose · PgUp PgDn scroll", classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        # The body wraps and scrolls: all of the value can be read, however long it is.
+        asked = self.asked
+        texts = (asked.question, "", f"{asked.setting}: {asked.value}", asked.source)
+        self.query_one("#trust-body", RowView).put([line((visible(text), "")) for text in texts])
+        self._paint()
+
+
+class TrustScreen(ChoiceScreen):
+    """Dismissed with the verdict, or with None when all stays as it is. ``starting``: nothing was sent here yet, so
+    leaving is one of the answers."""
+
+    def __init__(self, seen: TrustState, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(answers(seen, starting=starting), clock=clock)
+        self.seen = seen
+        self._whole = seen.state == "changed"
 
     @property
     def _turned(self) -> bool:
@@ -107,47 +185,12 @@ class TrustScreen(ModalScreen[TrustAnswer | None]):
     def on_resize(self) -> None:
         self._hint()
 
-    def _paint(self) -> None:
-        rows: list[GridRow] = []
-        for index, (_, key, words) in enumerate(self._answers):
-            here = index == self._row
-            rows.append(line((words, ""), gutter=f"{'❯' if here else ' '} {key:<3}  ", tone="selected" if here else ""))
-        view = self.query_one("#trust-answers", RowView)
-        view.styles.height = len(rows)
-        view.put(rows)
-
-    def on_key(self, event: events.Key) -> None:
-        """Every key is the dialog's: what is typed here is no text."""
-        event.stop()
-        event.prevent_default()
-        if not self.listening:
-            # Who was writing when it came, and goes on, has not read it yet.
-            self._quiet_since = self._clock()
-            return
-        key = event.key
-        if key in {"up", "down"}:
-            self._row = (self._row + (1 if key == "down" else -1)) % len(self._answers)
-            self._paint()
-        elif key == "enter":
-            self.dismiss(self._answers[self._row][0])
-        elif key == "escape" and not self._turned:
-            self.dismiss("no" if any(verdict == "no" for verdict, _, _ in self._answers) else None)
-        elif key == "escape" or (key == "d" and self.seen.files):
+    def _moved(self, key: str) -> bool:
+        if (key == "escape" and self._turned) or (key == "d" and self.seen.files):
             self._whole = not self._whole
             self._show_body()
-        elif key in MOVES or key in LINES:
-            self.query_one("#trust-body", RowView).action_move(MOVES.get(key) or LINES[key])
-        else:
-            for verdict, keys, _ in self._answers:
-                if key in keys.split():
-                    self.dismiss(verdict)
-                    return
-
-    @on(RowView.Picked, "#trust-answers")
-    def _clicked(self, event: RowView.Picked) -> None:
-        event.stop()
-        if self.listening and event.row < len(self._answers):
-            self.dismiss(self._answers[event.row][0])
+            return True
+        return super()._moved(key)
 
 
 def _quiet(view: RowView) -> RowView:
@@ -156,7 +199,7 @@ def _quiet(view: RowView) -> RowView:
     return view
 
 
-def answers(seen: TrustState, *, starting: bool) -> Sequence[tuple[TrustAnswer | None, str, str]]:
+def answers(seen: TrustState, *, starting: bool) -> Answers:
     """Verdict, keys and words of each row. None leaves all as it is."""
     if seen.state == "trusted":
         return (None, "1 y", "Keep trusting"), ("revoke", "2 n", "Stop trusting: only read from now on")

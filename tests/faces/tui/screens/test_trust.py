@@ -9,11 +9,11 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from ba_tui.core.ports.trust import TrustedItems, TrustState
+from ba_tui.core.ports.trust import AskedSetting, TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.screens.trust import TrustScreen
+from ba_tui.faces.tui.screens.trust import AllowScreen, TrustScreen
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places
 from tests.faces.tui.conftest import Hand, running
@@ -212,6 +212,73 @@ async def test_a_session_of_another_folder_asks_about_that_one(world: World, fol
         assert screen.seen.root == other
         await hand.press("n")
         await hand.until(lambda: hand.chat.status.situation.folder.endswith("not trusted"))
+
+
+WIDE = "web_search: {url: 'https://find.example'}\nadd_dirs: [/opt/shared]\n"
+
+
+def text_of(screen: AllowScreen) -> str:
+    return "\n".join("".join(cell.text for cell in row) for row in screen.query_one("#trust-body", RowView).rows)
+
+
+async def allowing(hand: Hand) -> AllowScreen:
+    await hand.until(lambda: isinstance(hand.app.screen, AllowScreen))
+    screen = hand.app.screen
+    assert isinstance(screen, AllowScreen)
+    await hand.until(lambda: screen.listening)
+    return screen
+
+
+async def test_values_of_its_settings_are_asked_about_one_by_one(world: World, folder: Path) -> None:
+    (folder / ".ba" / "config.yaml").write_text(WIDE)
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        await hand.press("y")
+        screen = await allowing(hand)
+        assert text_of(screen).startswith("This project asks to send web searches to https://find.example. Allow?\n")
+        assert f"web_search.url: https://find.example\n{folder}/.ba/config.yaml:1" in text_of(screen)
+        await hand.press("enter")
+        await hand.until(lambda: hand.app.screen is not screen)
+        screen = await allowing(hand)
+        assert "to work in /opt/shared too" in text_of(screen)
+        await hand.press("y")
+        await hand.opened()
+        assert [(each.setting, each.allowed) for each in Trust(places()).asked(folder)] == [
+            ("web_search.url", False), ("add_dirs", True),
+        ]  # fmt: skip
+        await hand.send("/trust")
+        await asked(hand)
+        await hand.press("1")
+        screen = await allowing(hand)
+        assert "find.example" in text_of(screen), "only what is not allowed yet"
+        await hand.press("1")
+        await hand.until(lambda: all(each.allowed for each in Trust(places()).asked(folder)))
+
+
+async def test_the_end_of_a_long_value_can_be_read() -> None:
+    value = "https://models.example." + "a" * 2_000 + ".evil.example/v1"
+    screen = AllowScreen(AskedSetting("providers.x.base_url", value, f"to send conversations to {value}", "f:1"))
+
+    class Alone(App[None]):
+        async def on_mount(self) -> None:
+            await self.push_screen(screen)
+
+    app = Alone()
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.pause()
+        assert ".evil.example/v1" in text_of(screen)
+        body = screen.query_one("#trust-body", RowView)
+        assert body.virtual_size.height * 40 > 2 * len(value) > body.size.height * 40, "it wraps, and it scrolls"
+
+
+async def test_a_folder_that_is_not_trusted_is_asked_nothing_else(world: World, folder: Path) -> None:
+    (folder / ".ba" / "config.yaml").write_text(WIDE)
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        await hand.press("n")
+        await hand.opened()
+        assert hand.app.screen is hand.chat
+        assert not any(each.allowed for each in Trust(places()).asked(folder))
 
 
 @pytest.mark.parametrize(

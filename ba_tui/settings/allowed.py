@@ -1,0 +1,63 @@
+"""The values that the user allowed a project's settings to have, by the real path of its root.
+
+Kept in the user's own folder, never in the project. Another value is another question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Set
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.ports.trust import AskedSetting
+from ba_tui.resources import Places, exclusive, save_whole
+from ba_tui.settings.document import load_mapping
+
+HEADER = """\
+# Values that you allowed the settings of a project to have. Remove one to take that back, or run:
+# ba trust --revoke FOLDER
+"""
+
+
+class AllowedSettings:
+    """All of it reads or writes a file: call it off the loop."""
+
+    def __init__(self, where: Places) -> None:
+        self.path = where.allowed
+
+    def of(self, root: Path) -> Set[tuple[str, str]]:
+        """The allowed settings and values of the project at ``root``; none when the file can't be understood."""
+        try:
+            entries: Any = load_mapping(self.path).get(os.path.realpath(root))
+        except StorageError:
+            return frozenset()
+        listed = cast("list[Any]", entries) if isinstance(entries, list) else []
+        pairs = (cast("dict[str, Any]", each) for each in listed if isinstance(each, dict))
+        return frozenset((str(pair.get("setting")), str(pair.get("value"))) for pair in pairs)
+
+    def add(self, root: Path, asked: AskedSetting) -> None:
+        """Raises StorageError."""
+        entry = {"setting": asked.setting, "value": asked.value}
+        with exclusive(self.path.parent):
+            kept = load_mapping(self.path)
+            name = os.path.realpath(root)
+            before: Any = kept.get(name)
+            entries = cast("list[Any]", before) if isinstance(before, list) else []
+            kept[name] = [*(each for each in entries if each != entry), entry]
+            self._save(kept)
+
+    def drop(self, root: Path) -> None:
+        """Forget what was allowed there. Raises StorageError."""
+        if not self.path.exists():
+            return
+        with exclusive(self.path.parent):
+            kept = load_mapping(self.path)
+            if kept.pop(os.path.realpath(root), None) is not None:
+                self._save(kept)
+
+    def _save(self, kept: dict[str, Any]) -> None:
+        save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)

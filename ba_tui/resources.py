@@ -71,6 +71,11 @@ class Places:
         return self.state / "trusted"
 
     @property
+    def written(self) -> Path:
+        """The record of files that tools wrote and the user has not accepted, by workspace."""
+        return self.state / "written"
+
+    @property
     def set_aside(self) -> Path:
         """Protected files that appeared while commands ran and that the person had moved away, by workspace."""
         return self.state / "set-aside"

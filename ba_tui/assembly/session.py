@@ -93,7 +93,7 @@ class Session:
 
         # The main agent.
         foreign, closed = settings.other_instructions, not start.trusts(root)
-        place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign)
+        place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign, guarded.writes.held)
         touched = TouchedFiles(cwd)
         self._instructions = partial(instructions_now, place, tools.ingress, touched)
         notices = PendingNotices(tools.problems)

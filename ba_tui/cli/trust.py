@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ba_tui.cli.config import folder_of, print_line
+from ba_tui.cli.config import folder_of, print_line, say
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count
 from ba_tui.resources import places, project_root
@@ -25,6 +25,8 @@ WORDS = {
     "unknown": "{root} is not trusted.",
     "changed": "{root} was trusted, but its contents have changed.",
 }
+LET_RUN = "Trust this folder? Its tools, hooks and MCP servers are programs: they can do whatever you can."
+LET_READ = "Let models read these files as instructions?"
 
 
 def trust(
@@ -38,7 +40,7 @@ def trust(
     """Trust a folder, or show what it contains.
 
     Trust covers its tools, MCP servers, workflows, skills, hooks, commands and settings with their current contents;
-    when one of them changes, ba asks again. In a folder that is not trusted ba only reads; `ba -p` goes by its flags
+    when one of them changes, ba asks again. What tools of ba wrote is shown, and is only accepted in a terminal. In a folder that is not trusted ba only reads; `ba -p` goes by its flags
     instead and loads none of these.
     """
     from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
@@ -56,18 +58,21 @@ def trust(
         return 0
     seen = granted.look(root)
     _tell(seen)
-    if show or seen.state == "trusted":
+    if show or (seen.state == "trusted" and not seen.written):
         return 0 if seen.state == "trusted" else 1
     if seen.trouble:
         raise UsageError(printable(seen.trouble))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("No terminal to ask on.", "Review the folder with --show, then run: ba trust --yes")
-        if not typer.confirm(
-            "Trust this folder? Its tools, hooks and MCP servers are programs: they can do whatever you can."
-        ):
+            hint = "then run `ba trust` in a terminal." if seen.written else "then run: ba trust --yes"
+            raise UsageError("No terminal to ask on.", f"Review the folder with --show, {hint}")
+        if not typer.confirm(LET_READ if seen.state == "trusted" else LET_RUN):
             return 1
-    granted.grant(seen)
+        granted.grant(seen)
+    else:
+        granted.vouch(seen)
+        for each in seen.written:
+            say(printable(f"{each.line}. Models do not read it until you accept it: run `ba trust` in a terminal."))
     print_line(printable(WORDS["trusted"].format(root=root)))
     return 0
 
@@ -101,8 +106,10 @@ def _tell(seen: TrustState) -> None:
             lead = " " * len(lead)
     for link in seen.links:
         print_line(printable(f"{'link':<11}       {link}"))
-    if seen.state == "trusted":
-        return
+    lead = "by tools"
+    for each in seen.written:
+        print_line(printable(f"{lead:<11}       {each.line}"))
+        lead = ""
     for file in seen.files:
         if file.before is None:
             print_line(printable(f"{file.path}  ({count(len(file.after.splitlines()), 'line')})"))

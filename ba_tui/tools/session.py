@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import instruction_files
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.delegation import Delegation
@@ -19,13 +21,16 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
+from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
+from ba_tui.permissions.trust.written import WriteRecords
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled, folder_slug, project_root
+from ba_tui.resources import Places, bundled, folder_slug, project_root, user_home
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
@@ -61,6 +66,7 @@ from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.tools.guards.recording import Recording
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool, judging
 from ba_tui.tools.isolating.copies import Copies
@@ -177,6 +183,13 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         folders = SkillFolders(partial(active_folders, skills))
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
+        watch, ingress = runner.watch, skills.catalog.ingress
+        place = WatchedPlace(
+            ingress.root, where.config, permissions.sandbox.scan, partial(_instructions, settings, where, scope.cwd, ingress)
+        )
+        self.writes = SessionWrites(WriteRecords(where.written), place, lambda: bool(watch and watch.active))
+        """What tools write of the files that run or instruct models."""
+        runner = replace(runner, writes=self.writes)
         self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.shells = Shells(scope.results.open)
@@ -279,6 +292,7 @@ class GuardedTools:
             delivery,
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
+            Recording(self.writes, workspace, permissions.sandbox.holds).guard,
             runner.review.settle,
             policy.mode_changes.settled,
         )
@@ -365,6 +379,16 @@ class GuardedTools:
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)
+        await asyncio.to_thread(self.writes.close)
+
+
+def _instructions(
+    settings: Settings, where: Places, cwd: Path, ingress: Ingress, found: Sequence[Path]
+) -> Iterator[Path]:
+    """The files that instruct models in the project of ``ingress``, with what they import; ``found``: those of folders
+    that nobody has touched yet."""
+    place = InstructionPlace(cwd, ingress.root, where.config, user_home(), foreign=settings.other_instructions)
+    return instruction_files(place, ingress, found)
 
 
 def team_scope(

@@ -88,6 +88,8 @@ class Shared:
     sharing: Sharing = field(default_factory=Sharing)
     checkpoint: Guard | None = None
     """Keeps the files before the first change of a turn; None where nothing is kept."""
+    recording: Guard | None = None
+    """Lists what a call writes of the files that run or instruct models; None where a copy is worked in."""
     settle: Settle = settled
     """Asks about protected files that commands changed, before another one runs unasked."""
     mode_changed: Callable[[], Awaitable[None]] = never
@@ -202,6 +204,8 @@ def guarded(
         breaker(kept.health),
         # Files are kept before the first attempt, and once for all attempts.
         kept.checkpoint or unhooked,
+        # What a call writes of files that run later, or instruct models, is listed until the user has accepted it.
+        kept.recording or unhooked,
         # Each attempt has the whole timeout; the time that people take to answer counts towards none.
         retry(),
         timeout,

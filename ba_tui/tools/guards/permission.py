@@ -189,7 +189,7 @@ class _Consent:
                 call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
-                call = replace(call, profile=ask.profile)
+                call = replace(call, profile=ask.profile, approved=reply.by == "person")
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
                 await keep_rule(self.gate.remember, reply, ask, call)
                 result = await self.tool.run(args, call)
@@ -241,7 +241,7 @@ class _Consent:
                 pass
             case Allow(steps=steps):
                 call = replace(call, steps=steps)
-        call = replace(call, profile=verdict.profile)
+        call = replace(call, profile=verdict.profile, approved=reply.by == "person")
         asked = replace(asked, by="")
         call.branch.emit(self._by_reply("allow", reply, asked, edited, call))
         await keep_rule(self.gate.remember, reply, asked, call)

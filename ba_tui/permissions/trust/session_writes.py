@@ -1,0 +1,280 @@
+"""Notices which files that run or instruct models the tools of one session write, and lists them in the record.
+
+The record of the session is open from before its first tool runs until the session is closed. A change counts as the
+user's only when no tool, command or server ran since the last look.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.instruction_names import NAMES, RULE_FOLDERS
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import folded
+from ba_tui.permissions.sandbox.protected_files import respelled
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
+from ba_tui.permissions.trust.files import PARTS, FoundFiles, found_in
+from ba_tui.permissions.trust.written import (
+    ABSENT,
+    MOST_BY,
+    Contents,
+    FileKey,
+    Record,
+    SeenContent,
+    WriteRecords,
+    alive,
+    digest_of,
+    this_process,
+    told,
+)
+
+RECENT = 1.0
+"""Seconds for which a look is good enough before a call: who edits a file that fast can't be told apart from a tool."""
+SETTLED = 3 * 10**9
+"""Nanoseconds after which a change shows in the times of a file, whatever the file system."""
+MOST_FOLDERS = 200
+"""Folders below the workspace that are looked at as projects."""
+ELSEWHERE = "a background command or a server"
+_CARRIERS = frozenset(part.split("/")[0] for parts in PARTS.values() for part in parts if part[0] == ".")
+"""What makes a folder one that brings something to run."""
+
+
+@frozen
+class WatchedPlace:
+    """The project at ``root`` and all that ``scan`` searches. ``own``: the user's config folder. ``instructions``
+    returns the instruction files that are loaded or imported, given those that lie in the workspace."""
+
+    root: Path
+    own: Path
+    scan: WorkspaceScan
+    instructions: Callable[[Sequence[Path]], Iterable[Path]] = lambda found: found
+
+
+class CountedFiles:
+    """Reads the files that count in a workspace, each again only when it has changed."""
+
+    def __init__(self, place: WatchedPlace) -> None:
+        self._place = place
+        self._cache: dict[FileKey, tuple[tuple[int, ...], SeenContent]] = {}
+        self.complete = True
+        """Whether the last look saw every folder."""
+
+    def look(self) -> Contents:
+        """Return every file that runs something or instructs models, with its digest."""
+        found = self._place.scan.look()
+        self.complete = found.complete
+        seen: dict[FileKey, SeenContent] = {}
+        folders = [path.parent for path in found.protected if folded(path.name) in _CARRIERS]
+        for folder in list(dict.fromkeys([self._place.root, *folders]))[:MOST_FOLDERS]:
+            try:
+                files = found_in(folder, self._place.own)
+            except (UsageError, OSError):
+                # Too much to be trusted at all. Once there is less, nobody knows what of it was there.
+                continue
+            for file in files:
+                key = FileKey("runs", str(file.path))
+                seen[key] = self._seen(key, lambda file=file: _content(file))
+        for path in self._place.instructions([*_instructions(found.protected)]):
+            key = FileKey("told", os.path.normpath(path))
+            seen[key] = self._seen(key, lambda path=path: told(path))
+        self._cache = {key: self._cache[key] for key in seen if key in self._cache}
+        return seen
+
+    def _seen(self, key: FileKey, read: Callable[[], SeenContent]) -> SeenContent:
+        try:
+            status = os.stat(key.path)  # noqa: PTH116 - for hundreds of files
+        except OSError:
+            return ABSENT
+        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known = self._cache.get(key)
+        if known and known[0] == stamp:
+            return known[1]
+        content = read()
+        if max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - SETTLED:
+            self._cache[key] = (stamp, content)
+        return content
+
+
+class SessionWrites:
+    """What the tools of one session write. Thread-safe; all of it blocks for some milliseconds.
+
+    ``busy``: whether a command in the background, a server or a worker runs.
+    """
+
+    def __init__(self, records: WriteRecords, place: WatchedPlace, busy: Callable[[], bool] = bool) -> None:
+        self._records = records
+        self._place = place
+        self._busy = busy
+        self._token = secrets.token_hex(8)
+        self._files = CountedFiles(place)
+        self._lock = threading.RLock()
+        self._running: list[str] = []
+        self._lasting = False
+        self._opened = 0
+        """When the record was opened, in nanoseconds."""
+        self._looked = float("-inf")
+
+    def begin(self, by: str) -> None:
+        """A call is about to run; the record is on the disk when this returns.
+
+        Raises:
+            StorageError: the record can't be kept.
+        """
+        with self._lock:
+            if not self._opened or time.monotonic() - self._looked > RECENT:
+                self._settle("", users=self._idle())
+            self._running.append(by)
+            self._note()
+
+    def end(self, by: str, decided: Collection[str] = ()) -> None:
+        """A call has ended. ``decided``: paths of instruction files whose new text the user has just approved.
+
+        Raises:
+            StorageError: what it wrote can't be listed. The record stays open, so it counts all the same.
+        """
+        with self._lock:
+            others = [each for each in self._running if each != by]
+            background = self._lasting or self._busy()
+            names = [by, *others, *([ELSEWHERE] if background else [])]
+            if by in self._running:
+                self._running.remove(by)
+            self._settle(" or ".join(dict.fromkeys(names)), decided=decided)
+            self._lasting = self._busy()
+            self._note()
+
+    def start(self, by: str) -> None:
+        """A server or a worker is about to run; from now on it may write at any time. Raises as ``begin``."""
+        with self._lock:
+            self.begin(by)
+            self._running.remove(by)
+            self._lasting = True
+
+    def close(self) -> None:
+        """The session ends, and with it all that its tools started. Raises as ``end``."""
+        with self._lock:
+            if not self._opened:
+                return
+            users = self._idle()
+            now = self._files.look()
+            with self._records.changing(self._place.root) as record:
+                self._list(record, now, "" if users else ELSEWHERE, users=users)
+                record.open.pop(self._token, None)
+                record.known = dict(now) if record.open else {}
+            self._opened = 0
+            atexit.unregister(self._leave)
+            with suppress(OSError):
+                self._records.now(self._place.root, self._token).unlink()
+
+    def _leave(self) -> None:
+        with suppress(BaError, OSError):
+            self.close()
+
+    def accept(self, paths: Iterable[Path]) -> None:
+        """The user has seen these files as they are: models may read those that instruct them. Raises StorageError."""
+        keys = [FileKey("told", os.path.normpath(path)) for path in paths]
+        self._records.accept(self._place.root, [(key, told(key.path).digest) for key in keys])
+
+    def held(self, path: Path, raw: bytes) -> str:
+        """Why a model may not be told the file at ``path``, which begins with ``raw``; empty when it may."""
+        with self._lock:
+            mine = self._token if self._idle() else ""
+            return held_file(self._records, self._place.root, path, raw, mine)
+
+    def counts(self, path: Path) -> bool:
+        """Whether a file at ``path`` runs something or instructs models by now, whatever its name."""
+        with self._lock:
+            known = self._files.look()
+        return any(FileKey(use, str(path)) in known for use in ("runs", "told"))
+
+    def _idle(self) -> bool:
+        return not (self._running or self._lasting or self._busy())
+
+    def _settle(self, by: str, *, users: bool = False, decided: Collection[str] = ()) -> None:
+        now = self._files.look()
+        with self._records.changing(self._place.root) as record:
+            self._list(record, now, by, users=users, decided=decided)
+            gone = [token for token, process in record.open.items() if not alive(process)]
+            for token in gone:
+                del record.open[token]
+                with suppress(OSError):
+                    self._records.now(self._place.root, token).unlink()
+            record.known = dict(now)
+            record.open[self._token] = this_process()
+            record.roots = tuple(dict.fromkeys((*record.roots, *map(str, self._place.scan.roots))))
+        if not self._opened:
+            self._opened = time.time_ns()
+            # Work without a conversation ends with the process, which must not look killed then.
+            atexit.register(self._leave)
+        self._looked = time.monotonic()
+
+    def _list(
+        self, record: Record, now: Contents, by: str, *, users: bool = False, decided: Collection[str] = ()
+    ) -> None:
+        """List what differs from what was known, unless the user changed it."""
+        others = [token for token in record.open if token != self._token]
+        if not record.open or (users and not others and self._token in record.open):
+            return
+        differing = ((key, seen) for key, seen in record.differing(now) if not self._old(key, record))
+        found = [(key, seen) for key, seen in differing if not (key.use == "told" and key.path in decided)]
+        record.add(found, by or self._records.running(record))
+
+    def _old(self, key: FileKey, record: Record) -> bool:
+        """Whether a file was there before the record was opened, and only the first looks did not reach it."""
+        if self._files.complete or key in record.known or not self._opened:
+            return False
+        path = Path(key.path)
+        within = (each for each in (path, *path.parents) if each.is_relative_to(self._place.root))
+        try:
+            return all(each.stat().st_ctime_ns < self._opened for each in within if each != self._place.root)
+        except OSError:
+            return False
+
+    def _note(self) -> None:
+        """Name what runs, for the record of a session that is killed."""
+        with suppress(OSError):
+            text = one_line(" or ".join(self._running), MOST_BY)
+            if text:
+                self._records.now(self._place.root, self._token).write_text(text, "utf-8")
+
+
+def held_file(records: WriteRecords, root: Path, path: Path, raw: bytes, mine: str = "") -> str:
+    """Why a model may not be told the file at ``path``, which begins with ``raw``, in the project at ``root``; empty
+    when it may. ``mine``: a session in which nothing runs."""
+    now: Mapping[FileKey, SeenContent] = {
+        FileKey("told", each): SeenContent(digest_of(raw, path))
+        for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))
+    }
+    found = next((each for each in records.listed(root, now, mine) if each.digest), None)
+    if found is None:
+        return ""
+    when = f" ({found.at})" if found.at else ""
+    return f"{found.by} wrote it{when}; to accept it, run `ba trust` or enter /trust"
+
+
+def _content(file: FoundFiles) -> SeenContent:
+    try:
+        return SeenContent(digest_of(file.content(), file.path))
+    except OSError:
+        return ABSENT
+
+
+def _instructions(protected: Iterable[Path]) -> Iterator[Path]:
+    """The instruction files among protected paths, and those in protected folders."""
+    for path in protected:
+        if path.name in NAMES or respelled(path):
+            yield path
+        for folder, suffix in RULE_FOLDERS:
+            top, _, below = folder.partition("/")
+            if path.name == top:
+                yield from (each for each in sorted((path / below).rglob(f"*{suffix}")) if each.is_file())
+        if path.name == ".claude" and (path / "CLAUDE.md").is_file():
+            yield path / "CLAUDE.md"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import instruction_files
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
@@ -35,7 +37,10 @@ class SessionTools:
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
         lent = lent_folders(readable_folders(catalog, choices), self.plugins)
-        started = started_files(root, [hook.command for hook in hooks])
+        told = instruction_files(
+            InstructionPlace(scope.cwd, root, None, foreign=settings.other_instructions), self.ingress
+        )
+        started = started_files(root, [hook.command for hook in hooks], told)
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted = not start.strict and not start.trusts(root)
         self.permissions = SessionPermissions(settings, where, workspace, start.rules, untrusted=untrusted)

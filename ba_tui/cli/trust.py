@@ -110,10 +110,11 @@ def _tell(seen: TrustState) -> None:
     for each in seen.written:
         print_line(printable(f"{lead:<11}       {each.line}"))
         lead = ""
+    written = {each.name for each in seen.written}
     for file in seen.files:
-        if file.before is None:
+        if file.before is None and file.path not in written:
             print_line(printable(f"{file.path}  ({count(len(file.after.splitlines()), 'line')})"))
             continue
-        before, after = file.before.splitlines(), file.after.splitlines()
+        before, after = (file.before or "").splitlines(), file.after.splitlines()
         for text in difflib.unified_diff(before, after, file.path, file.path, lineterm=""):
             print_line(printable(text))

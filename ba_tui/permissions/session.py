@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ba_tui.core.ports.permissions import RuleLine
@@ -16,6 +16,7 @@ from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.hit_counts import hits_of
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Settings
@@ -64,10 +65,12 @@ class SessionPermissions:
         await asyncio.to_thread(self.policy.save_hits)
 
 
-def started_files(root: Path, commands: Sequence[str]) -> frozenset[Path]:
-    """The files of the project ``root`` that ``commands`` of hooks start."""
+def started_files(root: Path, commands: Sequence[str], told: Iterable[Path] = ()) -> frozenset[Path]:
+    """The files of the project ``root`` that ``commands`` of hooks start, and those ``told`` to models whose names do
+    not protect them."""
+    real = frozenset(Path(os.path.realpath(file)) for file in told if not is_protected(file))
     if not commands:
-        return frozenset()
+        return real
     from ba_tui.permissions.trust.named_files import named_by  # noqa: PLC0415 - most people have no hooks
 
-    return frozenset(Path(os.path.realpath(file)) for file in named_by(root, commands))
+    return real | {Path(os.path.realpath(file)) for file in named_by(root, commands)}

@@ -185,11 +185,14 @@ class GuardedTools:
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
         watch, ingress = runner.watch, skills.catalog.ingress
         place = WatchedPlace(
-            ingress.root, where.config, permissions.sandbox.scan, partial(_instructions, settings, where, scope.cwd, ingress)
+            ingress.root,
+            where.config,
+            permissions.sandbox.scan,
+            partial(_instructions, settings, where, scope.cwd, ingress),
         )
         self.writes = SessionWrites(WriteRecords(where.written), place, lambda: bool(watch and watch.active))
         """What tools write of the files that run or instruct models."""
-        runner = replace(runner, writes=self.writes)
+        runner = replace(runner, writes=self.writes, review=replace(runner.review, accepted=self.writes.accept))
         self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.shells = Shells(scope.results.open)

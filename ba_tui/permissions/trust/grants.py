@@ -162,7 +162,9 @@ class Trust:
         if unseen:
             lines = "; ".join(one.line for one in unseen[:MOST_NAMED])
             more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
-            text = f"{seen.root} can't be trusted unseen: tools wrote files that run or decide what runs ({lines}{more})."
+            text = (
+                f"{seen.root} can't be trusted unseen: tools wrote files that run or decide what runs ({lines}{more})."
+            )
             raise UsageError(text, "Review them with `ba trust --show`, then run `ba trust` in a terminal.")
         self._keep(seen)
 
@@ -211,7 +213,9 @@ class Trust:
         """What tools wrote of the files of ``root``; and of instruction files, the text before and now."""
         if not self._records.any():
             return (), []
-        now = {FileKey("runs", str(file.path)): SeenContent(digest_of(contents[file.name], file.path)) for file in files}
+        now = {
+            FileKey("runs", str(file.path)): SeenContent(digest_of(contents[file.name], file.path)) for file in files
+        }
         for path in self._records.instructions(root):
             now[FileKey("told", path)] = told(path)
         written: list[ToolWrite] = []

@@ -180,7 +180,8 @@ class SessionWrites:
 
     def accept(self, paths: Iterable[Path]) -> None:
         """The user has seen these files as they are: models may read those that instruct them. Raises StorageError."""
-        keys = [FileKey("told", os.path.normpath(path)) for path in paths]
+        known = self._files.look()
+        keys = [key for path in paths if (key := FileKey("told", os.path.normpath(path))) in known]
         self._records.accept(self._place.root, [(key, told(key.path).digest) for key in keys])
 
     def held(self, path: Path, raw: bytes) -> str:

@@ -342,7 +342,9 @@ def _encoded(record: Record) -> str:
         for key, each in record.written.items()
     }
     known = {str(key): content(seen) for key, seen in record.known.items()} if record.open else {}
-    return json.dumps({"root": record.root, "roots": record.roots, "open": record.open, "written": written, "known": known})
+    return json.dumps(
+        {"root": record.root, "roots": record.roots, "open": record.open, "written": written, "known": known}
+    )
 
 
 def _decoded(data: Any) -> Record:

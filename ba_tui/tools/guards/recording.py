@@ -46,7 +46,9 @@ class Recording:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             if tool.effect_of(args) is Effect.READ or await asyncio.to_thread(self._reading, tool, call):
                 return await tool.run(args, call)
-            by = redact(f"`{tool.target(args)}`" if tool.effect is Effect.EXECUTE else f"{tool.name} {tool.target(args)}")
+            by = redact(
+                f"`{tool.target(args)}`" if tool.effect is Effect.EXECUTE else f"{tool.name} {tool.target(args)}"
+            )
             paths = await asyncio.to_thread(self._paths, tool, args)
             try:
                 async with recorded(self.writes, by, paths if call.approved else ()):
@@ -78,7 +80,9 @@ class Recording:
             return False
         named = [Path(path) for path in paths]
         places = [Path(place) for path in named for place in (self.workspace.places(path) or (str(path),))]
-        return not any(map(is_protected, places)) and not any(respelled(path) or self.writes.counts(path) for path in named)
+        return not any(map(is_protected, places)) and not any(
+            respelled(path) or self.writes.counts(path) for path in named
+        )
 
 
 class Unrecorded(StorageError):

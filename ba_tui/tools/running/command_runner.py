@@ -23,8 +23,8 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.permissions.trust.session_writes import SessionWrites
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.supervised import Program
 from ba_tui.skills.folders import SkillFolders

@@ -72,12 +72,12 @@ class Places:
 
     @property
     def written(self) -> Path:
-        """The record of files that tools wrote and the user has not accepted, by workspace."""
+        """Which files tools wrote and the user has not accepted."""
         return self.state / "written"
 
     @property
     def set_aside(self) -> Path:
-        """Protected files that appeared while commands ran and that the person had moved away, by workspace."""
+        """Protected files that appeared while commands ran and that the user had moved away, by workspace."""
         return self.state / "set-aside"
 
     @property
@@ -114,10 +114,9 @@ def places(env: Mapping[str, str] | None = None) -> Places:
 
 
 def _expanded(text: str) -> Path:
-    try:
+    with suppress(RuntimeError):
         return Path(text).expanduser()
-    except RuntimeError:
-        return Path(text)
+    return Path(text)
 
 
 def bundled(name: str) -> Path:
@@ -150,7 +149,7 @@ def project_root(cwd: Path) -> Path:
 
 
 def there(path: Path) -> bool:
-    """Whether there is something to read. False only for what is missing: whoever reads the others tells of them."""
+    """Whether there is something to read. False only for what is missing."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

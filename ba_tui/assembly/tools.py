@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
-from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.context.instructions import instruction_files
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
@@ -37,9 +35,7 @@ class SessionTools:
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
         lent = lent_folders(readable_folders(catalog, choices), self.plugins)
-        told = instruction_files(
-            InstructionPlace(scope.cwd, root, None, foreign=settings.other_instructions), self.ingress
-        )
+        told = scope.instructions(settings, where, self.ingress)(())
         started = started_files(root, [hook.command for hook in hooks], told)
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted = not start.strict and not start.trusts(root)

@@ -40,8 +40,8 @@ def trust(
     """Trust a folder, or show what it contains.
 
     Trust covers its tools, MCP servers, workflows, skills, hooks, commands and settings with their current contents;
-    when one of them changes, ba asks again. What tools of ba wrote is shown, and is only accepted in a terminal. In a folder that is not trusted ba only reads; `ba -p` goes by its flags
-    instead and loads none of these.
+    when one of them changes, ba asks again. Files that tools of ba wrote are accepted only in a terminal. In a folder
+    that is not trusted ba only reads; `ba -p` goes by its flags instead and loads none of these.
     """
     from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415

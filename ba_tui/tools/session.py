@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,7 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.sandbox.from_settings import limits_for
-from ba_tui.permissions.session import SessionPermissions
-from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
-from ba_tui.permissions.trust.written import WriteRecords
+from ba_tui.permissions.session import InstructionFiles, SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
@@ -128,6 +126,11 @@ class SessionScope:
         """The copies of the project for agents that work apart; None where no conversation is kept."""
         return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
 
+    def instructions(self, settings: Settings, where: Places, ingress: Ingress) -> InstructionFiles:
+        """Returns the files that instruct models here, given those that lie in the project."""
+        place = InstructionPlace(self.cwd, ingress.root, where.config, user_home(), foreign=settings.other_instructions)
+        return partial(instruction_files, place, ingress)
+
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
         results = ReadOnlyFolder(FOLDER, self.results.folder)
@@ -181,18 +184,8 @@ class GuardedTools:
     ) -> None:
         settings, where, skills = process.settings, process.where, notes.skills
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
-        folders = SkillFolders(partial(active_folders, skills))
-        runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
-        watch, ingress = runner.watch, skills.catalog.ingress
-        place = WatchedPlace(
-            ingress.root,
-            where.config,
-            permissions.sandbox.scan,
-            partial(_instructions, settings, where, scope.cwd, ingress),
-        )
-        self.writes = SessionWrites(WriteRecords(where.written), place, lambda: bool(watch and watch.active))
-        """What tools write of the files that run or instruct models."""
-        runner = replace(runner, writes=self.writes, review=replace(runner.review, accepted=self.writes.accept))
+        self.writes = permissions.record(scope.instructions(settings, where, skills.catalog.ingress))
+        runner = runner_for(settings, permissions, SkillFolders(partial(active_folders, skills)), self.writes)
         self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.shells = Shells(scope.results.open)
@@ -209,7 +202,7 @@ class GuardedTools:
         )
         builtin = builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path)))
         tools = (
-            *(naming_skill_files(tool, folders, workspace.root) for tool in builtin),
+            *(naming_skill_files(tool, runner.skills, workspace.root) for tool in builtin),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(
                 definitions["run_skill_script"], ScriptPlace(workspace, process.shell, self.shells, runner), scripts
@@ -383,15 +376,6 @@ class GuardedTools:
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)
         await asyncio.to_thread(self.writes.close)
-
-
-def _instructions(
-    settings: Settings, where: Places, cwd: Path, ingress: Ingress, found: Sequence[Path]
-) -> Iterator[Path]:
-    """The files that instruct models in the project of ``ingress``, with what they import; ``found``: those of folders
-    that nobody has touched yet."""
-    place = InstructionPlace(cwd, ingress.root, where.config, user_home(), foreign=settings.other_instructions)
-    return instruction_files(place, ingress, found)
 
 
 def team_scope(

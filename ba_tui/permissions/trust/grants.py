@@ -162,9 +162,7 @@ class Trust:
         if unseen:
             lines = "; ".join(one.line for one in unseen[:MOST_NAMED])
             more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
-            text = (
-                f"{seen.root} can't be trusted unseen: tools wrote files that run or decide what runs ({lines}{more})."
-            )
+            text = f"{seen.root} can't be trusted unseen: tools wrote files that decide what runs ({lines}{more})."
             raise UsageError(text, "Review them with `ba trust --show`, then run `ba trust` in a terminal.")
         self._keep(seen)
 

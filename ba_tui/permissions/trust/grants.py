@@ -211,6 +211,10 @@ class Trust:
         """What tools wrote of the files of ``root``; and of instruction files, the text before and now."""
         if not self._records.any():
             return (), []
+        if self._records.of(root).open:
+            from ba_tui.permissions.trust.session_writes import recover  # noqa: PLC0415 - only after a kill
+
+            recover(self._records, root, self._own)
         now = {
             FileKey("runs", str(file.path)): SeenContent(digest_of(contents[file.name], file.path)) for file in files
         }

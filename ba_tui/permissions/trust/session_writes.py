@@ -38,7 +38,7 @@ from ba_tui.permissions.trust.written import (
 )
 
 RECENT = 1.0
-"""Seconds for which a look is good enough before a call: who edits a file that fast can't be told apart from a tool."""
+"""Seconds for which a look is good enough: who edits a file that fast can't be told apart from a tool."""
 SETTLED = 3 * 10**9
 """Nanoseconds after which a change shows in the times of a file, whatever the file system."""
 MOST_FOLDERS = 200
@@ -107,13 +107,17 @@ class CountedFiles:
 class SessionWrites:
     """What the tools of one session write. Thread-safe; all of it blocks for some milliseconds.
 
-    ``busy``: whether a command in the background, a server or a worker runs.
+    ``busy``: whether a command in the background, a server or a worker runs. ``recent``: seconds for which a look is
+    good enough before a call.
     """
 
-    def __init__(self, records: WriteRecords, place: WatchedPlace, busy: Callable[[], bool] = bool) -> None:
+    def __init__(
+        self, records: WriteRecords, place: WatchedPlace, busy: Callable[[], bool] = bool, recent: float = RECENT
+    ) -> None:
         self._records = records
         self._place = place
         self._busy = busy
+        self._recent = recent
         self._token = secrets.token_hex(8)
         self._files = CountedFiles(place)
         self._lock = threading.RLock()
@@ -130,7 +134,7 @@ class SessionWrites:
             StorageError: the record can't be kept.
         """
         with self._lock:
-            if not self._opened or time.monotonic() - self._looked > RECENT:
+            if not self._opened or time.monotonic() - self._looked > self._recent:
                 self._settle("", users=self._idle())
             self._running.append(by)
             self._note()
@@ -245,6 +249,27 @@ class SessionWrites:
             text = one_line(" or ".join(self._running), MOST_BY)
             if text:
                 self._records.now(self._place.root, self._token).write_text(text, "utf-8")
+
+
+def recover(records: WriteRecords, root: Path, own: Path) -> None:
+    """List what tools wrote in sessions of ``root`` that were killed, and close these sessions. Blocks while the
+    workspace is searched. Where that can't be kept, their record stays open, and the files count all the same."""
+    record = records.of(root)
+    if not record.open or any(map(alive, record.open.values())):
+        return
+    now = dict(CountedFiles(WatchedPlace(root, own, WorkspaceScan(map(Path, record.roots)))).look())
+    for key in record.known:
+        if key not in now and os.path.lexists(key.path):
+            # Another file imported or started it.
+            now[key] = told(key.path)
+    with suppress(BaError, OSError), records.changing(root) as record:
+        if any(map(alive, record.open.values())):
+            return
+        record.add(record.differing(now), records.running(record))
+        for token in record.open:
+            with suppress(OSError):
+                records.now(root, token).unlink()
+        record.open, record.known = {}, {}
 
 
 def held_file(records: WriteRecords, root: Path, path: Path, raw: bytes, mine: str = "") -> str:

@@ -64,7 +64,7 @@ class SessionPermissions:
         """What the tools of the session write of the files that run or instruct models. ``instructions``: see
         WatchedPlace."""
         place = WatchedPlace(self._root, self._own, self.sandbox.scan, instructions)
-        return SessionWrites(self._records, place, lambda: self.watch.active)
+        return SessionWrites(self._records, place, lambda: self.watch.running)
 
     def confirms(self) -> bool:
         """Whether allowing tools beforehand would change anything: in other modes nobody is asked."""

@@ -43,7 +43,7 @@ class World:
 
     def session(self, root: Path | None = None) -> SessionWrites:
         place = WatchedPlace(root or self.root, self.where.config, WorkspaceScan([root or self.root]))
-        return SessionWrites(WriteRecords(self.where.written), place, lambda: self.busy, recent=0)
+        return SessionWrites(WriteRecords(self.where.written), place, lambda: ("sleep",) if self.busy else (), recent=0)
 
     def write(self, name: str, text: str = "planted\n") -> Path:
         path = self.root / name
@@ -148,15 +148,35 @@ def test_the_next_session_lists_what_a_killed_one_wrote(world: World) -> None:
     assert not list(world.where.written.glob("*.now"))
 
 
-def test_what_a_background_command_or_a_server_writes_later_is_listed(world: World) -> None:
+@pytest.mark.parametrize("server", ["a background command", "a server", "a server in the sandbox"])
+def test_what_a_background_command_or_a_server_writes_later_is_listed(world: World, server: str) -> None:
     session = world.session()
-    session.start("the MCP server files")
-    world.busy = True
+    if server == "a background command":
+        world.call(session, lambda: setattr(world, "busy", True))
+    else:
+        session.start("the MCP server files", held=server == "a server in the sandbox")
+        world.call(session, lambda: None)
     world.write(".mcp.json", '{"mcpServers": {"x": {"command": "evil"}}}')
     assert ".mcp.json" in world.listed(), "while it runs"
     world.busy = False
     session.close()
     assert ".mcp.json" in world.refused()
+
+
+def test_what_the_user_edits_beside_a_server_in_the_sandbox_is_the_users(world: World) -> None:
+    world.write("AGENTS.md", "mine\n")
+    world.write(".ba/commands/a.md", "a\n")
+    world.write("linked.md", "a\n")
+    (world.root / ".ba/commands/b.md").symlink_to(world.root / "linked.md")
+    session = world.session()
+    session.start("the MCP server files", held=True)
+    world.write("AGENTS.md", "mine, and more\n")
+    world.write(".ba/commands/a.md", "a, and more\n")
+    world.write("linked.md", "a server can write this file\n")
+    assert not session.held(world.root / "AGENTS.md", b"mine, and more\n")
+    world.call(session, lambda: None)
+    session.close()
+    assert list(world.listed()) == [".ba/commands/b.md"]
 
 
 def test_hooks_that_run_between_calls_are_the_users(world: World) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.instruction_names import NAMES, RULE_FOLDERS
@@ -43,7 +44,10 @@ SETTLED = 3 * 10**9
 """Nanoseconds after which a change shows in the times of a file, whatever the file system."""
 MOST_FOLDERS = 200
 """Folders below the workspace that are looked at as projects."""
-ELSEWHERE = "a background command or a server"
+Writers: TypeAlias = Literal["none", "held", "loose"]
+"""What may write while no call runs: nothing, servers that a sandbox keeps from protected files, or anything."""
+MOST_GUARDED = 150
+"""Protected files up to which the sandbox is sure to guard all of them."""
 _CARRIERS = frozenset(part.split("/")[0] for parts in PARTS.values() for part in parts if part[0] == ".")
 """What makes a folder one that brings something to run."""
 
@@ -65,6 +69,7 @@ class CountedFiles:
     def __init__(self, place: WatchedPlace) -> None:
         self._place = place
         self._cache: dict[FileKey, tuple[tuple[int, ...], SeenContent]] = {}
+        self._last: Contents = {}
         self.complete = True
         """Whether the last look saw every folder."""
 
@@ -87,7 +92,19 @@ class CountedFiles:
             key = FileKey("told", os.path.normpath(path))
             seen[key] = self._seen(key, lambda path=path: told(path))
         self._cache = {key: self._cache[key] for key in seen if key in self._cache}
+        self._last = seen
         return seen
+
+    def guarded(self) -> frozenset[FileKey]:
+        """The files of the last look that a program in a sandbox can't write: protected ones, no links."""
+        found = self._place.scan.last
+        if not found.complete or len(found.protected) > MOST_GUARDED:
+            return frozenset()
+        folders = {str(path) for path in found.protected}
+        above = {key: (key.path, *map(str, Path(key.path).parents)) for key in self._last}
+        return frozenset(
+            key for key in above if not folders.isdisjoint(above[key]) and os.path.realpath(key.path) == key.path
+        )
 
     def _seen(self, key: FileKey, read: Callable[[], SeenContent]) -> SeenContent:
         try:
@@ -107,12 +124,16 @@ class CountedFiles:
 class SessionWrites:
     """What the tools of one session write. Thread-safe; all of it blocks for some milliseconds.
 
-    ``busy``: whether a command in the background, a server or a worker runs. ``recent``: seconds for which a look is
+    ``busy`` names the commands in the background, servers and workers that run. ``recent``: seconds for which a look is
     good enough before a call.
     """
 
     def __init__(
-        self, records: WriteRecords, place: WatchedPlace, busy: Callable[[], bool] = bool, recent: float = RECENT
+        self,
+        records: WriteRecords,
+        place: WatchedPlace,
+        busy: Callable[[], Sequence[str]] = tuple,
+        recent: float = RECENT,
     ) -> None:
         self._records = records
         self._place = place
@@ -122,7 +143,12 @@ class SessionWrites:
         self._files = CountedFiles(place)
         self._lock = threading.RLock()
         self._running: list[str] = []
-        self._lasting = False
+        self._servers: dict[str, bool] = {}
+        """What may write until the session ends, and whether a sandbox keeps it from files that are protected."""
+        self._guarded: frozenset[FileKey] | None = None
+        """Files that no server in the sandbox can write; None before the first one."""
+        self._loose = False
+        """Whether something ran on after the last call that may have written any file."""
         self._opened = 0
         """When the record was opened, in nanoseconds."""
         self._looked = float("-inf")
@@ -135,7 +161,7 @@ class SessionWrites:
         """
         with self._lock:
             if not self._opened or time.monotonic() - self._looked > self._recent:
-                self._settle("", users=self._idle())
+                self._settle(*self._between())
             self._running.append(by)
             self._note()
 
@@ -146,31 +172,33 @@ class SessionWrites:
             StorageError: what it wrote can't be listed. The record stays open, so it counts all the same.
         """
         with self._lock:
-            others = [each for each in self._running if each != by]
-            background = self._lasting or self._busy()
-            names = [by, *others, *([ELSEWHERE] if background else [])]
+            names = [by, *self._running, *self._servers, *self._busy()]
             if by in self._running:
                 self._running.remove(by)
             self._settle(" or ".join(dict.fromkeys(names)), decided=decided)
-            self._lasting = self._busy()
+            self._loose = self._writers() == "loose"
             self._note()
 
-    def start(self, by: str) -> None:
-        """A server or a worker is about to run; from now on it may write at any time. Raises as ``begin``."""
+    def start(self, by: str, *, held: bool = False) -> None:
+        """A server or a worker is about to run; from now on it may write at any time. ``held``: in a sandbox, which
+        keeps it from protected files that exist by now. Raises as ``begin``."""
         with self._lock:
             self.begin(by)
             self._running.remove(by)
-            self._lasting = True
+            self._servers[by] = held
+            if held:
+                guarded = self._files.guarded()
+                self._guarded = guarded if self._guarded is None else self._guarded & guarded
 
     def close(self) -> None:
         """The session ends, and with it all that its tools started. Raises as ``end``."""
         with self._lock:
             if not self._opened:
                 return
-            users = self._idle()
+            by, writers = self._between()
             now = self._files.look()
             with self._records.changing(self._place.root) as record:
-                self._list(record, now, "" if users else ELSEWHERE, users=users)
+                self._list(record, now, by, writers)
                 record.open.pop(self._token, None)
                 record.known = dict(now) if record.open else {}
             self._opened = 0
@@ -191,7 +219,10 @@ class SessionWrites:
     def held(self, path: Path, raw: bytes) -> str:
         """Why a model may not be told the file at ``path``, which begins with ``raw``; empty when it may."""
         with self._lock:
-            mine = self._token if self._idle() else ""
+            _, writers = self._between()
+            key = FileKey("told", os.path.normpath(path))
+            users = writers == "none" or (writers == "held" and key in (self._guarded or ()))
+            mine = self._token if users else ""
             return held_file(self._records, self._place.root, path, raw, mine)
 
     def counts(self, path: Path) -> bool:
@@ -200,13 +231,23 @@ class SessionWrites:
             known = self._files.look()
         return any(FileKey(use, str(path)) in known for use in ("runs", "told"))
 
-    def _idle(self) -> bool:
-        return not (self._running or self._lasting or self._busy())
+    def _writers(self) -> Writers:
+        """What may write files now."""
+        others = [by for by in self._busy() if by not in self._servers]
+        if self._running or others or not all(self._servers.values()):
+            return "loose"
+        return "held" if self._servers else "none"
 
-    def _settle(self, by: str, *, users: bool = False, decided: Collection[str] = ()) -> None:
+    def _between(self) -> tuple[str, Writers]:
+        """What may have written files since the last look, with names."""
+        writers = "loose" if self._loose else self._writers()
+        names = dict.fromkeys((*self._running, *self._servers, *self._busy()))
+        return " or ".join(names) or ("a background command" if self._loose else ""), writers
+
+    def _settle(self, by: str, writers: Writers = "loose", decided: Collection[str] = ()) -> None:
         now = self._files.look()
         with self._records.changing(self._place.root) as record:
-            self._list(record, now, by, users=users, decided=decided)
+            self._list(record, now, by, writers, decided)
             gone = [token for token, process in record.open.items() if not alive(process)]
             for token in gone:
                 del record.open[token]
@@ -221,16 +262,16 @@ class SessionWrites:
             atexit.register(self._leave)
         self._looked = time.monotonic()
 
-    def _list(
-        self, record: Record, now: Contents, by: str, *, users: bool = False, decided: Collection[str] = ()
-    ) -> None:
+    def _list(self, record: Record, now: Contents, by: str, writers: Writers, decided: Collection[str] = ()) -> None:
         """List what differs from what was known, unless the user changed it."""
-        others = [token for token in record.open if token != self._token]
-        if not record.open or (users and not others and self._token in record.open):
+        alone = list(record.open) == [self._token]
+        if not record.open or (writers == "none" and alone):
             return
-        differing = ((key, seen) for key, seen in record.differing(now) if not self._old(key, record))
-        found = [(key, seen) for key, seen in differing if not (key.use == "told" and key.path in decided)]
-        record.add(found, by or self._records.running(record))
+        users = (self._guarded or frozenset()) if writers == "held" and alone else frozenset[FileKey]()
+        for key, seen in record.differing(now):
+            approved = key.use == "told" and key.path in decided
+            if not (approved or key in users or self._old(key, record)):
+                record.add([(key, seen)], by or self._records.running(record))
 
     def _old(self, key: FileKey, record: Record) -> bool:
         """Whether a file was there before the record was opened, and only the first looks did not reach it."""

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment
@@ -58,7 +59,8 @@ class ServerStart:
         readable = await asyncio.to_thread(_installed, (found, *config.command[1:]))
         program = Program((found, *config.command[1:]), folder, environment, readable=readable)
         try:
-            await asyncio.to_thread(self._runner.record, f"the MCP server {config.name}")
+            name = f"the MCP server {config.name}"
+            await asyncio.to_thread(partial(self._runner.record, name, held=config.sandboxed))
         except StorageError as error:
             text = f"The MCP server {config.name} was not started: ba can't record which files it writes ({error})."
             raise McpError(text, error.hint) from error

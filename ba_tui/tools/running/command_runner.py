@@ -125,15 +125,17 @@ class CommandRunner:
         Raises:
             NotConfined: a sandbox is required, and there is none. StorageError: what it writes can't be recorded.
         """
-        self.record("a tool of this project")
+        self.record("a tool of this project", held=True)
         if self.watch:
             self.watch.begin(WatchedRun("a tool of this project", WORKING, running=lambda: True))
         return self.sandbox.confine(WORKING) if self.sandbox else None
 
-    def record(self, by: str) -> None:
-        """From now on ``by``, a server or a worker, may write files at any time. Blocks. Raises StorageError."""
+    def record(self, by: str, *, held: bool) -> None:
+        """From now on ``by``, a server or a worker, may write files at any time. ``held``: it runs in a sandbox.
+        Blocks. Raises StorageError."""
+        held = held and self.sandbox is not None and self.sandbox.holds()
         if self.writes:
-            self.writes.start(by)
+            self.writes.start(by, held=held)
 
     def _with_egress(self, ready: _ReadyCommand, text: str, call: Call, *, attended: bool) -> _ReadyCommand:
         """``ready`` with a way to the hosts that are allowed, where it is confined in a network of its own and may

@@ -7,6 +7,7 @@ user's only when no tool, command or server ran since the last look.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import secrets
 import threading
@@ -38,6 +39,7 @@ from ba_tui.permissions.trust.written import (
     told,
 )
 
+log = logging.getLogger(__name__)
 RECENT = 1.0
 """Seconds for which a look is good enough: who edits a file that fast can't be told apart from a tool."""
 SETTLED = 3 * 10**9
@@ -191,7 +193,14 @@ class SessionWrites:
                 self._guarded = guarded if self._guarded is None else self._guarded & guarded
 
     def close(self) -> None:
-        """The session ends, and with it all that its tools started. Raises as ``end``."""
+        """The session ends, and with it all that its tools started."""
+        try:
+            self._close()
+        except (BaError, OSError) as error:
+            # The record stays open: what differs from it counts as written by tools at the next start.
+            log.warning("the record of what tools wrote could not be closed: %s", error)
+
+    def _close(self) -> None:
         with self._lock:
             if not self._opened:
                 return
@@ -202,13 +211,9 @@ class SessionWrites:
                 record.open.pop(self._token, None)
                 record.known = dict(now) if record.open else {}
             self._opened = 0
-            atexit.unregister(self._leave)
+            atexit.unregister(self.close)
             with suppress(OSError):
                 self._records.now(self._place.root, self._token).unlink()
-
-    def _leave(self) -> None:
-        with suppress(BaError, OSError):
-            self.close()
 
     def accept(self, paths: Iterable[Path]) -> None:
         """The user has seen these files as they are: models may read those that instruct them. Raises StorageError."""
@@ -259,7 +264,7 @@ class SessionWrites:
         if not self._opened:
             self._opened = time.time_ns()
             # Work without a conversation ends with the process, which must not look killed then.
-            atexit.register(self._leave)
+            atexit.register(self.close)
         self._looked = time.monotonic()
 
     def _list(self, record: Record, now: Contents, by: str, writers: Writers, decided: Collection[str] = ()) -> None:
@@ -289,7 +294,7 @@ class SessionWrites:
         with suppress(OSError):
             text = one_line(" or ".join(self._running), MOST_BY)
             if text:
-                self._records.now(self._place.root, self._token).write_text(text, "utf-8")
+                self._records.now(self._place.root, self._token).write_bytes(text.encode("utf-8", "replace"))
 
 
 def recover(records: WriteRecords, root: Path, own: Path) -> None:

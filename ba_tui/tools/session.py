@@ -314,6 +314,7 @@ class GuardedTools:
                 settings.tool_dirs,
                 replace(workers, confine=runner.confine_worker),
                 (*data.sources, *delegation.sources, *self.teams.sources, *self.mcp.sources),
+                self.writes.close,
             ),
         )
 
@@ -375,7 +376,6 @@ class GuardedTools:
         await self.checkpointing.close()
         await self.shells.close()
         await asyncio.to_thread(self.registry.close)
-        await asyncio.to_thread(self.writes.close)
 
 
 def team_scope(

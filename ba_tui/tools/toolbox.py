@@ -109,6 +109,8 @@ class Supply:
     """Where tools of the project run; None: where all others do."""
     sources: Sequence[ToolSource] = ()
     """Further tools, which become known when tools are looked for."""
+    closed: Callable[[], None] = lambda: None
+    """Called when no tool runs any more."""
 
     @property
     def trust(self) -> Trust:
@@ -231,7 +233,7 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
     options = DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
     discovery = Discovery(replace(options, refusal=ingress.refusal))
     choices = ToolFiles(bundled("config") / "tools.yaml", files, ingress.raw)
-    registry = Registry(guard, choices, discovery, ingress.clean_value)
+    registry = Registry(guard, choices, discovery, ingress.clean_value, supply.closed)
     for tool in tools:
         registry.add(tool)
     registry.join(supply.sources)

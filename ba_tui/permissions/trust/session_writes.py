@@ -250,6 +250,9 @@ class SessionWrites:
         return " or ".join(names) or ("a background command" if self._loose else ""), writers
 
     def _settle(self, by: str, writers: Writers = "loose", decided: Collection[str] = ()) -> None:
+        with suppress(OSError):
+            # A sandbox hides ba's folders where they are there; a command must not be the one that makes them.
+            self._place.own.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = self._files.look()
         with self._records.changing(self._place.root) as record:
             self._list(record, now, by, writers, decided)

@@ -142,7 +142,7 @@ class WriteRecords:
         """Whether there is a record of any workspace."""
         try:
             return any(name.endswith(".json") for name in os.listdir(self.folder))  # noqa: PTH208 - names only
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError:
             return True
@@ -254,7 +254,7 @@ class WriteRecords:
     def _load(self, file: Path) -> Record | None:
         try:
             status = file.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
             return Record("/", broken=True)

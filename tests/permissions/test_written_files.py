@@ -5,18 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import pytest
 
-from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.instruction_names import FOREIGN, LOADED, RULE_FOLDERS
-from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.grants import Trust, trust_folder
-from ba_tui.permissions.trust.session_writes import CountedFiles, SessionWrites, WatchedPlace
-from ba_tui.permissions.trust.written import FileKey, WriteRecords
+from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
+from ba_tui.permissions.trust.written import WriteRecords
 from ba_tui.resources import Places, places
 
 HOOKS = 'hooks:\n  Stop:\n  - hooks:\n    - {type: command, command: "./run.sh"}\n'
@@ -343,9 +340,10 @@ def test_a_file_that_the_user_approved_is_not_listed(world: World) -> None:
     session.begin("write_file AGENTS.md")
     world.write("AGENTS.md", "as shown\n")
     world.write("CLAUDE.md")
-    session.end("write_file AGENTS.md", [str(world.root / "AGENTS.md")])
+    approved = {str(world.root / "AGENTS.md"): "as shown\n", str(world.root / "CLAUDE.md"): "as shown\n"}
+    session.end("write_file AGENTS.md", approved)
     session.close()
-    assert list(world.listed()) == ["CLAUDE.md"]
+    assert list(world.listed()) == ["CLAUDE.md"], "another text than the user saw is there"
 
 
 def test_what_is_read_is_what_was_judged(world: World) -> None:
@@ -374,29 +372,3 @@ def test_where_nothing_can_be_kept_the_flag_trusts_for_this_run(
     assert world.trust.trusted(world.root)
     world.write(".ba/config.yaml", f"{HOOKS}env: {{A: b}}\n")
     assert not world.trust.trusted(world.root), "for what was there only"
-
-
-@pytest.mark.parametrize("folder", ["", "a/b/"])
-def test_every_instruction_file_that_ba_loads_is_protected(tmp_path: Path, folder: str) -> None:
-    place = InstructionPlace(tmp_path / folder, tmp_path, None, foreign=("gemini", "cursor"))
-    names = [*LOADED, *(name for files, _ in FOREIGN.values() for name in files)]
-    names += [f"{rules}/deep/x{suffix}" for rules, suffix in RULE_FOLDERS]
-    for name in names:
-        path = tmp_path / folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-        assert is_protected(path.relative_to(tmp_path)), name
-        assert any(path == found for found, _ in place.files()) or name == "AGENTS.md", name
-    scan = WorkspaceScan([tmp_path]).look()
-    counted = CountedFiles(WatchedPlace(tmp_path, tmp_path / "own", WorkspaceScan([tmp_path]))).look()
-    for name in names:
-        path = tmp_path / folder / name
-        assert any(path.is_relative_to(found) for found in scan.protected), name
-        assert FileKey("told", str(path)) in counted, name
-
-
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/agents.md", "docs/memory.md", "claude.md", "rules/a.md", "agents/AGENTS.txt"]
-)
-def test_ordinary_pages_are_not_protected(name: str) -> None:
-    assert not is_protected(PurePath(name))

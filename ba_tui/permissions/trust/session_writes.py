@@ -12,9 +12,10 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import BaError, UsageError
@@ -44,6 +45,7 @@ RECENT = 1.0
 """Seconds for which a look is good enough: who edits a file that fast can't be told apart from a tool."""
 SETTLED = 3 * 10**9
 """Nanoseconds after which a change shows in the times of a file, whatever the file system."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 MOST_FOLDERS = 200
 """Folders below the workspace that are looked at as projects."""
 Writers: TypeAlias = Literal["none", "held", "loose"]
@@ -167,8 +169,8 @@ class SessionWrites:
             self._running.append(by)
             self._note()
 
-    def end(self, by: str, decided: Collection[str] = ()) -> None:
-        """A call has ended. ``decided``: paths of instruction files whose new text the user has just approved.
+    def end(self, by: str, approved: Mapping[str, str] = NOTHING) -> None:
+        """A call has ended. ``approved``: by path, the texts of instruction files that the user has just allowed.
 
         Raises:
             StorageError: what it wrote can't be listed. The record stays open, so it counts all the same.
@@ -177,7 +179,7 @@ class SessionWrites:
             names = [by, *self._running, *self._servers, *self._busy()]
             if by in self._running:
                 self._running.remove(by)
-            self._settle(" or ".join(dict.fromkeys(names)), decided=decided)
+            self._settle(" or ".join(dict.fromkeys(names)), approved=approved)
             self._loose = self._writers() == "loose"
             self._note()
 
@@ -249,13 +251,13 @@ class SessionWrites:
         names = dict.fromkeys((*self._running, *self._servers, *self._busy()))
         return " or ".join(names) or ("a background command" if self._loose else ""), writers
 
-    def _settle(self, by: str, writers: Writers = "loose", decided: Collection[str] = ()) -> None:
+    def _settle(self, by: str, writers: Writers = "loose", approved: Mapping[str, str] = NOTHING) -> None:
         with suppress(OSError):
             # A sandbox hides ba's folders where they are there; a command must not be the one that makes them.
             self._place.own.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = self._files.look()
         with self._records.changing(self._place.root) as record:
-            self._list(record, now, by, writers, decided)
+            self._list(record, now, by, writers, approved)
             gone = [token for token, process in record.open.items() if not alive(process)]
             for token in gone:
                 del record.open[token]
@@ -270,15 +272,17 @@ class SessionWrites:
             atexit.register(self.close)
         self._looked = time.monotonic()
 
-    def _list(self, record: Record, now: Contents, by: str, writers: Writers, decided: Collection[str] = ()) -> None:
+    def _list(
+        self, record: Record, now: Contents, by: str, writers: Writers, approved: Mapping[str, str] = NOTHING
+    ) -> None:
         """List what differs from what was known, unless the user changed it."""
         alone = list(record.open) == [self._token]
         if not record.open or (writers == "none" and alone):
             return
         users = (self._guarded or frozenset()) if writers == "held" and alone else frozenset[FileKey]()
         for key, seen in record.differing(now):
-            approved = key.use == "told" and key.path in decided
-            if not (approved or key in users or self._old(key, record)):
+            allowed = key.use == "told" and seen.text is not None and approved.get(key.path) == seen.text
+            if not (allowed or key in users or self._old(key, record)):
                 record.add([(key, seen)], by or self._records.running(record))
 
     def _old(self, key: FileKey, record: Record) -> bool:

@@ -166,8 +166,9 @@ class _Consent:
         if reply.edited is not None and clean_json(reply.edited) != clean_json(dict(args)):
             with held_paths():
                 return await self._run_edited(reply, call)
+        approved = question.preview if reply.by == "person" else None
         with held_paths():
-            return await self._run_again(ask, reply, args, call)
+            return await self._run_again(ask, reply, args, replace(call, approved=approved))
 
     async def _mode_allows(self, args: Mapping[str, Any], call: Call) -> Reply:
         """Wait for a mode in which the call need not ask."""
@@ -189,7 +190,7 @@ class _Consent:
                 call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
-                call = replace(call, profile=ask.profile, approved=reply.by == "person")
+                call = replace(call, profile=ask.profile)
                 call.branch.emit(self._by_reply("allow", reply, ask, args, call))
                 await keep_rule(self.gate.remember, reply, ask, call)
                 result = await self.tool.run(args, call)
@@ -241,7 +242,7 @@ class _Consent:
                 pass
             case Allow(steps=steps):
                 call = replace(call, steps=steps)
-        call = replace(call, profile=verdict.profile, approved=reply.by == "person")
+        call = replace(call, profile=verdict.profile)
         asked = replace(asked, by="")
         call.branch.emit(self._by_reply("allow", reply, asked, edited, call))
         await keep_rule(self.gate.remember, reply, asked, call)

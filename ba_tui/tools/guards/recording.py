@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import Diff, Diffs, Display, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
@@ -49,9 +49,9 @@ class Recording:
             by = redact(
                 f"`{tool.target(args)}`" if tool.effect is Effect.EXECUTE else f"{tool.name} {tool.target(args)}"
             )
-            paths = await asyncio.to_thread(self._paths, tool, args)
+            paths = await asyncio.to_thread(self._paths, tool.paths(args))
             try:
-                async with recorded(self.writes, by, paths if call.approved else ()):
+                async with recorded(self.writes, by, self._approved(call.approved)):
                     return await tool.run(args, call)
             except Unrecorded as error:
                 if await asyncio.to_thread(self._harmless, tool, paths):
@@ -65,9 +65,14 @@ class Recording:
         """Whether a command runs where it can't write the workspace."""
         return tool.effect is Effect.EXECUTE and call.profile.name == "reading" and not call.steps and self.holds()
 
-    def _paths(self, tool: Tool, args: Mapping[str, Any]) -> tuple[str, ...]:
+    def _approved(self, seen: Display | None) -> Mapping[str, str]:
+        """By path, the texts that the user has seen and allowed."""
+        diffs = seen.items if isinstance(seen, Diffs) else [seen] if isinstance(seen, Diff) else []
+        return {path: each.after for each in diffs for path in self._paths([each.path])}
+
+    def _paths(self, texts: Iterable[str]) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        for text in tool.paths(args):
+        for text in texts:
             try:
                 found.update(dict.fromkeys(map(str, self.workspace.both(text))))
             except PathRefused:
@@ -90,8 +95,10 @@ class Unrecorded(StorageError):
 
 
 @asynccontextmanager
-async def recorded(writes: SessionWrites, by: str, decided: tuple[str, ...] = ()) -> AsyncGenerator[None]:
-    """Within it ``by`` runs; what it writes is listed. ``decided``: see SessionWrites.end.
+async def recorded(
+    writes: SessionWrites, by: str, approved: Mapping[str, str] = MappingProxyType({})
+) -> AsyncGenerator[None]:
+    """Within it ``by`` runs; what it writes is listed. ``approved``: see SessionWrites.end.
 
     Raises:
         Unrecorded: the record can't be kept; then nothing has begun.
@@ -103,12 +110,12 @@ async def recorded(writes: SessionWrites, by: str, decided: tuple[str, ...] = ()
     try:
         yield
     finally:
-        await asyncio.shield(asyncio.to_thread(_ended, writes, by, tuple(map(os.path.normpath, decided))))
+        await asyncio.shield(asyncio.to_thread(_ended, writes, by, approved))
 
 
-def _ended(writes: SessionWrites, by: str, decided: tuple[str, ...]) -> None:
+def _ended(writes: SessionWrites, by: str, approved: Mapping[str, str]) -> None:
     try:
-        writes.end(by, decided)
+        writes.end(by, approved)
     except StorageError as error:
         # The record stays open: what differs from it counts as written by tools at the next start.
         log.warning("what %s wrote could not be listed: %s", by, error)

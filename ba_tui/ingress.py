@@ -73,7 +73,11 @@ class Ingress:
         Raises:
             FileRefused: it may not be read, or is no text. OSError: as ``raw``.
         """
-        text = _decoded(self.raw(path, limit, owner))
+        return self.words(path, self.raw(path, limit, owner))
+
+    def words(self, path: Path, raw: bytes) -> str:
+        """The bytes ``raw`` of the file at ``path`` as a model may read them. Raises FileRefused: they are no text."""
+        text = _decoded(raw)
         if "\0" in text:
             raise FileRefused(path, "it is not a text file")
         return self.clean(text)

@@ -75,8 +75,13 @@ class Places:
         return self.state / "trusted"
 
     @property
+    def written(self) -> Path:
+        """Which files tools wrote and the user has not accepted."""
+        return self.state / "written"
+
+    @property
     def set_aside(self) -> Path:
-        """Protected files that appeared while commands ran and that the person had moved away, by workspace."""
+        """Protected files that appeared while commands ran and that the user had moved away, by workspace."""
         return self.state / "set-aside"
 
     @property
@@ -113,10 +118,9 @@ def places(env: Mapping[str, str] | None = None) -> Places:
 
 
 def _expanded(text: str) -> Path:
-    try:
+    with suppress(RuntimeError):
         return Path(text).expanduser()
-    except RuntimeError:
-        return Path(text)
+    return Path(text)
 
 
 def bundled(name: str) -> Path:
@@ -149,7 +153,7 @@ def project_root(cwd: Path) -> Path:
 
 
 def there(path: Path) -> bool:
-    """Whether there is something to read. False only for what is missing: whoever reads the others tells of them."""
+    """Whether there is something to read. False only for what is missing."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

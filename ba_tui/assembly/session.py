@@ -75,13 +75,11 @@ class Session:
         self._start, self._transcript = start, transcript
         settings, cwd, root, folder = start.settings, info.cwd, project_root(info.cwd), journal.path.parent
 
-        # What happened so far.
         metrics, spending, self._requests = Metrics(), Spending(), RequestStore(folder)
         model = ModelInUse(start.access, settings, self._requests.recorder)
         history = partial(asyncio.to_thread, journal.read)
         results = Artifacts(folder / FOLDER, int(settings.commands.output_mb * 1e6))
 
-        # Tools within their guards.
         seen = Modalities(model.sees_pictures, model.reads_documents)
         full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
         self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
@@ -93,7 +91,7 @@ class Session:
 
         # The main agent.
         foreign, closed = settings.other_instructions, not start.trusts(root)
-        place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign)
+        place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign, guarded.writes.held)
         touched = TouchedFiles(cwd)
         self._instructions = partial(instructions_now, place, tools.ingress, touched)
         notices = PendingNotices(tools.problems)

@@ -24,6 +24,8 @@ from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.trust.session_writes import held_file
+from ba_tui.permissions.trust.written import WriteRecords
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, project_root, user_home
@@ -106,6 +108,7 @@ def trust_for(where: Places, cwd: Path) -> Trust:
     """What the person trusts; who reviews the project of ``cwd`` is shown its instructions too."""
 
     def instructions(root: Path) -> Sequence[str]:
-        return [item.line for item in read_instructions(InstructionPlace(cwd, root, None), ingress_for(where, root))]
+        read = InstructionPlace(cwd, root, None, held=partial(held_file, WriteRecords(where.written), root))
+        return [item.line for item in read_instructions(read, ingress_for(where, root))]
 
     return Trust(where, instructions)

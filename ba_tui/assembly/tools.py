@@ -37,7 +37,8 @@ class SessionTools:
         hooks, hook_problems = found_hooks(start.loaded.hooks, root, start.trusts)
 
         lent = lent_folders(readable_folders(catalog, choices), self.plugins)
-        started = started_files(root, [hook.command for hook in hooks])
+        told = scope.instructions(settings, where, self.ingress)(())
+        started = started_files(root, [hook.command for hook in hooks], told)
         workspace = Workspace(scope.cwd, (root, *settings.add_dirs), (*scope.folders(), *lent), started)
         untrusted, missing = not start.strict and not start.trusts(root), partial(start.access.missing, in_file=True)
         self.permissions = SessionPermissions(settings, where, workspace, start.rules, untrusted=untrusted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,7 +127,9 @@ def open_app(
             from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - hardly any start
 
             # Once: a person who takes it back in the app means it. What fails is tried again with the rest.
-            trust_folder(untold[0])
+            with suppress(UsageError):
+                # What can't be trusted unseen is asked about in the app.
+                trust_folder(untold[0])
             untold.clear()
         return assemble(flags, folder)
 

@@ -154,7 +154,7 @@ def new(
     known = before.state == "trusted" or not (before.holds or before.trouble)
     files = write_tool(root / ".ba" / "tools", name)
     if known:
-        granted.grant(granted.look(root))
+        granted.vouch(granted.look(root), files)
     print_line(f"Wrote {files[0]} and its test {files[1].name}. Now write what it does.\n{attempt}")
     print_line("After each change, run: ba trust")
     if note := untrusted(root):

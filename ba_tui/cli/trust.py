@@ -27,6 +27,8 @@ WORDS = {
     "unknown": "{root} is not trusted.",
     "changed": "{root} was trusted, but its contents have changed.",
 }
+LET_RUN = "Trust this folder? Its tools, hooks and MCP servers are programs: they can do whatever you can."
+LET_READ = "Let models read these files as instructions?"
 
 
 def trust(
@@ -45,8 +47,8 @@ def trust(
 
     Trust covers its tools, MCP servers, workflows, skills, hooks, commands and settings with their current contents;
     when one of them changes, ba asks again. In a folder that is not trusted ba only reads; `ba -p` goes by its flags
-    instead and loads none of these. Hosts, folders and model files in its settings need a yes of their own, also with
-    --yes.
+    instead and loads none of these. Hosts, folders and model files in its settings need a yes for each, also with
+    --yes. Files that tools of ba wrote are accepted only in a terminal.
     """
     from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
     from ba_tui.settings import printable  # noqa: PLC0415
@@ -72,10 +74,15 @@ def trust(
     if seen.trouble:
         raise UsageError(printable(seen.trouble))
     chosen = _chosen(asked, allow_setting or ())
-    if seen.state != "trusted" and not _trusts(yes=yes):
-        return 1
-    if seen.state != "trusted":
-        granted.grant(seen)
+    if seen.state != "trusted" or seen.written:
+        if not _trusts(seen, yes=yes):
+            return 1
+        if yes:
+            granted.vouch(seen)
+            for each in seen.written:
+                say(printable(f"{each.line}. Models do not read it until you accept it: run `ba trust` in a terminal."))
+        else:
+            granted.grant(seen)
         print_line(printable(WORDS["trusted"].format(root=root)))
     for each in (each for each in asked if not each.allowed):
         if each in chosen or (not yes and sys.stdin.isatty() and typer.confirm(printable(each.question))):
@@ -94,14 +101,13 @@ def _chosen(asked: Sequence[AskedSetting], texts: Sequence[str]) -> Sequence[Ask
     return [known[text] for text in texts]
 
 
-def _trusts(*, yes: bool) -> bool:
-    """Whether the user trusts the folder. Raises UsageError where nobody can be asked."""
+def _trusts(seen: TrustState, *, yes: bool) -> bool:
+    """Whether the user trusts the folder as it was seen. Raises UsageError where nobody can be asked."""
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("No terminal to ask on.", "Review the folder with --show, then run: ba trust --yes")
-        return typer.confirm(
-            "Trust this folder? Its tools, hooks and MCP servers are programs: they can do whatever you can."
-        )
+            hint = "then run `ba trust` in a terminal." if seen.written else "then run: ba trust --yes"
+            raise UsageError("No terminal to ask on.", f"Review the folder with --show, {hint}")
+        return typer.confirm(LET_READ if seen.state == "trusted" else LET_RUN)
     return True
 
 
@@ -134,12 +140,15 @@ def _tell(seen: TrustState) -> None:
             lead = " " * len(lead)
     for link in seen.links:
         print_line(printable(f"{'link':<11}       {link}"))
-    if seen.state == "trusted":
-        return
+    lead = "by tools"
+    for each in seen.written:
+        print_line(printable(f"{lead:<11}       {each.line}"))
+        lead = ""
+    written = {each.name for each in seen.written}
     for file in seen.files:
-        if file.before is None:
+        if file.before is None and file.path not in written:
             print_line(printable(f"{file.path}  ({count(len(file.after.splitlines()), 'line')})"))
             continue
-        before, after = file.before.splitlines(), file.after.splitlines()
+        before, after = (file.before or "").splitlines(), file.after.splitlines()
         for text in difflib.unified_diff(before, after, file.path, file.path, lineterm=""):
             print_line(printable(text))

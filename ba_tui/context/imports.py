@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ba_tui.core.instruction_names import LARGEST
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.ingress import FileRefused, Ingress, Owner, shown
 
 LIMIT = 32_000
 """Characters of instructions that a model is told of one file with its imports."""
-LARGEST = 4 * LIMIT + 64_000
-"""Bytes of a file that are read: more than are told, so that a secret at the cut is known as one."""
 LEAST = 100
 """Characters that a file counts for at least, of the LIMIT that may be imported."""
 DEPTH = 5
@@ -30,10 +29,13 @@ _FENCE = regex(r"[ \t]*(?:[-*+>][ \t]+|\d+[.)][ \t]+)*(`{3,}|~{3,})")
 @dataclass(slots=True)
 class Imports:
     """Brings files that the importing file's owner may read, each once, to a limited depth. ``had`` holds the real
-    paths of files that are told already."""
+    paths of files that are told already. ``held``: see InstructionPlace."""
 
     ingress: Ingress
     had: set[str]
+    held: Callable[[Path, bytes], str] = lambda path, raw: ""
+    files: list[Path] = field(default_factory=list[Path])
+    """Every file that was named and is there, also one that was refused."""
     taken: dict[str, None] = field(default_factory=dict[str, None])
     refused: dict[str, None] = field(default_factory=dict[str, None])
     _looked: dict[tuple[str, str, Owner], str | None] = field(default_factory=dict[tuple[str, str, Owner], str | None])
@@ -45,6 +47,13 @@ class Imports:
         if "@" not in text or depth == 0:
             return text
         return "".join(self._line(line, folder, owner, depth) if told else line for line, told in _lines(text))
+
+    def _text(self, path: Path, owner: Owner) -> str:
+        raw = self.ingress.raw(path, LARGEST, owner)
+        self.files.append(path)
+        if why := self.held(path, raw):
+            raise FileRefused(path, why)
+        return self.ingress.words(path, raw)
 
     def _line(self, line: str, folder: Path, owner: Owner, depth: int) -> str:
         if alone := _ALONE.fullmatch(line):
@@ -72,7 +81,7 @@ class Imports:
         try:
             path = folder / Path(name).expanduser()
             real = os.path.realpath(path)
-            words = self.ingress.text(path, LARGEST, owner)[:LIMIT]
+            words = self._text(path, owner)[:LIMIT]
             # What the project's files import is the project's, whoever imported them.
             within = self.ingress.owner(Path(real))
         except FileRefused as error:

@@ -6,23 +6,14 @@ Their names are those that coding assistants share: AGENTS.md, and the files of 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
 
+from ba_tui.core.instruction_names import AGENTS, FOREIGN, LOADED, OVERRIDE, RULES, ForeignAssistant
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Owner
 from ba_tui.resources import there
 
-Foreign: TypeAlias = Literal["gemini", "cursor"]
-"""Assistants whose files are read only when the person wants it."""
-_OVERRIDE, _AGENTS = "AGENTS.override.md", "AGENTS.md"
-NAMES = (_OVERRIDE, _AGENTS, "CLAUDE.md", ".claude/CLAUDE.md", "BA.md", "CLAUDE.local.md")
-RULES = (".claude/rules", ".md")
-_FOREIGN: dict[Foreign, tuple[Sequence[str], tuple[str, str]]] = {
-    "gemini": (("GEMINI.md",), ("", "")),
-    "cursor": ((".cursorrules",), (".cursor/rules", ".mdc")),
-}
 MOST_RULES = 100
 """Files of one folder of rules that are read."""
 
@@ -30,14 +21,16 @@ MOST_RULES = 100
 @frozen
 class InstructionPlace:
     """Whose files are looked for: the ``person``'s folder and those in ``home``, None for nobody's, and the project
-    from ``root`` down to ``cwd`` unless that is ``closed``, because nobody has agreed to it yet."""
+    from ``root`` down to ``cwd`` unless that is ``closed``, because nobody has agreed to it yet. ``held`` returns why a
+    file with these first bytes is not read; empty for none: a tool wrote it, and the user has not accepted it."""
 
     cwd: Path
     root: Path
     person: Path | None
     home: Path | None = None
     closed: bool = False
-    foreign: Collection[Foreign] = ()
+    foreign: Collection[ForeignAssistant] = ()
+    held: Callable[[Path, bytes], str] = lambda path, raw: ""
 
     def files(self, touched: Collection[Path] = ()) -> Iterator[tuple[Path, Owner]]:
         """What stands nearest comes last: the person's files, the project's down to ``cwd``, then those of the folders
@@ -64,13 +57,13 @@ class InstructionPlace:
         for folder in folders:
             yield from self._of(folder)
 
-    def _of(self, folder: Path, names: Sequence[str] = NAMES, rules: str = RULES[0]) -> Iterator[Path]:
+    def _of(self, folder: Path, names: Sequence[str] = LOADED, rules: str = RULES[0]) -> Iterator[Path]:
         found = [path for name in names if there(path := folder / name) and not path.is_dir()]
-        overridden = folder / _OVERRIDE in found
-        yield from (path for path in found if not (overridden and path.name == _AGENTS))
+        overridden = folder / OVERRIDE in found
+        yield from (path for path in found if not (overridden and path.name == AGENTS))
         yield from _rules(folder / rules, RULES[1])
         for which in self.foreign:
-            files, (place, suffix) = _FOREIGN[which]
+            files, (place, suffix) = FOREIGN[which]
             yield from (path for name in files if there(path := folder / name) and not path.is_dir())
             if place:
                 yield from _rules(folder / place, suffix)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.context.imports import name_of
-from ba_tui.context.instruction_files import NAMES, InstructionPlace
+from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.context.instructions import Instructions, read_instructions
 from ba_tui.context.touched import TouchedFiles
+from ba_tui.core.instruction_names import AGENTS, LOADED
 from ba_tui.core.ledger import rough
 from ba_tui.core.ports.instructions import ContextFile
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.resources import there
 
-AGENTS = "AGENTS.md"
 CLOSED = "not read: this folder is not trusted (/trust)"
 
 
@@ -53,7 +53,7 @@ class InstructionList:
         found: list[ContextFile] = []
         for folder, whose in folders:
             owner = "user" if whose == "user" else "project"
-            if folder and not any(there(folder / name) for name in NAMES):
+            if folder and not any(there(folder / name) for name in LOADED):
                 path = folder / AGENTS
                 found.append(ContextFile(path, name_of(path, owner, self.ingress), owner, "missing"))
         return found

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ba_tui.context.front_matter import divided
-from ba_tui.context.imports import LARGEST, LIMIT, Imports, name_of, target_of, why
+from ba_tui.context.imports import LIMIT, Imports, name_of, target_of, why
 from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.core.errors import UsageError
+from ba_tui.core.instruction_names import LARGEST
 from ba_tui.core.messages import NOTE, Message, Text, reminder
 from ba_tui.core.text.markup import INSTRUCTIONS
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.ingress import Ingress, Owner
+from ba_tui.ingress import FileRefused, Ingress, Owner
 
 _TOLD = regex(rf'<{INSTRUCTIONS} source="[^"]*" id="([0-9a-f]{{12}})">')
 _SOURCE = regex(rf'<{INSTRUCTIONS} source="([^"]*)" id="')
@@ -82,7 +83,7 @@ def read_instructions(
         if real in had:
             continue
         had.add(real)
-        item = replace(_read(path, owner, ingress, had), path=path, owner=owner)
+        item = replace(_read((path, owner), ingress, had, place.held), path=path, owner=owner)
         if item.text.strip() not in texts or not item.text:
             texts.add(item.text.strip())
             found.append(item)
@@ -126,14 +127,39 @@ def _told(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(marks)
 
 
-def _read(path: Path, owner: Owner, ingress: Ingress, had: set[str]) -> Instructions:
+def instruction_files(place: InstructionPlace, ingress: Ingress, further: Iterable[Path] = ()) -> Iterator[Path]:
+    """Return every file that instructs a model, with the files that it imports, whoever wrote them. ``further``:
+    instruction files of the project in folders that nobody has touched yet."""
+    had: set[str] = set()
+    nested: list[tuple[Path, Owner]] = [(path, ingress.owner(path)) for path in further]
+    for path, owner in [*place.files(), *nested]:
+        if (real := os.path.realpath(path)) in had:
+            continue
+        had.add(real)
+        yield path
+        try:
+            text = ingress.text(path, LARGEST, owner)
+        except OSError:
+            continue
+        imports = Imports(ingress, had)
+        imports.of(text, path.parent, owner)
+        yield from imports.files
+
+
+def _read(
+    file: tuple[Path, Owner], ingress: Ingress, had: set[str], held: Callable[[Path, bytes], str]
+) -> Instructions:
+    path, owner = file
     name = name_of(path, owner, ingress)
     try:
-        text = ingress.text(path, LARGEST, owner)
+        raw = ingress.raw(path, LARGEST, owner)
+        if refused := held(path, raw):
+            raise FileRefused(path, refused)
+        text = ingress.words(path, raw)
     except OSError as error:
         return Instructions(name, "", why(error))
     text, paths = _divided(text)
-    imports = Imports(ingress, had)
+    imports = Imports(ingress, had, held)
     whole = imports.of(text, path.parent, owner)
     # What a file begins, an imported one may complete: a secret, or a tag.
     text = ingress.clean(whole) if imports.taken else whole

@@ -46,6 +46,7 @@ class Call:
     ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
     ``consults``: hear a question in this order before the person does.
     ``private``: the person made it for themselves; no model may learn of it.
+    ``approved``: the change that the user was shown and allowed; None where they were shown none.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Call:
     consults: tuple[Consult, ...] = ()
     again: bool = False
     private: bool = False
+    approved: Display | None = None
     progress: Progress = field(default_factory=Progress)
 
     @property

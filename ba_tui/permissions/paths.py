@@ -96,8 +96,8 @@ class ReadOnlyFolder:
 @frozen
 class Workspace:
     """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``.
-    ``lent``: further ones to read from, under names of their own; ``started``: files in there that the person's hooks
-    start, outside of any sandbox."""
+    ``lent``: further ones to read from, under names of their own; ``started``: files in there that the user's hooks
+    start, outside of any sandbox, or that instruction files import: they are protected whatever their names."""
 
     root: Path
     extra: tuple[Path, ...] = ()

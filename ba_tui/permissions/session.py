@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.bounds import BYPASS, Bounds
@@ -16,10 +17,16 @@ from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.hit_counts import hits_of
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.sandbox.protected_files import is_protected
+from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
 from ba_tui.permissions.secrets.sharing import Sharing
+from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
+from ba_tui.permissions.trust.written import WriteRecords
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Settings
 
+InstructionFiles: TypeAlias = Callable[[Sequence[Path]], Iterable[Path]]
+"""Returns the files that instruct models, given those that were found in the workspace."""
 UNTRUSTED = (
     "This folder is not trusted, so nothing is changed, run or fetched here; reading is allowed. "
     "The person can trust it: /trust, or ba trust in a terminal."
@@ -37,7 +44,9 @@ class SessionPermissions:
         self.sandbox = sandbox_for(settings, where, workspace)
         self.egress = Egress()
         self.sharing = Sharing(settings.secrets)
-        self.pending = PendingChanges(where.set_aside / folder_slug(root))
+        kept = PendingChanges(where.set_aside / folder_slug(root))
+        self.watch = ProtectedWatch(self.sandbox.scan, kept, workspace.shown)
+        self._records, self._own, self._root = WriteRecords(where.written), where.config, root
         bounds = Bounds(
             where,
             UNTRUSTED if untrusted else "",
@@ -50,6 +59,12 @@ class SessionPermissions:
         )
         allowed = mode if mode in bounds.modes() else "default"
         self.policy = Policy(workspace, rules, allowed, Approvals(where.approvals, root), bounds)
+
+    def record(self, instructions: InstructionFiles) -> SessionWrites:
+        """What the tools of the session write of the files that run or instruct models. ``instructions``: see
+        WatchedPlace."""
+        place = WatchedPlace(self._root, self._own, self.sandbox.scan, instructions)
+        return SessionWrites(self._records, place, lambda: self.watch.running)
 
     def confirms(self) -> bool:
         """Whether allowing tools beforehand would change anything: in other modes nobody is asked."""
@@ -64,10 +79,12 @@ class SessionPermissions:
         await asyncio.to_thread(self.policy.save_hits)
 
 
-def started_files(root: Path, commands: Sequence[str]) -> frozenset[Path]:
-    """The files of the project ``root`` that ``commands`` of hooks start."""
+def started_files(root: Path, commands: Sequence[str], told: Iterable[Path] = ()) -> frozenset[Path]:
+    """The files of the project ``root`` that ``commands`` of hooks start, and those ``told`` to models whose names do
+    not protect them."""
+    real = frozenset(Path(os.path.realpath(file)) for file in told if not is_protected(file))
     if not commands:
-        return frozenset()
+        return real
     from ba_tui.permissions.trust.named_files import named_by  # noqa: PLC0415 - most people have no hooks
 
-    return frozenset(Path(os.path.realpath(file)) for file in named_by(root, commands))
+    return real | {Path(os.path.realpath(file)) for file in named_by(root, commands)}

@@ -14,7 +14,7 @@ from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
 from ba_tui.permissions.rules.rule import CODE_TOOLS, OUTER, SHELL_TOOLS, Subject
-from ba_tui.permissions.sandbox.protected_files import is_protected
+from ba_tui.permissions.sandbox.protected_files import is_protected, respelled
 from ba_tui.permissions.secrets.hard_links import holds_secret
 from ba_tui.permissions.shell.command_text import named_paths, without_operators
 from ba_tui.resources import Places
@@ -122,7 +122,7 @@ class Subjects:
         guarded = any(map(path.is_relative_to, folders)) or any(
             is_protected(Path(place)) for place in places or (path,)
         )
-        guarded = guarded or path in self.workspace.started
+        guarded = guarded or path in self.workspace.started or respelled(path)
         relative = self.workspace.relative(path) if places else None
         return TouchedPath(path, relative, places, bool(places), secret, guarded)
 

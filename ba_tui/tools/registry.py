@@ -88,9 +88,15 @@ class Registry:
     schema of a tool that did not come with ba, fit for a model."""
 
     def __init__(
-        self, guard: Guard, files: ToolFiles | None = None, discovery: Discovery | None = None, clean: Clean = _as_it_is
+        self,
+        guard: Guard,
+        files: ToolFiles | None = None,
+        discovery: Discovery | None = None,
+        clean: Clean = _as_it_is,
+        closed: Callable[[], None] = lambda: None,
     ) -> None:
         self.guard = guard
+        self._closed = closed
         self._clean = clean
         self._files = files or ToolFiles()
         self._discovery = discovery
@@ -194,9 +200,10 @@ class Registry:
                 self._entries[name] = self._entry(raw)
 
     def close(self) -> None:
-        """End the workers of people's own tools."""
+        """End the workers of people's own tools, then call ``closed``."""
         if self._discovery:
             self._discovery.close()
+        self._closed()
 
     def _apply(self, modules: Sequence[Module]) -> None:
         with self._lock:

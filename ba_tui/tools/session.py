@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
+from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import instruction_files
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.delegation import Delegation
@@ -19,13 +21,14 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
+from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
 from ba_tui.permissions.sandbox.from_settings import limits_for
-from ba_tui.permissions.session import SessionPermissions
+from ba_tui.permissions.session import InstructionFiles, SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled, folder_slug, project_root
+from ba_tui.resources import Places, bundled, folder_slug, project_root, user_home
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Loaded
@@ -61,6 +64,7 @@ from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.tools.guards.recording import Recording
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool, judging
 from ba_tui.tools.isolating.copies import Copies
@@ -122,6 +126,11 @@ class SessionScope:
         """The copies of the project for agents that work apart; None where no conversation is kept."""
         return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
 
+    def instructions(self, settings: Settings, where: Places, ingress: Ingress) -> InstructionFiles:
+        """Returns the files that instruct models here, given those that lie in the project."""
+        place = InstructionPlace(self.cwd, ingress.root, where.config, user_home(), foreign=settings.other_instructions)
+        return partial(instruction_files, place, ingress)
+
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
         """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
         results = ReadOnlyFolder(FOLDER, self.results.folder)
@@ -175,8 +184,8 @@ class GuardedTools:
     ) -> None:
         settings, where, skills = process.loaded.settings, process.where, notes.skills
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
-        folders = SkillFolders(partial(active_folders, skills))
-        runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
+        self.writes = permissions.record(scope.instructions(settings, where, skills.catalog.ingress))
+        runner = runner_for(settings, permissions, SkillFolders(partial(active_folders, skills)), self.writes)
         self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
         self.shells = Shells(scope.results.open)
@@ -194,7 +203,7 @@ class GuardedTools:
         )
         builtin = builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path)))
         tools = (
-            *(naming_skill_files(tool, folders, workspace.root) for tool in builtin),
+            *(naming_skill_files(tool, runner.skills, workspace.root) for tool in builtin),
             *skill_tools(definitions, skills, notes),
             run_skill_script_tool(
                 definitions["run_skill_script"], ScriptPlace(workspace, process.shell, self.shells, runner), scripts
@@ -280,6 +289,7 @@ class GuardedTools:
             delivery,
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
+            Recording(self.writes, workspace, permissions.sandbox.holds).guard,
             runner.review.settle,
             policy.mode_changes.settled,
         )
@@ -305,6 +315,7 @@ class GuardedTools:
                 settings.tool_dirs,
                 replace(workers, confine=runner.confine_worker),
                 (*data.sources, *delegation.sources, *self.teams.sources, *self.mcp.sources),
+                self.writes.close,
             ),
         )
 

@@ -88,6 +88,8 @@ class Shared:
     sharing: Sharing = field(default_factory=Sharing)
     checkpoint: Guard | None = None
     """Keeps the files before the first change of a turn; None where nothing is kept."""
+    recording: Guard | None = None
+    """Lists what a call writes of the files that run or instruct models; None where a copy is worked in."""
     settle: Settle = settled
     """Asks about protected files that commands changed, before another one runs unasked."""
     mode_changed: Callable[[], Awaitable[None]] = never
@@ -107,6 +109,8 @@ class Supply:
     """Where tools of the project run; None: where all others do."""
     sources: Sequence[ToolSource] = ()
     """Further tools, which become known when tools are looked for."""
+    closed: Callable[[], None] = lambda: None
+    """Called when no tool runs any more."""
 
     @property
     def trust(self) -> Trust:
@@ -202,6 +206,8 @@ def guarded(
         breaker(kept.health),
         # Files are kept before the first attempt, and once for all attempts.
         kept.checkpoint or unhooked,
+        # What a call writes of files that run later, or instruct models, is listed until the user has accepted it.
+        kept.recording or unhooked,
         # Each attempt has the whole timeout; the time that people take to answer counts towards none.
         retry(),
         timeout,
@@ -227,7 +233,7 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
     options = DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
     discovery = Discovery(replace(options, refusal=ingress.refusal))
     choices = ToolFiles(bundled("config") / "tools.yaml", files, ingress.raw)
-    registry = Registry(guard, choices, discovery, ingress.clean_value)
+    registry = Registry(guard, choices, discovery, ingress.clean_value, supply.closed)
     for tool in tools:
         registry.add(tool)
     registry.join(supply.sources)

@@ -148,6 +148,25 @@ def test_secrets_are_hidden_where_the_home_is_the_workspace(home: Path, tmp_path
 
 
 @linux_only
+def test_folders_of_ba_within_the_workspace_can_be_neither_changed_nor_moved(root: Path, home: Path) -> None:
+    own = root / ".local/state/ba"
+    (own / "written").mkdir(parents=True)
+    (own / "written/record.json").write_text("{}")
+    sandbox = Sandbox(FileReach((root,), home=home, hidden=(own,)), look=lambda: working(iter(bubblewraps())))
+    for profile in (WORKING, READING):
+        script = (
+            "mv .local x; mv .local/state x; rm -rf .local; mkdir -p .local/state/ba;"
+            "echo x > .local/state/ba/trusted.yaml; "
+            "echo x > .local/other; cat .local/state/ba/written/record.json"
+        )
+        assert within(sandbox, root, profile)(script).stdout == ""
+        assert [path.name for path in own.rglob("*")] == ["written", "record.json"]
+        assert not [*(root / "x").rglob("record.json")]
+    assert (root / ".local/other").read_text() == "x\n", "all else there is the workspace's"
+    sandbox.close()
+
+
+@linux_only
 def test_nothing_outside_can_be_reached_or_seen(run: Run, root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"

@@ -218,7 +218,7 @@ def _trust_again(known: KnownServers, scope: Scope, *, trusted: bool) -> None:
 
     if trusted:
         trust = Trust(known.where)
-        trust.grant(trust.look(known.root))
+        trust.vouch(trust.look(known.root), [known.root / ".mcp.json"])
     else:
         say("The servers of this folder count once you trust it: ba trust")
 

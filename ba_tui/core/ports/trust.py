@@ -36,9 +36,28 @@ class AskedSetting:
 
 
 @frozen
+class ToolWrite:
+    """A file that a tool wrote and the user has not accepted: what wrote it, and when, empty where nobody knows.
+    ``runs``: it runs something or decides what runs; else it instructs models. ``digest`` is of what is there now."""
+
+    path: Path
+    name: str
+    by: str
+    at: str = ""
+    runs: bool = True
+    digest: str = ""
+
+    @property
+    def line(self) -> str:
+        """The file and what wrote it, for people."""
+        return f"{self.name}: written by {self.by}{f', {self.at}' if self.at else ''}"
+
+
+@frozen
 class TrustState:
     """How a folder stands with the person, as it was when looked at. ``unknown``: nobody was asked yet; ``changed``:
-    it was trusted, and what it runs is not what it was.
+    it was trusted, and what it runs is not what it was. ``written``: files that tools wrote and the user has not
+    accepted; those that instruct models are not read, also where the folder is trusted.
 
     ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
     """
@@ -52,6 +71,7 @@ class TrustState:
     warning: str = ""
     trouble: str = ""
     links: tuple[str, ...] = ()
+    written: tuple[ToolWrite, ...] = ()
 
 
 class Trusting(Protocol):
@@ -62,7 +82,8 @@ class Trusting(Protocol):
         ...
 
     def grant(self, seen: TrustState) -> None:
-        """Trust the folder as it was seen. Raises UsageError when it can't be trusted, StorageError."""
+        """Trust the folder as the user saw it, with what tools wrote. Raises UsageError when it can't be trusted,
+        StorageError."""
         ...
 
     def revoke(self, root: Path) -> bool:

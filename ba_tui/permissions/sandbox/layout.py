@@ -123,6 +123,10 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
     for path in (*_secrets(reach), *inside.findings.hidden):
         if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
             parts[path] = MountPart(path, "hidden")
+            if path in reach.hidden:
+                # Nor may the folders above be renamed, and others be put there.
+                above = (each for each in path.parents if _within(each, reach.roots) and each not in reach.roots)
+                parts = {**{each: MountPart(each, kept) for each in above}, **parts}
     for path in inside.findings.secrets:
         if path not in inside.profile.unhidden and _seen(path, parts.values()):
             parts[path] = MountPart(path, "masked", inside.mask(path))

@@ -1,12 +1,13 @@
-"""Protected names: files that make other programs run something later, outside of any sandbox.
+"""Protected names: files that make other programs run something later, outside of any sandbox, or that instruct models.
 
 The one list for the policy, the file tools and the sandbox. Nothing is opened here.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from ba_tui.core import instruction_names
 from ba_tui.permissions.paths import any_of, folded, tail_matches, tails
 
 GIT = ".git"
@@ -30,6 +31,7 @@ TAILS = (
     ".venv/**", "venv/**", "node_modules/.bin/**", "site-packages/**",
     ".mvn/**", ".terraform/**", ".poetry/**", ".pdm-plugins/**", ".config/fish/**", ".config/autostart/**",
     ".config/systemd/**", ".config/mise.toml", ".config/mise/**", "mise/config.toml", "tools/bazel", "/etc/profile",
+    *instruction_names.TAILS,
 )  # fmt: skip
 NAMES = (
     ".mcp.json", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".aider.conf.yml",
@@ -50,18 +52,34 @@ NAMES = (
     ".irbrc", ".pryrc", "pyvenv.cfg", "sitecustomize.py", "usercustomize.py",
 )  # fmt: skip
 
+INSTRUCTIONS = {folded(name): name for name in instruction_names.NAMES}
+"""The names of instruction and memory files by their folded form. Only their exact spelling is protected where file
+names are compared by case: ``docs/agents.md`` is a page like any other."""
+
 _NAME, _TAIL, _PARTS = any_of(NAMES), tails(TAILS), frozenset(FOLDERS)
 LAST = tuple(next(part for part in reversed(tail.split("/")) if part != "**") for tail in TAILS)
 """The names that the ends of paths in ``TAILS`` begin to be protected with."""
 
 
 def is_protected(path: PurePath) -> bool:
-    """Whether writing ``path`` changes what runs later: git settings, CI files, shell start-up files and the like.
+    """Whether writing ``path`` changes what runs later (git settings, CI files, shell start-up files and the like) or
+    what models are told (AGENTS.md and the like).
 
     Give the path from the workspace's root when it lies there, so that the folders above do not count.
     """
     parts = [folded(part) for part in path.parts]
     name = parts[-1] if parts else ""
-    if _NAME.match(name) or not _PARTS.isdisjoint(parts):
+    if path.name in instruction_names.NAMES or _NAME.match(name) or not _PARTS.isdisjoint(parts):
         return True
     return tail_matches(parts, _TAIL)
+
+
+def respelled(path: Path) -> bool:
+    """Whether a file system that ignores case takes ``path`` for an instruction file. Looks at the disk."""
+    name = INSTRUCTIONS.get(folded(path.name))
+    if name is None or name == path.name:
+        return False
+    try:
+        return path.samefile(path.with_name(name))
+    except OSError:
+        return False

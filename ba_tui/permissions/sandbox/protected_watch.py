@@ -133,6 +133,11 @@ class ProtectedWatch:
             return self.pending
 
     @property
+    def running(self) -> tuple[str, ...]:
+        """The commands that run, and servers and workers."""
+        return tuple(run.by for run in self._runs)
+
+    @property
     def active(self) -> bool:
         """Whether something runs that may change protected files."""
         return bool(self._runs)

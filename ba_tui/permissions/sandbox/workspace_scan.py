@@ -16,7 +16,16 @@ from pathlib import Path
 
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, folded, is_secret
-from ba_tui.permissions.sandbox.protected_files import FOLDERS, GIT, LAST, NAMES, VENV, is_protected
+from ba_tui.permissions.sandbox.protected_files import (
+    FOLDERS,
+    GIT,
+    INSTRUCTIONS,
+    LAST,
+    NAMES,
+    VENV,
+    is_protected,
+    respelled,
+)
 
 FIRST_SECONDS = 3.0
 """Seconds that the first look may take; what is left is looked at a little at a time, with ``complete`` false."""
@@ -30,7 +39,7 @@ COLD = frozenset({"node_modules", "site-packages", "__pycache__", ".venv", "venv
 _MARKS = frozenset({"HEAD", "commondir", "objects", "refs", VENV})
 _NOT_FILES = ("/dev/", "/proc/", "/sys/")
 _SECRET_LAST = ("config.json", "hosts.yml", "credentials", "credentials.toml", "rclone.conf", "gcloud")
-_TELLING = (*SECRET_NAMES, *SECRET_FOLDERS, *SECRET_IN_HOME, *_SECRET_LAST, *NAMES, *FOLDERS, *LAST)
+_TELLING = (*SECRET_NAMES, *SECRET_FOLDERS, *SECRET_IN_HOME, *_SECRET_LAST, *NAMES, *FOLDERS, *LAST, *INSTRUCTIONS)
 _NAMES = frozenset(name for name in _TELLING if "*" not in name)
 _HEADS = tuple({name.partition("*")[0] for name in _TELLING if "*" in name} - {""})
 _ENDS = tuple(name[1:] for name in _TELLING if name[0] == "*")
@@ -108,6 +117,11 @@ class WorkspaceScan:
         self._begun = False
         self._last = ScanResult(complete=False)
         self._looked = float("-inf")
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The outermost folders that are searched."""
+        return self._roots
 
     @property
     def last(self) -> ScanResult:
@@ -232,7 +246,7 @@ class WorkspaceScan:
         if guarded:
             return True
         relative = self._relative(entry.path)
-        if not is_protected(relative / "x" if below else relative):
+        if not is_protected(relative / "x" if below else relative) and (below or not respelled(Path(entry.path))):
             return False
         found.protected.append(entry.path)
         return True

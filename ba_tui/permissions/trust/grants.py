@@ -9,7 +9,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,11 +19,13 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.ports.trust import AskedSetting, TrustedItems, TrustState
+from ba_tui.core.ports.trust import AskedSetting, ToolWrite, TrustedItems, TrustState
+from ba_tui.core.results import Diff
 from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
 from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
-from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
+from ba_tui.permissions.trust.written import FileKey, SeenContent, WriteRecords, digest_of, told
+from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home, writable
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping, read_document
 from ba_tui.settings.layers import load_settings
@@ -46,7 +48,10 @@ _KNOWN: dict[tuple[Path, Path], _Known] = {}
 """By config folder and root, for all who ask in this process: each start asks for settings, hooks, tools and skills."""
 _GRANTS: dict[Path, tuple[str, Mapping[str, str]]] = {}
 """By file of grants: what told that it is still the same, and the fingerprint that each folder was trusted with."""
+_THIS_RUN: dict[tuple[Path, Path], str] = {}
+"""By file of grants and root: fingerprints that count until this process ends, as nothing can be kept."""
 _ALONE = threading.Lock()
+MOST_NAMED = 6
 _SETTLED = 3 * 10**9
 """Nanoseconds after which a change shows in the times of a file: some file systems keep whole seconds, or even ones."""
 
@@ -75,11 +80,12 @@ def asked_once() -> Generator[None]:
 
 class Trust:
     """Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
-    of a project that would be told to models, for whoever looks: they run nothing, so a change of them asks nothing."""
+    of a project that would be told to models, for whoever looks: a change of them by the user asks nothing."""
 
     def __init__(self, where: Places, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
         self.path = where.trusted
         self._where = where
+        self._records = WriteRecords(where.written)
         self._instructions = instructions
         self._own = where.config
         self._allowed = AllowedSettings(where)
@@ -120,15 +126,21 @@ class Trust:
         self._remember(root, stamp, fingerprint)
         told = tuple(self._instructions(root))
         holds = (*([TrustedItems("context", told)] if told else []), *held(files, contents))
+        written, told_now = self._written(root, files, contents)
+        shown = tuple(Diff(one.name, before, now) for one, before, now in told_now)
+        runs = tuple(one for one in written if one.runs)
         whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root))
         if granted == fingerprint:
-            return replace(whole, state="trusted")
+            # The user has seen just these contents; what models are told is another matter.
+            return replace(whole, state="trusted", files=shown, written=tuple(one for one in written if not one.runs))
         counted = {name: content for name, content in contents.items() if content}
         changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
-        return replace(whole, files=changed, gone=gone)
+        rest = tuple(one for one in written if not one.runs)
+        return replace(whole, files=(*changed, *shown), gone=gone, written=(*runs, *rest))
 
     def grant(self, seen: TrustState) -> None:
-        """Trust a folder with what was seen of it: what changed since then is not trusted.
+        """Trust a folder with what the user saw of it: what changed since then is not trusted. What tools wrote of it
+        is accepted.
 
         Raises:
             UsageError: it holds more than a person could have looked at, or can't be read.
@@ -136,6 +148,34 @@ class Trust:
         """
         if seen.trouble:
             raise UsageError(seen.trouble)
+        if seen.written or not self._records.none(seen.root):
+            accepted = [(FileKey("runs" if one.runs else "told", str(one.path)), one.digest) for one in seen.written]
+            self._records.accept(seen.root, accepted)
+        self._keep(seen)
+
+    def vouch(self, seen: TrustState, own: Collection[Path] = ()) -> None:
+        """Trust a folder unseen, as a flag or a command asks for it. ``own``: files that the user's command has just
+        written.
+
+        Raises:
+            UsageError: a tool wrote one of the files; or as ``grant``. StorageError: as ``grant``.
+        """
+        if seen.trouble:
+            raise UsageError(seen.trouble)
+        unseen = [one for one in seen.written if one.runs and one.path not in own]
+        if unseen:
+            lines = "; ".join(one.line for one in unseen[:MOST_NAMED])
+            more = f" and {len(unseen) - MOST_NAMED} more" if len(unseen) > MOST_NAMED else ""
+            text = f"{seen.root} can't be trusted unseen: tools wrote files that decide what runs ({lines}{more})."
+            raise UsageError(text, "Review them with `ba trust --show`, then run `ba trust` in a terminal.")
+        self._keep(seen)
+
+    def for_this_run(self, seen: TrustState) -> None:
+        """Trust a folder until this process ends, where nothing can be kept. Call ``vouch`` first."""
+        with _ALONE:
+            _THIS_RUN[self.path, seen.root] = seen.fingerprint
+
+    def _keep(self, seen: TrustState) -> None:
         entry = {"fingerprint": seen.fingerprint, "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"}
         self._keep_copies(seen)
         with exclusive(self.path.parent):
@@ -165,6 +205,8 @@ class Trust:
             StorageError: as ``grant``.
         """
         self._allowed.drop(root)
+        with _ALONE:
+            _THIS_RUN.pop((self.path, root), None)
         with exclusive(self.path.parent):
             kept = load_mapping(self.path)
             if kept.pop(str(root), None) is None:
@@ -182,6 +224,31 @@ class Trust:
         except (UsageError, OSError, StorageError):
             # Without copies a later change is shown whole instead of as a difference.
             return
+
+    def _written(
+        self, root: Path, files: Sequence[FoundFiles], contents: Mapping[str, bytes]
+    ) -> tuple[tuple[ToolWrite, ...], list[tuple[ToolWrite, str | None, str]]]:
+        """What tools wrote of the files of ``root``; and of instruction files, the text before and now."""
+        if not self._records.any():
+            return (), []
+        if self._records.of(root).open:
+            from ba_tui.permissions.trust.session_writes import recover  # noqa: PLC0415 - only after a kill
+
+            recover(self._records, root, self._own)
+        now = {
+            FileKey("runs", str(file.path)): SeenContent(digest_of(contents[file.name], file.path)) for file in files
+        }
+        for path in self._records.instructions(root):
+            now[FileKey("told", path)] = told(path)
+        written: list[ToolWrite] = []
+        texts: list[tuple[ToolWrite, str | None, str]] = []
+        for each in self._records.listed(root, now):
+            path, runs = Path(each.key.path), each.key.use == "runs"
+            name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+            written.append(ToolWrite(path, name, each.by, each.at, runs, each.digest))
+            if not runs:
+                texts.append((written[-1], each.before.text, now[each.key].text or ""))
+        return tuple(written), texts
 
     def _fingerprint(self, root: Path) -> str:
         """As ``look`` takes it, from memory while nothing moved.
@@ -205,12 +272,14 @@ class Trust:
                 _KNOWN[self._own, root] = _Known(stamp, fingerprint)
 
     def _granted(self, root: Path) -> str:
+        with _ALONE:
+            known, this_run = _GRANTS.get(self.path), _THIS_RUN.get((self.path, root))
+        if this_run:
+            return this_run
         try:
             stamp = _stamp([self.path])
         except OSError:
             return ""
-        with _ALONE:
-            known = _GRANTS.get(self.path)
         if known is None or known[0] != stamp:
             known = (stamp, _grants(self.path))
             if stamp:
@@ -264,9 +333,16 @@ def _stamp(files: Iterable[Path]) -> str:
 
 
 def trust_folder(cwd: Path) -> None:
-    """Trust the project of ``cwd`` with what it holds now. Raises UsageError, StorageError."""
+    """Trust the project of ``cwd`` with what it holds now, unseen; see Trust.vouch. Raises UsageError, StorageError."""
     granted = Trust(places())
-    granted.grant(granted.look(project_root(cwd)))
+    seen = granted.look(project_root(cwd))
+    try:
+        granted.vouch(seen)
+    except StorageError:
+        if not writable(granted.path.parent):
+            raise
+        # Where no record can be kept, no tool of ba's can have written these files. So they may count for this run.
+        granted.for_this_run(seen)
 
 
 def _wide(root: Path) -> str:

@@ -63,7 +63,12 @@ class IsolatedTools:
 
         there = replace(place, workspace=inside, denied=denied)
         # Nothing of the copy goes into a checkpoint, and no result that was remembered of the project is its own.
-        shared = replace(self.shared, checkpoint=None, memory=Memory(lambda text: inside.resolve(paths.in_copy(text))))
+        shared = replace(
+            self.shared,
+            checkpoint=None,
+            recording=None,
+            memory=Memory(lambda text: inside.resolve(paths.in_copy(text))),
+        )
         guard = paths.named_here(pipeline(place, paths.judging(self.judge), self.remember, shared, self.hooks))
 
         def guarded(tool: Tool) -> Tool:

@@ -166,8 +166,9 @@ class _Consent:
         if reply.edited is not None and clean_json(reply.edited) != clean_json(dict(args)):
             with held_paths():
                 return await self._run_edited(reply, call)
+        approved = question.preview if reply.by == "person" else None
         with held_paths():
-            return await self._run_again(ask, reply, args, call)
+            return await self._run_again(ask, reply, args, replace(call, approved=approved))
 
     async def _mode_allows(self, args: Mapping[str, Any], call: Call) -> Reply:
         """Wait for a mode in which the call need not ask."""

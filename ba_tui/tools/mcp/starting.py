@@ -7,11 +7,12 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment
 
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.ports.mcp import McpError, ServerConfig
 from ba_tui.core.profiles import WORKING
 from ba_tui.core.results import CommandText
@@ -57,6 +58,12 @@ class ServerStart:
             raise McpError(f"The folder {folder} of the MCP server {config.name} does not exist.", "Correct it.")
         readable = await asyncio.to_thread(_installed, (found, *config.command[1:]))
         program = Program((found, *config.command[1:]), folder, environment, readable=readable)
+        try:
+            name = f"the MCP server {config.name}"
+            await asyncio.to_thread(partial(self._runner.record, name, held=config.sandboxed))
+        except StorageError as error:
+            text = f"The MCP server {config.name} was not started: ba can't record which files it writes ({error})."
+            raise McpError(text, error.hint) from error
         return await self._confined(program, config, current) if config.sandboxed else program
 
     async def http(self, config: ServerConfig) -> httpx2.AsyncBaseTransport:

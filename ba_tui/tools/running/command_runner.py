@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -22,11 +23,13 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
+from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.supervised import Program
 from ba_tui.skills.folders import SkillFolders
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.guards.recording import Unrecorded, recorded
 from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.protected_review import ProtectedReview
 
@@ -89,6 +92,8 @@ class CommandRunner:
     environment: CommandEnvironment | None = None
     skills: SkillFolders = field(default_factory=SkillFolders)
     """The folders of active skills: commands may read them, and are told where they lie."""
+    writes: SessionWrites | None = None
+    """Lists which files that run or instruct models are written; None where nothing is listed."""
 
     @property
     def watch(self) -> ProtectedWatch | None:
@@ -118,11 +123,19 @@ class CommandRunner:
         """How a worker of a project's own tools is started; from then on it may change files at any time. Blocks.
 
         Raises:
-            NotConfined: a sandbox is required, and there is none.
+            NotConfined: a sandbox is required, and there is none. StorageError: what it writes can't be recorded.
         """
+        self.record("a tool of this project", held=True)
         if self.watch:
             self.watch.begin(WatchedRun("a tool of this project", WORKING, running=lambda: True))
         return self.sandbox.confine(WORKING) if self.sandbox else None
+
+    def record(self, by: str, *, held: bool) -> None:
+        """From now on ``by``, a server or a worker, may write files at any time. ``held``: it runs in a sandbox.
+        Blocks. Raises StorageError."""
+        held = held and self.sandbox is not None and self.sandbox.holds()
+        if self.writes:
+            self.writes.start(by, held=held)
 
     def _with_egress(self, ready: _ReadyCommand, text: str, call: Call, *, attended: bool) -> _ReadyCommand:
         """``ready`` with a way to the hosts that are allowed, where it is confined in a network of its own and may
@@ -153,7 +166,11 @@ class CommandRunner:
         if wider is None:
             return outcome, [*notes, why]
         call.report(f"\n[again, with write access to the workspace: it tried to write {tried}]\n")
-        outcome, notes = await self._run(request, wider, shells, call)
+        try:
+            async with recorded(self.writes, f"`{request.text}`") if self.writes else nullcontext():
+                outcome, notes = await self._run(request, wider, shells, call)
+        except Unrecorded as error:
+            return outcome, [*notes, f"it was not run again: {error}"]
         return outcome, [f"this is its second run, with write access: as a reader it tried to write {tried}", *notes]
 
     async def start(self, request: RunRequest, shells: Shells, call: Call) -> Work:

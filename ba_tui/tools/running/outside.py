@@ -14,11 +14,11 @@ from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.egress.domains import domain_of
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import NETWORK
-from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
+from ba_tui.permissions.session import SessionPermissions
+from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.settings import Settings
+from ba_tui.skills.folders import SkillFolders
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.running.protected_review import ProtectedReview
 
@@ -74,13 +74,15 @@ def network_for(policy: Policy, settings: Settings) -> Callable[[], NetworkAcces
     return network
 
 
-def runner_for(settings: Settings, kept: PendingChanges, policy: Policy, sandbox: Sandbox) -> CommandRunner:
-    """What runs the commands of one conversation; ``kept`` holds changes that wait for a decision."""
-    watch = ProtectedWatch(sandbox.scan, kept, policy.workspace.shown)
-    review = ProtectedReview(watch, lambda: policy.mode != "bypass")
+def runner_for(
+    settings: Settings, permissions: SessionPermissions, skills: SkillFolders, writes: SessionWrites
+) -> CommandRunner:
+    """What runs the commands of one conversation; ``writes`` lists what they write."""
+    policy = permissions.policy
+    review = ProtectedReview(permissions.watch, lambda: policy.mode != "bypass", writes.accept)
     judge, network = partial(by_rule, policy), network_for(policy, settings)
     environment = with_hooks if settings.commands.git_hooks else git_variables
-    return CommandRunner(sandbox, judge, network, policy.judge, review, environment)
+    return CommandRunner(permissions.sandbox, judge, network, policy.judge, review, environment, skills, writes)
 
 
 def git_variables(

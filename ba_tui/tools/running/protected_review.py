@@ -6,8 +6,10 @@ What is noticed stands in permissions/protected_watch.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.events import PERSON, Notice
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import Diff, Diffs
@@ -22,15 +24,17 @@ MOST_NAMED = 4
 COMMAND_CHARS = 60
 NO_TEXT = "(a link, or too large to be shown)\n"
 HIDDEN = "(not shown: it may hold secrets)\n"
-WHY = "Git, shells, editors and other programs run code from such files."
+WHY = "Git, shells, editors and other programs run code from such files, or models follow them."
 
 
 @frozen
 class ProtectedReview:
-    """``watch``: None where nothing is watched. ``asks``: whether the person is asked at all, or only told."""
+    """``watch``: None where nothing is watched. ``asks``: whether the person is asked at all, or only told.
+    ``accepted`` hears which files the user has seen and wants; blocks."""
 
     watch: ProtectedWatch | None = None
     asks: Callable[[], bool] = lambda: True
+    accepted: Callable[[Iterable[Path]], None] = lambda paths: None
 
     async def settle(self, call: Call) -> str:
         """Ask about what commands did to protected files by now. Why nothing may run unasked; empty when all is
@@ -61,6 +65,8 @@ class ProtectedReview:
         match reply.text.split("\n")[0] if reply.choice == "text" else "":
             case "Keep them":
                 await asyncio.to_thread(watch.keep, changes)
+                if len(changes) <= MOST_SHOWN:
+                    await self._accept(changes, call)
                 return []
             case "Set them aside":
                 return await self._set_aside(watch, changes, call)
@@ -68,6 +74,13 @@ class ProtectedReview:
                 hint = "ba asks before every command until you keep or remove them."
                 call.branch.emit(Notice(f"{what}. {WHY}", "warning", hint))
                 return [f"{what}, which decide what other programs run, and the person has not agreed to that"]
+
+    async def _accept(self, changes: Sequence[ProtectedChange], call: Call) -> None:
+        """Let models read the instruction files among ``changes``: the user has seen the difference."""
+        try:
+            await asyncio.to_thread(self.accepted, [change.path for change in changes if change.after is not None])
+        except StorageError as error:
+            call.branch.emit(Notice(str(error), "warning", error.hint))
 
     @staticmethod
     async def _set_aside(watch: ProtectedWatch, changes: Sequence[ProtectedChange], call: Call) -> list[str]:

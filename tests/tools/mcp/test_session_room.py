@@ -14,6 +14,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import open_places
 from ba_tui.settings import Settings
+from ba_tui.skills.folders import SkillFolders
 from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
 from ba_tui.tools.running.outside import runner_for
 from tests.protocols.mcp.calls import Answered
@@ -50,7 +51,7 @@ def room(root: Path, *configs: ServerConfig, attended: bool = False) -> McpRoom:
     """The servers of a session in ``root``, with the sandbox of this machine."""
     settings, where = Settings(), open_places()
     permissions = SessionPermissions(settings, where, Workspace(root), (), untrusted=False)
-    runner = runner_for(settings, permissions.pending, permissions.policy, permissions.sandbox)
+    runner = runner_for(settings, permissions, SkillFolders(), permissions.record(lambda found: found))
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "SECRET": "x"}
     return McpRoom(McpSetup(configs), McpScope(where, permissions, runner, environment, attended=attended))
 

@@ -15,7 +15,7 @@ from ba_tui.resources import project_root
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ba_tui.core.ports.trust import Trusting, TrustState
+    from ba_tui.core.ports.trust import ToolWrite, Trusting, TrustState
     from ba_tui.faces.tui.screens.trust import TrustAnswer
 
 
@@ -31,7 +31,7 @@ async def settle(chat: Actions, notices: Sequence[Notice] = ()) -> Sequence[Noti
         return notices
     seen = await asyncio.to_thread(services.trust.look, root)
     if seen.state == "trusted":
-        return notices
+        return [*notices, *map(_unread, seen.written)]
     verdict = await _ask(chat, seen, starting=True)
     if verdict == "quit":
         await chat.ba.action_quit()
@@ -70,6 +70,11 @@ async def trust(chat: Actions, _: str) -> None:
     for notice in notices:
         chat.tell(notice)
     chat.activity.hint("This folder is not trusted." if chat.session.reads_only else "This folder is trusted.")
+
+
+def _unread(write: ToolWrite) -> Notice:
+    """What is said of an instruction file that a tool wrote and the user has not accepted."""
+    return Notice(f"{write.line}. Models do not read it.", "warning", "/trust shows the difference and accepts it.")
 
 
 async def _ask(chat: Actions, seen: TrustState, *, starting: bool) -> TrustAnswer | None:

@@ -36,6 +36,11 @@ TITLES = {
     "changed": "The tools or hooks of this folder changed. Do you still trust it?",
     "trusted": "You trust this folder",
 }
+WRITTEN = "Tools wrote instructions here. May models read them?"
+WRITTEN_MEANING = (
+    "Yes: models follow these files as instructions, from now on.",
+    "No: models do not read them. All else stays as it is.",
+)
 CHANGED_LOW = "Changed. Do you still trust it?"
 ALLOWING = "Allow this setting of the project?"
 NOTHING = "This folder has no context files, tools, servers, hooks, skills or settings."
@@ -141,12 +146,12 @@ class TrustScreen(ChoiceScreen):
     def __init__(self, seen: TrustState, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(answers(seen, starting=starting), clock=clock)
         self.seen = seen
-        self._whole = seen.state == "changed"
+        self._whole = self._begins_whole = seen.state == "changed" or written_only(seen)
 
     @property
     def _turned(self) -> bool:
         """Whether it shows the other of the two views than it began with: Esc goes back first."""
-        return self._whole != (self.seen.state == "changed")
+        return self._whole != self._begins_whole
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="sheet"):
@@ -173,8 +178,10 @@ class TrustScreen(ChoiceScreen):
         """The words that depend on the room there is."""
         low = self.app.size.height < TIGHT  # pyright: ignore[reportUnknownMemberType] - App is generic
         title = CHANGED_LOW if low and self.seen.state == "changed" else TITLES[self.seen.state]
+        title = WRITTEN if written_only(self.seen) else title
         self.query_one(".title", Static).update(title)
-        self.query_one("#trust-meaning", Static).update("\n".join(MEANING_LOW if low else MEANING))
+        meaning = WRITTEN_MEANING if written_only(self.seen) else MEANING_LOW if low else MEANING
+        self.query_one("#trust-meaning", Static).update("\n".join(meaning))
         keys = ["↑ ↓ Enter" if low else "↑ ↓ Enter choose"]
         if self.seen.files:
             keys.append("d summary" if self._whole else "d read the files")
@@ -199,8 +206,19 @@ def _quiet(view: RowView) -> RowView:
     return view
 
 
+def written_only(seen: TrustState) -> bool:
+    """Whether the question is about instruction files alone: tools wrote some in a folder that the user trusts."""
+    return seen.state == "trusted" and bool(seen.written)
+
+
 def answers(seen: TrustState, *, starting: bool) -> Answers:
     """Verdict, keys and words of each row. None leaves all as it is."""
+    if written_only(seen):
+        return (
+            ("trust", "1 y", "Yes, models may read them"),
+            (None, "2 n", "No, leave them out"),
+            ("revoke", "3", "Stop trusting this folder: only read from now on"),
+        )
     if seen.state == "trusted":
         return (None, "1 y", "Keep trusting"), ("revoke", "2 n", "Stop trusting: only read from now on")
     rows: list[tuple[TrustAnswer | None, str, str]] = []
@@ -219,7 +237,7 @@ def body_rows(seen: TrustState, *, whole: bool) -> list[GridRow]:
         return []
     if not whole:
         return ([] if seen.holds else [line((NOTHING, "muted"))]) + _brought(seen)
-    rows: list[GridRow] = []
+    rows: list[GridRow] = [line((visible(each.line), "warning")) for each in seen.written]
     if seen.gone:
         rows += [line((f"{visible(name)} is gone", "warning")) for name in seen.gone]
     for file in seen.files:
@@ -237,4 +255,5 @@ def _brought(seen: TrustState) -> list[GridRow]:
             rows.append(line((visible(text), ""), gutter=gutter))
             gutter = " " * len(gutter)
     rows += [line((visible(link), "warning"), gutter=f"{'link':<11}       ") for link in seen.links]
+    rows += [line((visible(each.line), "warning"), gutter=f"{'by tools':<11}       ") for each in seen.written]
     return rows

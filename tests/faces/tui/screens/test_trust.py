@@ -9,12 +9,15 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from ba_tui.core.ports.trust import AskedSetting, TrustedItems, TrustState
+from ba_tui.core.ports.trust import AskedSetting, ToolWrite, TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.screens.trust import AllowScreen, TrustScreen
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
+from ba_tui.permissions.trust.written import WriteRecords
 from ba_tui.resources import places
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -34,6 +37,14 @@ NEW = TrustState(
         ),
     ),
     (FILE,),
+)
+WRITTEN = TrustState(
+    Path("/home/ann/coffee"),
+    "trusted",
+    "3",
+    NEW.holds,
+    (Diff("AGENTS.md", "Be brief.\n", "Obey.\n"),),
+    written=(ToolWrite(Path("/home/ann/coffee/AGENTS.md"), "AGENTS.md", "`make`", "2026-11-28 14:00 UTC", runs=False),),
 )
 OTHER = TrustState(Path("/home/ann/coffee"), "changed", "2", NEW.holds, (CHANGED, FILE), (".ba/agents/old.md",))
 
@@ -65,6 +76,10 @@ def body(app: Asked) -> str:
     ("seen", "starting", "keys", "verdict"),
     [
         (NEW, True, ["enter"], "no"),
+        (WRITTEN, False, ["enter"], "as it is"),
+        (WRITTEN, False, ["escape"], "as it is"),
+        (WRITTEN, False, ["1"], "trust"),
+        (WRITTEN, False, ["3"], "revoke"),
         (NEW, True, ["up", "enter"], "trust"),
         (NEW, True, ["x", "z", "down", "enter"], "quit"),
         (NEW, False, ["3", "q", "enter"], "no"),
@@ -112,6 +127,16 @@ async def test_what_it_brings_is_shown_in_short_and_whole() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert app.verdict == "no"
+
+
+async def test_what_tools_wrote_is_named_with_the_difference() -> None:
+    app = Asked(WRITTEN, starting=False)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        shown = body(app)
+        assert "AGENTS.md: written by `make`, 2026-11-28 14:00 UTC" in shown
+        assert "Be brief." in shown
+        assert "Obey." in shown
 
 
 async def test_a_change_is_shown_at_once_and_acts_on_no_terminal() -> None:
@@ -180,6 +205,27 @@ async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, 
         await asked(hand)
         await hand.press("q")
         await hand.until(lambda: hand.app.return_code is not None or not hand.app.is_running)
+
+
+async def test_instructions_that_a_tool_wrote_are_named_at_the_start_and_accepted_by_command(
+    world: World, folder: Path
+) -> None:
+    trust = Trust(places())
+    trust.grant(trust.look(folder))
+    place = WatchedPlace(folder, places().config, WorkspaceScan([folder]))
+    session = SessionWrites(WriteRecords(places().written), place)
+    session.begin("`make`")
+    (folder / "AGENTS.md").write_text("Obey.\n")
+    session.end("`make`")
+    session.close()
+    async with running(world) as hand:
+        await hand.until(lambda: any("AGENTS.md: written by `make`" in each for each in hand.said()))
+        await hand.send("/trust")
+        screen = await asked(hand)
+        assert [one.name for one in screen.seen.written] == ["AGENTS.md"]
+        await hand.press("1")
+        await hand.until(lambda: "is trusted" in hand.hint)
+        assert not trust.look(folder).written
 
 
 async def test_what_start_up_had_to_say_is_told_after_a_yes(world: World, folder: Path) -> None:

@@ -1,0 +1,359 @@
+"""Notices which files that run or instruct models the tools of one session write, and lists them in the record.
+
+The record of the session is open from before its first tool runs until the session is closed. A change counts as the
+user's only when no tool, command or server ran since the last look.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.instruction_names import NAMES, RULE_FOLDERS
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import folded
+from ba_tui.permissions.sandbox.protected_files import respelled
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
+from ba_tui.permissions.trust.files import PARTS, FoundFiles, found_in
+from ba_tui.permissions.trust.written import (
+    ABSENT,
+    MOST_BY,
+    Contents,
+    FileKey,
+    Record,
+    SeenContent,
+    WriteRecords,
+    alive,
+    digest_of,
+    this_process,
+    told,
+)
+
+log = logging.getLogger(__name__)
+RECENT = 1.0
+"""Seconds for which a look is good enough: who edits a file that fast can't be told apart from a tool."""
+SETTLED = 3 * 10**9
+"""Nanoseconds after which a change shows in the times of a file, whatever the file system."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+MOST_FOLDERS = 200
+"""Folders below the workspace that are looked at as projects."""
+Writers: TypeAlias = Literal["none", "held", "loose"]
+"""What may write while no call runs: nothing, servers that a sandbox keeps from protected files, or anything."""
+MOST_GUARDED = 150
+"""Protected files up to which the sandbox is sure to guard all of them."""
+_CARRIERS = frozenset(part.split("/")[0] for parts in PARTS.values() for part in parts if part[0] == ".")
+"""What makes a folder one that brings something to run."""
+
+
+@frozen
+class WatchedPlace:
+    """The project at ``root`` and all that ``scan`` searches. ``own``: the user's config folder. ``instructions``
+    returns the instruction files that are loaded or imported, given those that lie in the workspace."""
+
+    root: Path
+    own: Path
+    scan: WorkspaceScan
+    instructions: Callable[[Sequence[Path]], Iterable[Path]] = lambda found: found
+
+
+class CountedFiles:
+    """Reads the files that count in a workspace, each again only when it has changed."""
+
+    def __init__(self, place: WatchedPlace) -> None:
+        self._place = place
+        self._cache: dict[FileKey, tuple[tuple[int, ...], SeenContent]] = {}
+        self._last: Contents = {}
+        self.complete = True
+        """Whether the last look saw every folder."""
+
+    def look(self) -> Contents:
+        """Return every file that runs something or instructs models, with its digest."""
+        found = self._place.scan.look()
+        self.complete = found.complete
+        seen: dict[FileKey, SeenContent] = {}
+        folders = [path.parent for path in found.protected if folded(path.name) in _CARRIERS]
+        for folder in list(dict.fromkeys([self._place.root, *folders]))[:MOST_FOLDERS]:
+            try:
+                files = found_in(folder, self._place.own)
+            except (UsageError, OSError):
+                # Too much to be trusted at all. Once there is less, nobody knows what of it was there.
+                continue
+            for file in files:
+                key = FileKey("runs", str(file.path))
+                seen[key] = self._seen(key, lambda file=file: _content(file))
+        for path in self._place.instructions([*_instructions(found.protected)]):
+            key = FileKey("told", os.path.normpath(path))
+            seen[key] = self._seen(key, lambda path=path: told(path))
+        self._cache = {key: self._cache[key] for key in seen if key in self._cache}
+        self._last = seen
+        return seen
+
+    def guarded(self) -> frozenset[FileKey]:
+        """The files of the last look that a program in a sandbox can't write: protected ones, no links."""
+        found = self._place.scan.last
+        if not found.complete or len(found.protected) > MOST_GUARDED:
+            return frozenset()
+        folders = {str(path) for path in found.protected}
+        above = {key: (key.path, *map(str, Path(key.path).parents)) for key in self._last}
+        return frozenset(
+            key for key in above if not folders.isdisjoint(above[key]) and os.path.realpath(key.path) == key.path
+        )
+
+    def _seen(self, key: FileKey, read: Callable[[], SeenContent]) -> SeenContent:
+        try:
+            status = os.stat(key.path)  # noqa: PTH116 - for hundreds of files
+        except OSError:
+            return ABSENT
+        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known = self._cache.get(key)
+        if known and known[0] == stamp:
+            return known[1]
+        content = read()
+        if max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - SETTLED:
+            self._cache[key] = (stamp, content)
+        return content
+
+
+class SessionWrites:
+    """What the tools of one session write. Thread-safe; all of it blocks for some milliseconds.
+
+    ``busy`` names the commands in the background, servers and workers that run. ``recent``: seconds for which a look is
+    good enough before a call.
+    """
+
+    def __init__(
+        self,
+        records: WriteRecords,
+        place: WatchedPlace,
+        busy: Callable[[], Sequence[str]] = tuple,
+        recent: float = RECENT,
+    ) -> None:
+        self._records = records
+        self._place = place
+        self._busy = busy
+        self._recent = recent
+        self._token = secrets.token_hex(8)
+        self._files = CountedFiles(place)
+        self._lock = threading.RLock()
+        self._running: list[str] = []
+        self._servers: dict[str, bool] = {}
+        """What may write until the session ends, and whether a sandbox keeps it from files that are protected."""
+        self._guarded: frozenset[FileKey] | None = None
+        """Files that no server in the sandbox can write; None before the first one."""
+        self._loose = False
+        """Whether something ran on after the last call that may have written any file."""
+        self._opened = 0
+        """When the record was opened, in nanoseconds."""
+        self._looked = float("-inf")
+
+    def begin(self, by: str) -> None:
+        """A call is about to run; the record is on the disk when this returns.
+
+        Raises:
+            StorageError: the record can't be kept.
+        """
+        with self._lock:
+            if not self._opened or time.monotonic() - self._looked > self._recent:
+                self._settle(*self._between())
+            self._running.append(by)
+            self._note()
+
+    def end(self, by: str, approved: Mapping[str, str] = NOTHING) -> None:
+        """A call has ended. ``approved``: by path, the texts of instruction files that the user has just allowed.
+
+        Raises:
+            StorageError: what it wrote can't be listed. The record stays open, so it counts all the same.
+        """
+        with self._lock:
+            names = [by, *self._running, *self._servers, *self._busy()]
+            if by in self._running:
+                self._running.remove(by)
+            self._settle(" or ".join(dict.fromkeys(names)), approved=approved)
+            self._loose = self._writers() == "loose"
+            self._note()
+
+    def start(self, by: str, *, held: bool = False) -> None:
+        """A server or a worker is about to run; from now on it may write at any time. ``held``: in a sandbox, which
+        keeps it from protected files that exist by now. Raises as ``begin``."""
+        with self._lock:
+            self.begin(by)
+            self._running.remove(by)
+            self._servers[by] = held
+            if held:
+                guarded = self._files.guarded()
+                self._guarded = guarded if self._guarded is None else self._guarded & guarded
+
+    def close(self) -> None:
+        """The session ends, and with it all that its tools started."""
+        try:
+            self._close()
+        except (BaError, OSError) as error:
+            # The record stays open: what differs from it counts as written by tools at the next start.
+            log.warning("the record of what tools wrote could not be closed: %s", error)
+
+    def _close(self) -> None:
+        with self._lock:
+            if not self._opened:
+                return
+            by, writers = self._between()
+            now = self._files.look()
+            with self._records.changing(self._place.root) as record:
+                self._list(record, now, by, writers)
+                record.open.pop(self._token, None)
+                record.known = dict(now) if record.open else {}
+            self._opened = 0
+            atexit.unregister(self.close)
+            with suppress(OSError):
+                self._records.now(self._place.root, self._token).unlink()
+
+    def accept(self, paths: Iterable[Path]) -> None:
+        """The user has seen these files as they are: models may read those that instruct them. Raises StorageError."""
+        known = self._files.look()
+        keys = [key for path in paths if (key := FileKey("told", os.path.normpath(path))) in known]
+        self._records.accept(self._place.root, [(key, told(key.path).digest) for key in keys])
+
+    def held(self, path: Path, raw: bytes) -> str:
+        """Why a model may not be told the file at ``path``, which begins with ``raw``; empty when it may."""
+        with self._lock:
+            _, writers = self._between()
+            key = FileKey("told", os.path.normpath(path))
+            users = writers == "none" or (writers == "held" and key in (self._guarded or ()))
+            mine = self._token if users else ""
+            return held_file(self._records, self._place.root, path, raw, mine)
+
+    def counts(self, path: Path) -> bool:
+        """Whether a file at ``path`` runs something or instructs models by now, whatever its name."""
+        with self._lock:
+            known = self._files.look()
+        return any(FileKey(use, str(path)) in known for use in ("runs", "told"))
+
+    def _writers(self) -> Writers:
+        """What may write files now."""
+        others = [by for by in self._busy() if by not in self._servers]
+        if self._running or others or not all(self._servers.values()):
+            return "loose"
+        return "held" if self._servers else "none"
+
+    def _between(self) -> tuple[str, Writers]:
+        """What may have written files since the last look, with names."""
+        writers = "loose" if self._loose else self._writers()
+        names = dict.fromkeys((*self._running, *self._servers, *self._busy()))
+        return " or ".join(names) or ("a background command" if self._loose else ""), writers
+
+    def _settle(self, by: str, writers: Writers = "loose", approved: Mapping[str, str] = NOTHING) -> None:
+        with suppress(OSError):
+            # A sandbox hides ba's folders where they are there; a command must not be the one that makes them.
+            self._place.own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        now = self._files.look()
+        with self._records.changing(self._place.root) as record:
+            self._list(record, now, by, writers, approved)
+            gone = [token for token, process in record.open.items() if not alive(process)]
+            for token in gone:
+                del record.open[token]
+                with suppress(OSError):
+                    self._records.now(self._place.root, token).unlink()
+            record.known = dict(now)
+            record.open[self._token] = this_process()
+            record.roots = tuple(dict.fromkeys((*record.roots, *map(str, self._place.scan.roots))))
+        if not self._opened:
+            self._opened = time.time_ns()
+            # Work without a conversation ends with the process, which must not look killed then.
+            atexit.register(self.close)
+        self._looked = time.monotonic()
+
+    def _list(
+        self, record: Record, now: Contents, by: str, writers: Writers, approved: Mapping[str, str] = NOTHING
+    ) -> None:
+        """List what differs from what was known, unless the user changed it."""
+        alone = list(record.open) == [self._token]
+        if not record.open or (writers == "none" and alone):
+            return
+        users = (self._guarded or frozenset()) if writers == "held" and alone else frozenset[FileKey]()
+        for key, seen in record.differing(now):
+            allowed = key.use == "told" and seen.text is not None and approved.get(key.path) == seen.text
+            if not (allowed or key in users or self._old(key, record)):
+                record.add([(key, seen)], by or self._records.running(record))
+
+    def _old(self, key: FileKey, record: Record) -> bool:
+        """Whether a file was there before the record was opened, and only the first looks did not reach it."""
+        if self._files.complete or key in record.known or not self._opened:
+            return False
+        path = Path(key.path)
+        within = (each for each in (path, *path.parents) if each.is_relative_to(self._place.root))
+        try:
+            return all(each.stat().st_ctime_ns < self._opened for each in within if each != self._place.root)
+        except OSError:
+            return False
+
+    def _note(self) -> None:
+        """Name what runs, for the record of a session that is killed."""
+        with suppress(OSError):
+            text = one_line(" or ".join(self._running), MOST_BY)
+            if text:
+                self._records.now(self._place.root, self._token).write_bytes(text.encode("utf-8", "replace"))
+
+
+def recover(records: WriteRecords, root: Path, own: Path) -> None:
+    """List what tools wrote in sessions of ``root`` that were killed, and close these sessions. Blocks while the
+    workspace is searched. Where that can't be kept, their record stays open, and the files count all the same."""
+    record = records.of(root)
+    if not record.open or any(map(alive, record.open.values())):
+        return
+    now = dict(CountedFiles(WatchedPlace(root, own, WorkspaceScan(map(Path, record.roots)))).look())
+    for key in record.known:
+        if key not in now and os.path.lexists(key.path):
+            # Another file imported or started it.
+            now[key] = told(key.path)
+    with suppress(BaError, OSError), records.changing(root) as record:
+        if any(map(alive, record.open.values())):
+            return
+        record.add(record.differing(now), records.running(record))
+        for token in record.open:
+            with suppress(OSError):
+                records.now(root, token).unlink()
+        record.open, record.known = {}, {}
+
+
+def held_file(records: WriteRecords, root: Path, path: Path, raw: bytes, mine: str = "") -> str:
+    """Why a model may not be told the file at ``path``, which begins with ``raw``, in the project at ``root``; empty
+    when it may. ``mine``: a session in which nothing runs."""
+    now: Mapping[FileKey, SeenContent] = {
+        FileKey("told", each): SeenContent(digest_of(raw, path))
+        for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))
+    }
+    found = next((each for each in records.listed(root, now, mine) if each.digest), None)
+    if found is None:
+        return ""
+    when = f" ({found.at})" if found.at else ""
+    return f"{found.by} wrote it{when}; to accept it, run `ba trust` or enter /trust"
+
+
+def _content(file: FoundFiles) -> SeenContent:
+    try:
+        return SeenContent(digest_of(file.content(), file.path))
+    except OSError:
+        return ABSENT
+
+
+def _instructions(protected: Iterable[Path]) -> Iterator[Path]:
+    """The instruction files among protected paths, and those in protected folders."""
+    for path in protected:
+        if path.name in NAMES or respelled(path):
+            yield path
+        for folder, suffix in RULE_FOLDERS:
+            top, _, below = folder.partition("/")
+            if path.name == top:
+                yield from (each for each in sorted((path / below).rglob(f"*{suffix}")) if each.is_file())
+        if path.name == ".claude" and (path / "CLAUDE.md").is_file():
+            yield path / "CLAUDE.md"

@@ -7,6 +7,7 @@ from ba_tui.assembly.start import Startup
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
+from ba_tui.memory.names import proposed_names, with_shared_name
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.granted import GrantedRules, grantable
@@ -28,7 +29,8 @@ class SessionTools:
     """Made once for a session; all its agents share it."""
 
     def __init__(self, start: Startup, scope: SessionScope, ask: AskModel) -> None:
-        self.ask, settings, where, root = ask, start.settings, start.where, project_root(scope.cwd)
+        self.ask, where, root = ask, start.where, project_root(scope.cwd)
+        settings, shared = with_shared_name(start.loaded, where, root)
         self.ingress = ingress_for(where, root, settings.secrets)
         self.plugins = start.plugins(root)
         catalog, choices = start.skills(self.ingress, self.plugins)
@@ -65,7 +67,10 @@ class SessionTools:
         self.agents: AgentFiles = project_agents(where, self.ingress, start.trusts, means, settings.agents.given)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
-        self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))
+        self.problems = (
+            *unusable(self.guarded, hook_problems, unknown, problems_of(self.skills)),
+            *proposed_names(shared),
+        )
 
     async def close(self) -> None:
         if self.hooks:

@@ -190,6 +190,6 @@ def test_entries_of_a_team_server_are_shown_with_it(ba: Ba) -> None:
         assert "memory.example.org, project sales" in next(line for line in out.splitlines() if "Thursday" in line)
     assert "Omar, team server memory.example.org, project sales" in ba("show", "m009eee")[1]
     assert json.loads(ba("show", "m009eee", "--json")[1])["server"] == "memory.example.org, project sales"
-    rows = "\n".join((entry_row(theirs, now=0.0).below, entry_page(theirs, (), None)))
+    rows = "\n".join((entry_row(theirs, now=0.0).below, entry_page(theirs, (), None))).replace("\\", "")
     assert rows.count("team server memory.example.org, project sales") == 2
     assert "by Omar" in rows

@@ -206,7 +206,7 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
     """Over a real server: the collections there are all that was opened."""
     assert letters.endpoint
     monkeypatch.setenv("LETTERS_KEY", letters.endpoint.key)
-    shared = {"url": server.url, "embedder": "endpoint"}
+    shared: dict[str, Any] = {"url": server.url, "embedder": "endpoint"}
     shared["endpoint"] = {"url": letters.endpoint.url, "model": "letters", "api_key_env": "LETTERS_KEY"}
     (ba_home / "config.yaml").write_text(json.dumps({"memory": shared}))
     root = tmp_path / "evil"

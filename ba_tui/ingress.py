@@ -18,7 +18,7 @@ from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.untrusted import legible, paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.resources import bundled, open_unlinked, user_home
+from ba_tui.resources import bundled, from_home, open_unlinked
 
 Owner: TypeAlias = Literal["bundled", "user", "project"]
 """Who put a file there: ba itself, the person, or the folder that is worked in."""
@@ -130,9 +130,7 @@ def within(root: Path) -> Read:
 
 def shown(path: Path) -> str:
     """A path for people, on one line: from the home folder where it lies there, bytes that are no text replaced."""
-    home = user_home()
-    inside = home is not None and path.is_relative_to(home) and path != home
-    return one_line(paintable(f"~/{path.relative_to(home)}" if home and inside else str(path), newlines=False), 300)
+    return one_line(paintable(from_home(path), newlines=False), 300)
 
 
 def _leads(path: Path, real: Path) -> str:

@@ -30,7 +30,7 @@ from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
 from ba_tui.settings.plugins import Plugin
-from ba_tui.skills.active import active_folders, joining
+from ba_tui.skills.active import active_folders, folder_named, joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
@@ -43,7 +43,7 @@ from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
+from ba_tui.tools.builtin.skills import locating_skills, naming_skill_files, skill_tools
 from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.python_kernels import NAME as PYTHON
 from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
@@ -280,7 +280,8 @@ class GuardedTools:
             permissions.sharing,
             self.checkpointing.guard if scope.id else None,
             runner.review.settle,
-            policy.mode_changes.settled,
+            naming=locating_skills(partial(folder_named, skills)),
+            mode_changed=policy.mode_changes.settled,
         )
         self.isolated = IsolatedTools(
             definitions,

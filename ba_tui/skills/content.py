@@ -19,7 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
-from ba_tui.skills.folders import MENTION, placed
+from ba_tui.skills.folders import place_of, placed
 from ba_tui.skills.frontmatter import decoded
 
 ContentLevel: TypeAlias = Literal[1, 2, 3]
@@ -90,7 +90,7 @@ def instructions(skill: Skill, ingress: Ingress, place: str, parameters: str, *,
     """
     body, line = _body(skill, ingress)
     files = files_of(skill)
-    body = placed(body, folder_of(skill), [file.name for file in files], f"{MENTION}{skill.id}")
+    body = placed(body, folder_of(skill), [file.name for file in files], place_of(skill.id, folder_of(skill)))
     used = ARGUMENTS in body
     body = body.replace(ARGUMENTS, parameters)
     parts = [_cut(body, f"{place}/{skill.file}", line)]
@@ -135,7 +135,7 @@ def _cut(body: str, shown: str, line: int) -> str:
 
 def _whereabouts(skill: Skill, files: Sequence[File], ingress: Ingress) -> str:
     """How calls name the folder."""
-    folder = f"{MENTION}{skill.id}"
+    folder = ingress.clean(place_of(skill.id, folder_of(skill)))
     return f"{folder} is the folder of this skill, in commands and Python too, which start in the workspace: \
 {folder}/{ingress.clean(files[-1].name)}."
 

@@ -28,8 +28,10 @@ MOST = 3
 _SKILLS = r"(?<![\w/.-])(?:(?:~|\$HOME|\$\{HOME\}|\.)/)?\.(?:claude|agents|codex|ba)/skills/"
 """Where instructions believe that their skill was installed."""
 _RELATIVE = regex(r"(?<![\w./@$}-])(?:\./)?((?:[\w+-][\w.+-]*/){0,8}[\w+-][\w.+-]*)")
-_NAMED = regex(rf"(?<![\w@./]){MENTION}([A-Za-z0-9][\w-]{{0,63}})(?=[/\s\"'`;|&()<>,]|\Z)")
+_NAMED = regex(rf"(?<![\w@./-]){MENTION}(\w[\w-]{{0,63}})(?=[/\s\"'`;|&()<>,]|\Z)")
 _PLAIN = regex(r"[\w./+@%:=,-]+")
+_QUOTES = {'"': regex(r'["$`\\!]'), "'": regex("'")}
+"""What ends quotes of a shell, or is read within them."""
 ActiveFolders: TypeAlias = Callable[[], Sequence[tuple[str, Path]]]
 """The ids and folders of the active skills, the newest last."""
 
@@ -43,6 +45,11 @@ def plugin_of(folder: Path) -> Path:
     """The plugin that the skill in ``folder`` is part of, as ``skills/NAME`` there; else ``folder``. Reads the disk."""
     above = folder.parent.parent
     return above if folder.parent.name == "skills" and (above / PLUGIN).is_file() else folder
+
+
+def place_of(id: str, folder: Path) -> str:
+    """How models name ``folder`` of the skill ``id`` in calls: the whole path where an odd id can't be a word there."""
+    return named if _NAMED.fullmatch(named := f"{MENTION}{id}") else str(folder)
 
 
 def placed(text: str, folder: Path, names: Sequence[str], place: str = "") -> str:
@@ -70,19 +77,23 @@ def placed(text: str, folder: Path, names: Sequence[str], place: str = "") -> st
     return _RELATIVE.sub(whole, text)
 
 
-def located(text: str, folder_of: Callable[[str], Path | None]) -> str:
+def located(text: str, folder_of: Callable[[str], Path | None], *, shell: bool = False) -> str:
     """``text`` of a command or a program with the whole path of each skill's folder that it names as ``@skill:ID``.
-    ``folder_of`` gives the folder of a skill, None for an unknown one."""
+    ``folder_of`` gives the folder of a skill, None for an unknown one; ``shell`` escapes what a shell would read in
+    the path."""
     if MENTION not in text:
         return text
 
     def whole(found: re.Match[str]) -> str:
         folder = folder_of(found[1])
-        if folder is None:
-            return found[0]
-        quoted = found.start() > 0 and text[found.start() - 1] in "\"'"
-        path = str(folder)
-        return path if quoted or _PLAIN.fullmatch(path) else re.sub(r"([^\w./-])", r"\\\1", path)
+        path = found[0] if folder is None else str(folder)
+        before = text[found.start() - 1 : found.start()]
+        if not shell or folder is None or _PLAIN.fullmatch(path):
+            return path
+        if before in _QUOTES:
+            # Within quotes nothing can be escaped in the same way everywhere.
+            return found[0] if _QUOTES[before].search(path) else path
+        return re.sub(r"([^\w./-])", r"\\\1", path)
 
     return _NAMED.sub(whole, text)
 
@@ -97,6 +108,12 @@ class SkillFolders:
         """What commands find in their environment: where the newest skill lies; empty when none is active."""
         return variables_of(active[-1][1]) if (active := self.active()) else {}
 
+    def named(self, text: str) -> str:
+        """``text`` with ``@skill:ID`` for the whole path of an active skill's folder."""
+        for id, folder in self.active():
+            text = text.replace(str(folder), place_of(id, folder))
+        return text
+
     def meant(self, text: str, start: Path) -> str:
         """Where the files lie that ``text`` names and that are not there from ``start``, as a sentence; empty when no
         skill has them."""
@@ -108,6 +125,6 @@ class SkillFolders:
                 continue
             for id, folder in reversed(active):
                 if os.path.isfile(folder / name):  # noqa: PTH113 - must not raise
-                    found[name] = f"{name} of the skill {id} is {MENTION}{id}/{name}"
+                    found[name] = f"{name} of the skill {id} is {place_of(id, folder)}/{name}"
                     break
         return "; ".join([*found.values()][:MOST])

@@ -14,6 +14,7 @@ from ba_tui.core.events import Asked, Event
 from ba_tui.core.messages import user
 from ba_tui.core.ports.memory import Draft
 from ba_tui.core.questions import Reply
+from ba_tui.core.turn import Turn
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
@@ -99,23 +100,30 @@ STEPS: Sequence[tuple[str, dict[str, object]]] = (
     ("query_data", {"sql": "SELECT * FROM '~/none.csv'"}),
     ("query_data", {"sql": "SELEC"}),
     ("query_data", {"sql": "ATTACH 'none.db'"}),
-    ("data_quality", {"file": "sales.csv"}),
-    ("chart", {"sql": "SELECT * FROM 'sales.csv'"}),
-    ("read_artifact", {"ref": "data/none"}),
-    ("delegate_task", {"agent": "looker", "prompt": "Look at it.", "description": "look"}),
-    ("delegate_task", {"agent": "none", "prompt": "Look at it.", "description": "look"}),
-    ("delegate_task", {"agent": "looker", "prompt": "Look.", "description": "look", "isolation": "worktree"}),
+    ("data_quality", {"tables": ["sales.csv"]}),
+    ("data_quality", {"tables": ["~/none.csv"]}),
+    ("chart", {"data": "sales.csv", "x": "region", "y": "amount"}),
+    ("chart", {"data": "none.csv"}),
+    ("chart", {"data": "sales.csv", "x": "region", "y": "amount", "save": "~/chart.html"}),
+    ("python", {"code": "import os; os.chdir('/nowhere')"}),
+    ("delegate_task", {"agent_type": "looker", "prompt": "Look at it.", "description": "look"}),
+    ("delegate_task", {"agent_type": "none", "prompt": "Look at it.", "description": "look"}),
+    ("delegate_task", {"agent_type": "explore", "prompt": "Look.", "description": "look", "isolation": "worktree"}),
+    ("delegate_task", {"agent_type": "explore", "prompt": "Look.", "description": "look", "background": True}),
+    ("shell", {"command": "cat notes-@skill:forms; ls @skill:forms/none", "background": True}),
+    ("shell", {"command": "touch .ba/config.yaml"}),
+    ("shell", {"command": "sleep 60", "timeout": 1}),
     ("remember", {"text": "The fiscal year starts in July"}),
     ("tool_search", {"query": "skills"}),
     ("recall", {}),
     ("plan", {"goal": "Look"}),
     ("web_fetch", {"url": "file:///etc/passwd"}),
-    ("todo_write", {"todos": [{"content": "x", "status": "pending"}]}),
+    ("todo_write", {"items": [{"content": "x", "status": "pending"}]}),
     ("apply_patch", {"patch": "*** Begin Patch\n*** Update File: none.txt\n@@\n-a\n+b\n*** End Patch"}),
 )
 PROMPTS = (
     "Do all of it with @sales.csv and @sub and @sub/more.md and @skill:shapes and @none.txt",
-    "When does the fiscal year start? See @~/outside.txt and @agent:looker.",
+    "Please remember when the fiscal year starts, and plan it. See @~/outside.txt and @agent:looker.",
     "/forms now",
 )
 
@@ -134,7 +142,7 @@ async def test_no_request_names_the_home_folder_or_the_workspace_by_a_whole_path
         for prompt in PROMPTS:
             work = talk.say(user(prompt))
 
-            def agreed(event: Event, work: object = work) -> None:
+            def agreed(event: Event, work: Turn = work) -> None:
                 if isinstance(event, Asked):
                     work.answer(event.ask_id, Reply("once"))
 

@@ -26,6 +26,8 @@ from ba_tui.tools.failed import Failed
 READERS = frozenset({"read_file", "list_files", "grep", "glob"})
 RUNNERS = frozenset({"shell", "python", "run_skill_script"})
 """Tools whose arguments name files to programs that know nothing of skills."""
+SCRIPT = frozenset({"skill_id", "script_name"})
+"""Arguments of run_skill_script that stay as they are: it knows the names of skills."""
 
 
 def skill_tools(definitions: Mapping[str, Definition], skills: ActiveSkills, notes: SkillNotes) -> tuple[Tool, ...]:
@@ -102,21 +104,20 @@ def locating_skills(folder_of: Callable[[str], Path | None]) -> Guard:
         if tool.name not in RUNNERS:
             return tool
 
+        def whole(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                fields = cast("Mapping[str, Any]", value)
+                return {name: item if name in SCRIPT else whole(item) for name, item in fields.items()}
+            if isinstance(value, list):
+                return [whole(item) for item in cast("list[Any]", value)]
+            return located(value, folder_of, shell=tool.name == "shell") if isinstance(value, str) else value
+
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            return await tool.run(await asyncio.to_thread(whole, args) if named(args) else args, call)
+            if any(MENTION in str(value) for value in args.values()):
+                args = await asyncio.to_thread(whole, args)
+            return await tool.run(args, call)
 
         return replace(tool, run=run)
-
-    def named(args: Mapping[str, Any]) -> bool:
-        return any(MENTION in str(value) for value in args.values())
-
-    def whole(args: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {name: each(value) for name, value in args.items()}
-
-    def each(value: Any) -> Any:
-        if isinstance(value, list):
-            return [each(item) for item in cast("list[Any]", value)]
-        return located(value, folder_of) if isinstance(value, str) else value
 
     return guard
 

@@ -18,7 +18,7 @@ from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.untrusted import legible, paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.resources import bundled, from_home, open_unlinked
+from ba_tui.resources import bundled, open_unlinked, user_home
 
 Owner: TypeAlias = Literal["bundled", "user", "project"]
 """Who put a file there: ba itself, the person, or the folder that is worked in."""
@@ -126,6 +126,14 @@ class Ingress:
 def within(root: Path) -> Read:
     """Reads regular files of the project at ``root`` alone: for settings, which are data before they are words."""
     return Ingress(Path(os.path.realpath(root)), (), lambda path, status: False, str).reader("project")
+
+
+def from_home(path: Path) -> str:
+    """``path`` from the home folder, with ``~``, where it lies there; else the whole path."""
+    home = user_home()
+    if home is None or not path.is_relative_to(home) or home == Path("/"):
+        return str(path)
+    return "~" if path == home else f"~/{path.relative_to(home)}"
 
 
 def shown(path: Path) -> str:

@@ -130,14 +130,6 @@ def user_home() -> Path | None:
         return None
 
 
-def from_home(path: Path) -> str:
-    """``path`` from the home folder, with ``~``, where it lies there; else the whole path."""
-    home = user_home()
-    if home is None or not path.is_relative_to(home) or home == Path("/"):
-        return str(path)
-    return "~" if path == home else f"~/{path.relative_to(home)}"
-
-
 def project_root(cwd: Path) -> Path:
     """The nearest folder upwards with a mark of a project, never above ``$HOME``; else ``cwd`` itself."""
     cwd = cwd.resolve()

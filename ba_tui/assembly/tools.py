@@ -7,7 +7,6 @@ from ba_tui.assembly.start import Startup
 from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
-from ba_tui.memory.names import proposed_names, with_shared_name
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.granted import GrantedRules, grantable
@@ -29,8 +28,7 @@ class SessionTools:
     """Made once for a session; all its agents share it."""
 
     def __init__(self, start: Startup, scope: SessionScope, ask: AskModel) -> None:
-        self.ask, where, root = ask, start.where, project_root(scope.cwd)
-        settings, shared = with_shared_name(start.loaded, where, root)
+        self.ask, settings, where, root = ask, start.settings, start.where, project_root(scope.cwd)
         self.ingress = ingress_for(where, root, settings.secrets)
         self.plugins = start.plugins(root)
         catalog, choices = start.skills(self.ingress, self.plugins)
@@ -56,7 +54,7 @@ class SessionTools:
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
         mcp = mcp_setup(start.loaded, ServerPlaces(where, root, start.trusts(root), start.access.variables()), ask)
-        process = ToolSettings(settings, where, start.shell, not start.strict, mcp, lambda: self.agents)
+        process = ToolSettings(settings, where, start.shell, not start.strict, mcp, lambda: self.agents, start.loaded)
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
         self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
@@ -67,10 +65,7 @@ class SessionTools:
         self.agents: AgentFiles = project_agents(where, self.ingress, start.trusts, means, settings.agents.given)
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
-        self.problems = (
-            *unusable(self.guarded, hook_problems, unknown, problems_of(self.skills)),
-            *proposed_names(shared),
-        )
+        self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))
 
     async def close(self) -> None:
         if self.hooks:

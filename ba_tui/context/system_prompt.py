@@ -10,8 +10,8 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.ingress import Ingress
-from ba_tui.resources import bundled, from_home, read_regular
+from ba_tui.ingress import Ingress, from_home
+from ba_tui.resources import bundled, read_regular
 from ba_tui.settings import Loaded, Settings
 
 PROMPTS = ("system_prompt_file", "append_system_prompt")

@@ -21,7 +21,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.resources import from_home
+from ba_tui.ingress import from_home
 
 SECRET_NAMES = (
     ".env*", "*.kdbx", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".vault-token",

@@ -25,10 +25,10 @@ from ba_tui.permissions.session import SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled, folder_slug, project_root
+from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.settings import Settings
+from ba_tui.settings import Loaded, Settings
 from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.active import active_folders, folder_named, joining
 from ba_tui.skills.dependencies import Environments
@@ -115,8 +115,8 @@ class SessionScope:
     def memory(self, folder: Path, *, attended: bool) -> MemoryScope:
         """What memory knows of the session, whose workspace is ``folder``. Without anybody to accept what a model
         proposes, none is asked."""
-        project, ask = folder_slug(project_root(folder)), self.ask if attended else None
-        return MemoryScope(self.id, project, self.transcript, self.history, ask)
+        ask = self.ask if attended else None
+        return MemoryScope(self.id, project_root(folder), self.transcript, self.history, ask)
 
     def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
         """The copies of the project for agents that work apart; None where no conversation is kept."""
@@ -142,6 +142,7 @@ def unusable(
     return (
         *(Notice(f"A workflow can't be used: {text}", "warning") for text in guarded.registry.joined_problems()),
         *(Notice(f"MCP servers: {sentence(text)}", "warning", "See ba mcp list.") for text in guarded.mcp.problems),
+        *guarded.memory.problems,
         *(Notice(f"A hook can't be used: {text}", "warning") for text in hooks),
         *(Notice(text, "warning", "See ba tools list.") for text in tools),
         *(Notice(text, "warning", "See ba skills list.") for text in skills),
@@ -160,6 +161,8 @@ class ToolSettings:
     mcp: McpSetup = field(default_factory=McpSetup)
     agents: Callable[[], AgentFiles] | None = None
     """Where agents are described."""
+    loaded: Loaded | None = None
+    """``settings`` with the sources of their values; None where no project has any."""
 
 
 class GuardedTools:
@@ -223,7 +226,12 @@ class GuardedTools:
             process.mcp,
             McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
         )
-        self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
+        self.memory = MemoryRoom(
+            definitions,
+            process.loaded or settings,
+            where,
+            scope.memory(workspace.root, attended=process.attended),
+        )
         self.delegation = delegation = DelegationRoom(
             definitions,
             settings.agents,

@@ -18,7 +18,6 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.ports.memory import Draft
-from ba_tui.memory.names import MemoryNames
 from ba_tui.memory.recall import Ask
 from ba_tui.memory.setup import StoreSetup, TeamServer
 from ba_tui.memory.shelf import Shelf
@@ -29,6 +28,7 @@ from ba_tui.memory.store_process.team import Team
 from ba_tui.memory.vectors import VectorFile
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import folder_slug, places
+from ba_tui.tools.memory.names import MemoryNames
 from tests.memory.conftest import until
 from tests.memory.entries import entry
 from tests.memory.retrieval.shelves import Letters

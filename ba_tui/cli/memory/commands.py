@@ -256,8 +256,8 @@ def bind(
 ) -> int:
     """Choose the name under which this project shares its memory on a team's server (`memory.url`)."""
     from ba_tui.cli.config import folder_of, load  # noqa: PLC0415 - see search
-    from ba_tui.memory.names import MemoryNames  # noqa: PLC0415
     from ba_tui.resources import folder_slug, places, project_root  # noqa: PLC0415
+    from ba_tui.tools.memory.names import MemoryNames  # noqa: PLC0415
 
     if name and default:
         raise UsageError("NAME and --default exclude each other.", "Leave one of them.")

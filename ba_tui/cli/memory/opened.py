@@ -14,10 +14,10 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.memory import Entry, Scope
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.memory.names import proposed_names, with_shared_name
 from ba_tui.memory.setup import StoreSetup, setup_of
 from ba_tui.memory.store import MemoryStore
 from ba_tui.resources import folder_slug, places, project_root
+from ba_tui.tools.memory.names import proposed_names, with_shared_name
 from ba_tui.tools.memory.session_memory import SessionMemory
 from ba_tui.tools.memory.storing import Owner, Storing
 from ba_tui.tools.memory.waiting import Waiting

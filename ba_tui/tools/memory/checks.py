@@ -11,10 +11,10 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import MemoryState
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.text.wording import byte_size, count
-from ba_tui.memory.names import proposed_names, with_shared_name
 from ba_tui.memory.setup import BY_WORDS, StoreSetup, setup_of
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Loaded
+from ba_tui.tools.memory.names import proposed_names, with_shared_name
 
 NAME = "memory"
 PATIENCE = 30.0

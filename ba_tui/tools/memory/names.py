@@ -113,9 +113,11 @@ class MemoryNames:
         return {str(root): name for root, name in kept.items() if isinstance(name, str)}
 
 
-def with_shared_name(loaded: Loaded, where: Places, root: Path) -> tuple[Settings, SharedName]:
+def with_shared_name(loaded: Loaded | Settings, where: Places, root: Path) -> tuple[Settings, SharedName]:
     """The settings with the memory name that counts for the project at ``root``, and how it was found. Without a
-    server no name counts."""
+    server no name counts; in settings without sources every name is the user's."""
+    if isinstance(loaded, Settings):
+        return loaded, SharedName(loaded.memory.project)
     settings = loaded.settings
     shared = MemoryNames(where).shared(loaded, where, root) if settings.memory.url else SharedName("")
     if settings.memory.project != shared.name:

@@ -132,11 +132,17 @@ def within(root: Path) -> Read:
     return Ingress(Path(os.path.realpath(root)), (), lambda path, status: False, str).reader("project")
 
 
+def from_home(path: Path) -> str:
+    """``path`` from the home folder, with ``~``, where it lies there; else the whole path."""
+    home = user_home()
+    if home is None or not path.is_relative_to(home) or home == Path("/"):
+        return str(path)
+    return "~" if path == home else f"~/{path.relative_to(home)}"
+
+
 def shown(path: Path) -> str:
     """A path for people, on one line: from the home folder where it lies there, bytes that are no text replaced."""
-    home = user_home()
-    inside = home is not None and path.is_relative_to(home) and path != home
-    return one_line(paintable(f"~/{path.relative_to(home)}" if home and inside else str(path), newlines=False), 300)
+    return one_line(paintable(from_home(path), newlines=False), 300)
 
 
 def _leads(path: Path, real: Path) -> str:

@@ -213,16 +213,20 @@ def search(
 def import_files(
     ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Transcripts, one session each.")],
+    own_folders: Annotated[
+        bool,
+        typer.Option("--own-folders", help="Open each session in the folder that its file names."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take in transcripts of Claude Code (~/.claude/projects) and Codex (~/.codex/sessions), what `opencode export`
-    writes, ba's own jsonl exports, and lists of tool results."""
+    writes, ba's own jsonl exports, and lists of tool results. Only the conversation is taken."""
     library = _library(ctx)
     taken: list[dict[str, Any]] = []
     trouble: list[tuple[Path, BaError]] = []
     for file in files:
         try:
-            imported = library.take_in(file)
+            imported = library.take_in(file, own_folder=own_folders)
         except BaError as error:
             trouble.append((file, error))
             continue

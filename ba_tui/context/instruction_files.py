@@ -52,7 +52,7 @@ class InstructionPlace:
         top = self.root if self.cwd.is_relative_to(self.root) else self.cwd
         folders = dict.fromkeys(_between(top, self.cwd))
         for file in touched:
-            if file.is_relative_to(top):
+            if file != top and file.is_relative_to(top):
                 folders.update(dict.fromkeys(_between(top, file.parent)))
         for folder in folders:
             yield from self._of(folder)

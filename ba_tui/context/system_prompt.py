@@ -10,7 +10,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.ingress import Ingress
+from ba_tui.ingress import Ingress, from_home
 from ba_tui.resources import bundled, read_regular
 from ba_tui.settings import Loaded, Settings
 
@@ -49,7 +49,7 @@ def _of_file(named: Path | None, cwd: Path, ingress: Ingress, *, theirs: bool) -
         return text
     machine = os.uname()
     facts = {
-        "cwd": neutralized(paintable(str(cwd), newlines=False)),
+        "cwd": neutralized(paintable(_folder(cwd), newlines=False)),
         "platform": f"{machine.sysname} {machine.machine}",
         "shell": "bash",
         "date": f"{datetime.now().astimezone():%Y-%m-%d}",
@@ -58,6 +58,12 @@ def _of_file(named: Path | None, cwd: Path, ingress: Ingress, *, theirs: bool) -
     for name, value in facts.items():
         text = text.replace(f"{{{name}}}", value)
     return text
+
+
+def _folder(cwd: Path) -> str:
+    """What a model is told of the folder: where it lies below home, else its name. Paths start there anyway."""
+    shown = from_home(cwd)
+    return shown if shown.startswith("~") else cwd.name or shown
 
 
 def _named_prompt(path: Path) -> str:

@@ -85,6 +85,7 @@ class Conversation:
         self._followers = Followers()
         self._saved = True
         self._mode: Mode | None = None
+        self._imported = info.imported
 
     @property
     def busy(self) -> bool:
@@ -137,7 +138,8 @@ class Conversation:
 
         events, folded, self._open = await asyncio.to_thread(work)
         self.transcript.become(folded)
-        kept = self.transcript.mode
+        # The file that a session was imported from may name any mode.
+        kept = None if self._imported else self.transcript.mode
         if kept and not self._mode and kept in self.permissions.modes():
             self.permissions.set_mode(kept)
         return events

@@ -31,7 +31,10 @@ StopReason: TypeAlias = Literal[
     "cancelled",
     "error",
 ]
-MessageOrigin: TypeAlias = Literal["user", "assistant", "tool", "reminder", "steer", "skill", "memory", "compaction"]
+MessageOrigin: TypeAlias = Literal[
+    "user", "assistant", "tool", "reminder", "steer", "skill", "memory", "compaction", "imported"
+]
+"""``imported``: a prompt out of a file, which no user typed in this session."""
 
 
 class ByType:

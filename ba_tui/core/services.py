@@ -70,8 +70,9 @@ class Library(Protocol):
         """
         ...
 
-    def take_in(self, path: Path) -> Imported:
-        """A session from a file of another program. Raises UsageError, StorageError, NewerSchema."""
+    def take_in(self, path: Path, *, own_folder: bool = False) -> Imported:
+        """A session with the conversation of a file that another program or another ba wrote. It opens in this folder,
+        or, with ``own_folder``, in the one that the file names. Raises UsageError, StorageError, NewerSchema."""
         ...
 
 

@@ -21,6 +21,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.ingress import from_home
 
 SECRET_NAMES = (
     ".env*", "*.kdbx", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".vault-token",
@@ -201,12 +202,13 @@ class Workspace:
         return self._relative(path, self.root)
 
     def shown(self, path: Path) -> str:
-        """``path`` for people and models: from the root where it lies there, as it is lent, or absolute."""
+        """``path`` for people and models: from the root where it lies there, as it is lent, from the home folder, or
+        absolute."""
         relative = self._relative(path, self.root)
         if relative is not None:
             return relative
         names = (f"{one.name}/{path.relative_to(one.folder)}" for one in self.lent if path.is_relative_to(one.folder))
-        return next(names, str(path))
+        return next(names, None) or from_home(path)
 
     @staticmethod
     def _relative(path: Path, root: Path) -> str | None:

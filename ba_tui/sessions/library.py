@@ -143,7 +143,7 @@ class SessionLibrary:
         if self._attended:
             journal.attend()
         try:
-            return self._make(replace(self._info(key), locked_by=""), journal)
+            return self._make(_opened(self._info(key), journal, ""), journal)
         except BaseException:
             with contextlib.suppress(BaError):
                 journal.close()
@@ -154,7 +154,7 @@ class SessionLibrary:
         key = self._key(id)
         info = self._info(key)
         journal = JournalFile.peek(self._root / key, running=bool(info.locked_by))
-        return self._make(replace(info, locked_by=info.locked_by or "another process"), journal)
+        return self._make(_opened(info, journal, info.locked_by or "another process"), journal)
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
         from ba_tui.sessions.forks import copy_turns  # noqa: PLC0415 - most sessions are not forks
@@ -199,15 +199,17 @@ class SessionLibrary:
         self._index.forget(key)
         self._text.forget(key)
 
-    def take_in(self, path: Path) -> Imported:
-        """Raises UsageError, StorageError, NewerSchema."""
+    def take_in(self, path: Path, *, own_folder: bool = False) -> Imported:
+        """See core.services.Library."""
         from ba_tui.sessions.imports.importing import journal_entries, read_transcript  # noqa: PLC0415 - for imports alone
 
         taken = read_transcript(path)
-        self._refuse_twice(taken.source)
-        cwd = Path(taken.cwd) if taken.cwd and Path(taken.cwd).is_dir() else self._cwd
+        source = one_line(taken.source)
+        self._refuse_twice(source)
+        # The file's folder becomes the workspace, so only the user can choose it.
+        cwd = Path(taken.cwd).resolve() if own_folder and taken.cwd and Path(taken.cwd).is_dir() else self._cwd
         now = time.time()
-        header = Header(self._new_id(now), str(cwd), taken.created or now, taken.model, source=taken.source)
+        header = Header(self._new_id(now), str(cwd), taken.created or now, source=source)
         folder = self._root / self._slug(cwd) / header.id
         journal = JournalFile(folder, header)
         try:
@@ -222,7 +224,8 @@ class SessionLibrary:
             journal.close()
         # A turn that was going on when it was written is closed now, as for any session that is opened.
         JournalFile.open(folder, questions=False).close()
-        return Imported(self._info(f"{folder.parent.name}/{folder.name}"), taken.source, tuple(taken.remarks))
+        info = self._info(f"{folder.parent.name}/{folder.name}")
+        return Imported(info, source, (*taken.remarks, *_elsewhere(taken.cwd, cwd, own_folder=own_folder)))
 
     def _refuse_twice(self, source: str) -> None:
         for key in self._found(everywhere=True):
@@ -336,6 +339,25 @@ class SessionLibrary:
                 return id
             if not taken:
                 return id
+
+
+def _opened(info: SessionInfo, journal: JournalFile, locked_by: str) -> SessionInfo:
+    """``info`` for a conversation. The model that the header of an imported session names is the file's choice."""
+    imported = bool(journal.header.source)
+    model = "" if imported and info.model == journal.header.model else info.model
+    return replace(info, locked_by=locked_by, imported=imported, model=model)
+
+
+def _elsewhere(origin: str, cwd: Path, *, own_folder: bool) -> Sequence[str]:
+    """What to say of a session that was held in another folder than the one in which it opens."""
+    if not origin or origin == str(cwd) or (own_folder and Path(origin).resolve() == cwd):
+        return ()
+    hint = (
+        f"That folder does not exist here: it opens in {cwd}."
+        if own_folder or not Path(origin).is_dir()
+        else (f"It opens in {cwd}; --own-folders makes it open there.")
+    )
+    return (f"Held in {one_line(origin)}. {hint}",)
 
 
 def _listed(folder: Path) -> Sequence[str]:

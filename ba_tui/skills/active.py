@@ -35,14 +35,14 @@ from ba_tui.skills.catalog import Skill, SkillCatalog
 from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import digest_of, files_of, folder_of, further, instructions
-from ba_tui.skills.folders import placed
+from ba_tui.skills.folders import MENTION, placed
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.skills.stack import SkillRefused, SkillStack
 
 log = logging.getLogger(__name__)
 AskPerson: TypeAlias = Callable[[Question], Awaitable[Reply]]
 JOINING = ("end_skill", "run_skill_script")
-FOLDER, MENTION = "skills", "@skill:"
+FOLDER = "skills"
 NOT_HERE = "are not here or can't be allowed beforehand"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
 
@@ -263,6 +263,12 @@ def active_folders(skills: ActiveSkills) -> Sequence[tuple[str, Path]]:
     """The ids and folders of the active skills, the newest last. Blocks."""
     found = (skills.catalog.get(one.id) for one in skills.active())
     return [(skill.id, folder_of(skill)) for skill in found if skill]
+
+
+def folder_named(skills: ActiveSkills, id: str) -> Path | None:
+    """The folder of the skill ``id``; None for an unknown or broken one. Blocks."""
+    skill = skills.catalog.get(id) if skills.choices.enabled else None
+    return folder_of(skill) if skill and not skill.head.trouble else None
 
 
 def joining(skills: ActiveSkills) -> Sequence[str]:

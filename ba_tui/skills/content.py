@@ -19,7 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
-from ba_tui.skills.folders import placed
+from ba_tui.skills.folders import place_of, placed
 from ba_tui.skills.frontmatter import decoded
 
 ContentLevel: TypeAlias = Literal[1, 2, 3]
@@ -90,7 +90,7 @@ def instructions(skill: Skill, ingress: Ingress, place: str, parameters: str, *,
     """
     body, line = _body(skill, ingress)
     files = files_of(skill)
-    body = placed(body, folder_of(skill), [file.name for file in files])
+    body = placed(body, folder_of(skill), [file.name for file in files], place_of(skill.id, folder_of(skill)))
     used = ARGUMENTS in body
     body = body.replace(ARGUMENTS, parameters)
     parts = [_cut(body, f"{place}/{skill.file}", line)]
@@ -134,9 +134,9 @@ def _cut(body: str, shown: str, line: int) -> str:
 
 
 def _whereabouts(skill: Skill, files: Sequence[File], ingress: Ingress) -> str:
-    """What paths commands need."""
-    folder = ingress.clean(str(folder_of(skill)))
-    return f"The folder of this skill is {folder}. Commands start in the workspace: give them whole paths, such as \
+    """How calls name the folder."""
+    folder = ingress.clean(place_of(skill.id, folder_of(skill)))
+    return f"{folder} is the folder of this skill, in commands and Python too, which start in the workspace: \
 {folder}/{ingress.clean(files[-1].name)}."
 
 

@@ -28,12 +28,12 @@ from ba_tui.permissions.session import InstructionFiles, SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled, folder_slug, project_root, user_home
+from ba_tui.resources import Places, bundled, project_root, user_home
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.settings import Loaded
+from ba_tui.settings import Loaded, Settings
 from ba_tui.settings.plugins import Plugin
-from ba_tui.skills.active import active_folders, joining
+from ba_tui.skills.active import active_folders, folder_named, joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
@@ -46,7 +46,7 @@ from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.builtin.skills import naming_skill_files, skill_tools
+from ba_tui.tools.builtin.skills import locating_skills, naming_skill_files, skill_tools
 from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.python_kernels import NAME as PYTHON
 from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
@@ -119,8 +119,8 @@ class SessionScope:
     def memory(self, folder: Path, *, attended: bool) -> MemoryScope:
         """What memory knows of the session, whose workspace is ``folder``. Without anybody to accept what a model
         proposes, none is asked."""
-        project, ask = folder_slug(project_root(folder)), self.ask if attended else None
-        return MemoryScope(self.id, project, self.transcript, self.history, ask)
+        ask = self.ask if attended else None
+        return MemoryScope(self.id, project_root(folder), self.transcript, self.history, ask)
 
     def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
         """The copies of the project for agents that work apart; None where no conversation is kept."""
@@ -151,6 +151,7 @@ def unusable(
     return (
         *(Notice(f"A workflow can't be used: {text}", "warning") for text in guarded.registry.joined_problems()),
         *(Notice(f"MCP servers: {sentence(text)}", "warning", "See ba mcp list.") for text in guarded.mcp.problems),
+        *guarded.memory.problems,
         *(Notice(f"A hook can't be used: {text}", "warning") for text in hooks),
         *(Notice(text, "warning", "See ba tools list.") for text in tools),
         *(Notice(text, "warning", "See ba skills list.") for text in skills),
@@ -233,7 +234,12 @@ class GuardedTools:
             process.mcp,
             McpScope(where, permissions, runner, inherited, scope.modalities, process.attended),
         )
-        self.memory = MemoryRoom(definitions, settings, where, scope.memory(workspace.root, attended=process.attended))
+        self.memory = MemoryRoom(
+            definitions,
+            process.loaded,
+            where,
+            scope.memory(workspace.root, attended=process.attended),
+        )
         self.delegation = delegation = DelegationRoom(
             definitions,
             settings.agents,
@@ -291,7 +297,8 @@ class GuardedTools:
             self.checkpointing.guard if scope.id else None,
             Recording(self.writes, workspace, permissions.sandbox.holds).guard,
             runner.review.settle,
-            policy.mode_changes.settled,
+            naming=locating_skills(partial(folder_named, skills)),
+            mode_changed=policy.mode_changes.settled,
         )
         self.isolated = IsolatedTools(
             definitions,

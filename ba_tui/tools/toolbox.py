@@ -92,6 +92,8 @@ class Shared:
     """Lists what a call writes of the files that run or instruct models; None where a copy is worked in."""
     settle: Settle = settled
     """Asks about protected files that commands changed, before another one runs unasked."""
+    naming: Guard | None = None
+    """Gives calls that run something the whole paths of skills."""
     mode_changed: Callable[[], Awaitable[None]] = never
     """Returns when the person chose another mode, which may answer a question that waits."""
 
@@ -198,6 +200,8 @@ def guarded(
         repeats,
         # Everybody below gets arguments that fit the schema; those that a hook rewrites are checked again.
         validate,
+        # Hooks, rules and the user see the paths that a call will use.
+        kept.naming or unhooked,
         # Hooks may deny or rewrite; their "allow" skips no rule, so permission comes after them.
         hooks.before,
         permission,

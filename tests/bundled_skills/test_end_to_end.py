@@ -128,7 +128,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_it_is_started_does_its_work_and_ends(results: dict[str, Any], skill: str) -> None:
     id = skill.replace("-", "_")
     body = (SKILLS / skill / "SKILL.md").read_text("utf-8").split("---", 2)[2].strip()
-    body = body.replace("`references/", f"`{SKILLS.resolve() / skill}/references/")
+    body = body.replace("`references/", f"`@skill:{skill}/references/")
     assert body.splitlines()[0] in results[f"{id}_start"]["text"]
     assert body.splitlines()[-1] in results[f"{id}_start"]["text"]
     assert SEEN[skill] in results[f"{id}_work"]["text"]

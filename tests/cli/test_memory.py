@@ -11,6 +11,7 @@ import pytest
 
 from ba_tui.cli.main import run
 from ba_tui.core.ports.memory import Entry
+from ba_tui.faces.tui.screens.memory.entry_rows import entry_page, entry_row
 from ba_tui.memory.setup import StoreSetup
 from ba_tui.memory.store import MemoryStore
 from ba_tui.permissions.trust.settings import settings_of
@@ -175,3 +176,20 @@ def test_a_folder_that_cannot_be_written_is_one_line(ba: Ba, tmp_path: Path, mon
     assert code == 2
     assert len(err.splitlines()) == 1
     assert str(places().memory) in err
+
+
+def test_entries_of_a_team_server_are_shown_with_it(ba: Ba) -> None:
+    theirs = Entry(
+        "m009eee", "Deploys happen on Thursday", project="p", origin="import", at=1_795_000_000,
+        speaker="Omar", server="memory.example.org, project sales",
+    )  # fmt: skip
+    keep(Path.cwd(), theirs)
+    for command in (("list",), ("search", "deploys")):
+        code, out, _ = ba(*command)
+        assert code == 0
+        assert "memory.example.org, project sales" in next(line for line in out.splitlines() if "Thursday" in line)
+    assert "Omar, team server memory.example.org, project sales" in ba("show", "m009eee")[1]
+    assert json.loads(ba("show", "m009eee", "--json")[1])["server"] == "memory.example.org, project sales"
+    rows = "\n".join((entry_row(theirs, now=0.0).below, entry_page(theirs, (), None))).replace("\\", "")
+    assert rows.count("team server memory.example.org, project sales") == 2
+    assert "by Omar" in rows

@@ -110,7 +110,7 @@ def test_it_shows_everything_and_writes_nothing_by_itself(ba: Program) -> None:
             "MCP server docs",
             "profiles: fast",
             "by hand  sign-in",
-            "ba sessions import ~/.codex/sessions",
+            "ba sessions import --own-folders ~/.codex/sessions",
             "keybinds",
         ),
         *("variable GITHUB_TOKEN", "variable DATABASE_URL", "other(1) (line 4)", "permission.bash ls* (line 4)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import socket
 import subprocess
@@ -12,15 +13,22 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import pytest
 
+from ba_tui.assembly import connect
+from ba_tui.core.ports.memory import Draft
 from ba_tui.memory.recall import Ask
 from ba_tui.memory.setup import StoreSetup, TeamServer
 from ba_tui.memory.shelf import Shelf
 from ba_tui.memory.store import MemoryStore
+from ba_tui.memory.store_process.chroma_index import collection_name
 from ba_tui.memory.store_process.mind import Mind
 from ba_tui.memory.store_process.team import Team
 from ba_tui.memory.vectors import VectorFile
+from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.resources import folder_slug, places
+from ba_tui.tools.memory.names import MemoryNames
 from tests.memory.conftest import until
 from tests.memory.entries import entry
 from tests.memory.retrieval.shelves import Letters
@@ -107,7 +115,11 @@ async def test_a_team_shares_the_project_and_nothing_else(
             return await _texts(ines) == {"The fiscal year starts in July": "person", answer.text: "import"}
 
         await until(exchanged)
-        assert (await ines.get([fact.id]))[fact.id].pinned
+        changed, theirs = [(await ines.get([each.id]))[each.id] for each in (fact, answer)]
+        assert changed.pinned
+        origin = f"127.0.0.1:{server.port}, project shop"
+        assert (changed.server, theirs.server) == (origin, origin)
+        assert (await omar.get([answer.id]))[answer.id].server == ""
 
         server.stop()
         await ines.forget([fact.id])
@@ -185,3 +197,41 @@ def test_what_is_changed_or_forgotten_during_an_exchange_is_newer_than_the_serve
     his.exchange()
     hers.exchange()
     assert text(omar) == text(ines) == ""
+
+
+@pytest.mark.timeout(55)
+async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user_bound_it(
+    server: Server, tmp_path: Path, ba_home: Path, letters: StoreSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a real server: the collections there are all that was opened."""
+    assert letters.endpoint
+    monkeypatch.setenv("LETTERS_KEY", letters.endpoint.key)
+    shared: dict[str, Any] = {"url": server.url, "embedder": "endpoint"}
+    shared["endpoint"] = {"url": letters.endpoint.url, "model": "letters", "api_key_env": "LETTERS_KEY"}
+    (ba_home / "config.yaml").write_text(json.dumps({"memory": shared}))
+    root = tmp_path / "evil"
+    (root / ".ba").mkdir(parents=True)
+    (root / ".ba" / "config.yaml").write_text("memory: {project: finance-of-others}\n")
+    trust_folder(root)
+
+    def collections() -> set[str]:
+        return {each.name for each in chromadb.HttpClient("127.0.0.1", server.port).list_collections()}
+
+    async def shared_as(name: str) -> set[str]:
+        """What the server holds once a session shared its memory under ``name``."""
+        talk = connect({"model": "demo"}, root).library.create()
+        memory = talk.inventory.memory
+        assert memory
+        await memory.remember(Draft(f"The fiscal year of {name} starts in April"))
+
+        async def arrived() -> bool:
+            await memory.find("fiscal year")
+            return collection_name(name, "letters") in collections()
+
+        await until(arrived)
+        await talk.close()
+        return collections()
+
+    assert collection_name("finance-of-others", "letters") not in await shared_as(folder_slug(root))
+    MemoryNames(places()).bind(root, "finance-of-others")
+    await shared_as("finance-of-others")

@@ -1,4 +1,4 @@
-"""Lines of a newer version of ba: reading, going on, forks, rewinds, compactions, exports and imports keep them."""
+"""Lines of a newer version of ba: reading, going on, forks, rewinds, compactions and exports keep them."""
 
 from __future__ import annotations
 
@@ -56,15 +56,17 @@ def test_a_compaction_a_rewind_and_a_fork_keep_them(tmp_path: Path) -> None:
     assert forked.read_bytes().split(b"\n")[7:9] == list(TOMORROW)
 
 
-def test_an_export_and_its_import_keep_them(tmp_path: Path) -> None:
+def test_an_export_keeps_them_and_an_import_leaves_them_out(tmp_path: Path) -> None:
     file = between(tmp_path, turn("one"), turn("two", at=10.0))
     exported = tmp_path / "session.jsonl"
     exported.write_text("".join(library(tmp_path).export(ID, "jsonl")), encoding="utf-8")
     imported = library(tmp_path / "other").take_in(exported)
     taken = folder_of(tmp_path / "other", imported.info.id) / FILE
-    assert unknown_lines(taken) == list(TOMORROW)
-    events = [event for event in JournalFile.peek(taken.parent).read() if isinstance(event, TurnStarted)]
-    assert events == [event for event in JournalFile.peek(file.parent).read() if isinstance(event, TurnStarted)]
+    assert unknown_lines(exported) == list(TOMORROW)
+    assert "1 from_tomorrow, 1 dream" in imported.remarks[0]
+    assert not set(TOMORROW) & set(taken.read_bytes().split(b"\n"))
+    prompts = [event.prompt.text for event in JournalFile.peek(taken.parent) if isinstance(event, TurnStarted)]
+    assert prompts == [event.prompt.text for event in JournalFile.peek(file.parent) if isinstance(event, TurnStarted)]
 
 
 def test_an_export_hides_secrets_in_them(tmp_path: Path) -> None:

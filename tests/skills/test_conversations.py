@@ -36,7 +36,8 @@ async def test_a_model_starts_reads_and_ends_a_skill(world: World) -> None:
     started, read, written, ended = results(await said(conversation, "Greet Bob"))
     assert "Greet Bob." in started
     assert "- skills/greet/reference.md (12 bytes)" in started
-    assert f"The folder of this skill is {world.own}/greet. Commands start in the workspace" in started
+    assert "@skill:greet is the folder of this skill, in commands and Python too" in started
+    assert str(world.own) not in started
     assert "A reference." in read
     assert "can only be read" in written
     assert ended.startswith("Ended: greet.")

@@ -249,6 +249,34 @@ def _check_secrets(file: Path) -> None:
 
 
 @app.command()
+def bind(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name; without it, print the one in use.")] = "",
+    default: Annotated[bool, typer.Option("--default", help="Use this project's default name again.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Choose the name under which this project shares its memory on a team's server (`memory.url`)."""
+    from ba_tui.cli.config import folder_of, load  # noqa: PLC0415 - see search
+    from ba_tui.resources import folder_slug, places, project_root  # noqa: PLC0415
+    from ba_tui.tools.memory.names import MemoryNames  # noqa: PLC0415
+
+    if name and default:
+        raise UsageError("NAME and --default exclude each other.", "Leave one of them.")
+    root, names = project_root(folder_of(cwd)), MemoryNames(places())
+    if name or default:
+        names.bind(root, name)
+    shared = names.shared(load(cwd), places(), root)
+    used = shared.name or folder_slug(root)
+    print_line(used)
+    if name and used != name:
+        say(f"Saved, but your own settings name {used}, and they win. See ba config show memory.project.")
+    elif name and (others := names.others(name, root)):
+        say(f"Memory under this name is also that of {', '.join(others)}.")
+    if shared.proposed and not (name or default):
+        say(f"{shared.proposed.notice.text} {shared.proposed.notice.hint}")
+    return 0
+
+
+@app.command()
 def rebuild(cwd: Cwd = None) -> int:
     """Make the indexes anew from the log. Nothing that is remembered changes, and kept vectors are used again."""
     from rich.console import Console  # noqa: PLC0415 - see search

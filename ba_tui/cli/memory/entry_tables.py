@@ -33,13 +33,20 @@ def entry_table(entries: Sequence[Entry], *, projects: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("Id", no_wrap=True)
     table.add_column("Memory", no_wrap=True, overflow="ellipsis", min_width=LEAST_TEXT, ratio=1)
-    for name in ("Kind", "Scope", "State", "Stored"):
+    shared = any(entry.server for entry in entries)
+    for name in ("Kind", "Scope", "State", "Stored", *(("Team server",) if shared else ())):
         table.add_column(name, no_wrap=True)
     for entry in entries:
         scope = entry.project if projects and entry.project else scope_of(entry)
         stored = local_time(entry.at) if entry.at else ""
-        table.add_row(*map(cell, (entry.id, entry.text, entry.kind, scope, state_of(entry), stored)))
+        cells = (entry.id, entry.text, entry.kind, scope, state_of(entry), stored)
+        table.add_row(*map(cell, (*cells, entry.server) if shared else cells))
     return table
+
+
+def _source(entry: Entry) -> str:
+    said = entry.speaker or ("" if entry.server else entry.origin)
+    return ", ".join(filter(None, (said, f"team server {entry.server}" if entry.server else "")))
 
 
 def entry_facts(entry: Entry) -> dict[str, str]:
@@ -50,7 +57,7 @@ def entry_facts(entry: Entry) -> dict[str, str]:
         "Scope": f"project {entry.project}" if entry.project else "global",
         "State": state_of(entry) or "current",
         "About": " · ".join(filter(None, (entry.subject, entry.attribute))),
-        "From": entry.speaker or entry.origin,
+        "From": _source(entry),
         "Session": entry.session,
         "Stored": local_time(entry.at) if entry.at else "",
         "Used": f"{entry.used}, last {local_time(entry.last_used)}" if entry.used else "never",

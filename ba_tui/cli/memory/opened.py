@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ba_tui.cli.config import folder_of, load
+from ba_tui.cli.config import folder_of, load, say
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.memory import Entry, Scope
 from ba_tui.core.text.wording import one_line
@@ -17,6 +17,7 @@ from ba_tui.core.values import frozen
 from ba_tui.memory.setup import StoreSetup, setup_of
 from ba_tui.memory.store import MemoryStore
 from ba_tui.resources import folder_slug, places, project_root
+from ba_tui.tools.memory.names import proposed_names, with_shared_name
 from ba_tui.tools.memory.session_memory import SessionMemory
 from ba_tui.tools.memory.storing import Owner, Storing
 from ba_tui.tools.memory.waiting import Waiting
@@ -42,8 +43,11 @@ class OpenedMemory:
 
 def with_memory(cwd: Path | None, work: Callable[[OpenedMemory], Awaitable[T]]) -> T:
     """Do ``work`` with the memory of the project that ``cwd`` belongs to."""
-    project = folder_slug(project_root(folder_of(cwd)))
-    return _run(project, setup_of(load(cwd).settings.memory, project, _variable), work)
+    root = project_root(folder_of(cwd))
+    settings, shared = with_shared_name(load(cwd), places(), root)
+    for notice in proposed_names(shared):
+        say(f"{notice.text} {notice.hint}")
+    return _run(folder_slug(root), setup_of(settings.memory, folder_slug(root), _variable), work)
 
 
 def with_each_memory(work: Callable[[OpenedMemory], Awaitable[T]]) -> list[T]:

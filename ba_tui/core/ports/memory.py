@@ -53,6 +53,9 @@ class Entry:
     used: int = 0
     """How many requests it was injected into."""
     last_used: float = 0.0
+    server: str = ""
+    """The team server and the project there whose text this is (``memory.example.org, project sales``); empty for
+    texts of this machine."""
 
 
 @frozen

@@ -33,6 +33,8 @@ class SessionInfo:
     """Only ``ba -p`` wrote it: lists for people leave it out unless they ask."""
     left_open: bool = False
     """The ba that wrote it last ended without closing it: a crash, a kill, a power cut."""
+    imported: bool = False
+    """Made from a file, or forked from such a session: it opens in the user's default mode. Lists do not set it."""
 
 
 @frozen

@@ -39,7 +39,7 @@ _LATE = 10.0
 _SLACK = 3_600.0
 """Seconds that the clocks of a team may differ."""
 _PAGE = 300
-_PRIVATE = frozenset({"project", "origin", "pinned", "used", "last_used", "model", "source"})
+_PRIVATE = frozenset({"project", "origin", "pinned", "used", "last_used", "model", "source", "server"})
 """Fields that are not shared."""
 
 
@@ -51,6 +51,8 @@ class Team:
         self._shelf = shelf
         self._mind = mind
         self._place = collection_name(f"{server.url}\0{server.project}", mind.traits.name)
+        host = urlsplit(server.url).netloc.rpartition("@")[2]
+        self._origin = one_line(f"{host}, project {server.project}", 200)
         self._path = shelf.folder / f"team-{self._place}.json"
         self._collection: Any = None
         self._mark, self._cursor = _loaded(self._path)
@@ -196,12 +198,15 @@ class Team:
         try:
             if known is None:
                 # Others have said it: for the person it is no word of their own.
-                mine = replace(entry, project=self._shelf.folder.name, origin="import", pinned=False)
+                mine = replace(
+                    entry, project=self._shelf.folder.name, origin="import", pinned=False, server=self._origin
+                )
                 self._shelf.add([mine])
             else:
                 ours, theirs = json.loads(_shared(known)), json.loads(_shared(entry))
                 fields = {name: getattr(entry, name) for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
-                self._shelf.change(id, fields)
+                # From now on the text is theirs, also of an entry that began here.
+                self._shelf.change(id, {**fields, "server": self._origin})
         except UsageError:
             # A text that cannot be kept here stays there.
             return

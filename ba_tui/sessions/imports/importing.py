@@ -18,6 +18,7 @@ from ba_tui.core.ports.sessions import title_of
 from ba_tui.core.text.wording import count
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.imports import claude_code, codex, opencode, published
+from ba_tui.sessions.imports.conversation_only import conversation_only
 from ba_tui.sessions.imports.files import TranscriptFile
 from ba_tui.sessions.migrations import OURS, Record
 from ba_tui.sessions.records import HEADER, MAIN, JournalEntry, RecordReading, number, version_of
@@ -28,12 +29,15 @@ HEAD_RECORDS = 50
 LONG = 100_000
 HEAD, TAIL = 8_000, 2_000
 """Of a result that is too long for the journal: what stays there of its beginning and end."""
+KINDS = 24
+"""Kinds of entries left out that are named."""
+DEFAULTS = "It opens in your own default mode and with your own model."
 
 
 @dataclass(slots=True)
 class ImportedTranscript:
     """What a file came to. ``source`` names it for good. ``events`` can be read once; then all counts are complete.
-    ``titled``: one of them is a title."""
+    ``cwd`` and ``model`` are those of the original, for people. ``titled``: one of the events is a title."""
 
     source: str
     events: Iterable[JournalEntry]
@@ -55,8 +59,10 @@ class ImportedTranscript:
         """What was left out, in words."""
         found: list[str] = []
         if self.skipped:
-            kinds = ", ".join(f"{count} {one_line(kind, 40)}" for kind, count in self.skipped.most_common(8))
-            found.append(f"Left out, being no part of the conversation: {kinds}.")
+            kinds = ", ".join(f"{count} {one_line(kind, 40)}" for kind, count in self.skipped.most_common(KINDS))
+            more = sum(self.skipped.values()) - sum(count for _, count in self.skipped.most_common(KINDS))
+            others = f", {more} of other kinds" if more else ""
+            found.append(f"Left out, being no part of the conversation: {kinds}{others}.")
         if self.abandoned:
             found.append(f"Left out, because the conversation went back from there: {count(self.abandoned, 'entry')}.")
         if self.damaged:
@@ -145,9 +151,9 @@ def _opencode(file: TranscriptFile, export: Record) -> ImportedTranscript:
 
 
 def journal_entries(taken: ImportedTranscript, results: Artifacts) -> Iterator[JournalEntry]:
-    """The events as the journal gets them: titled, with a note of where they are from, and long results in files."""
+    """The conversation as the journal gets it: titled, with a note of where it is from, and long results in files."""
     titled, at = taken.titled, 0.0
-    for event in taken.events:
+    for event in conversation_only(taken.events, taken.skipped):
         at = max(at, event.at)
         if isinstance(event, ToolFinished) and len(event.result.text) > LONG:
             yield _stored(event, results)
@@ -156,7 +162,7 @@ def journal_entries(taken: ImportedTranscript, results: Artifacts) -> Iterator[J
         if not titled and isinstance(event, TurnStarted) and event.agent == MAIN:
             titled = True
             yield Titled(title_of(event.prompt.said), at=event.at)
-    yield Notice(f"Imported from {one_line(taken.source)}.", hint=" ".join(taken.remarks), at=at)
+    yield Notice(f"Imported from {one_line(taken.source)}. {DEFAULTS}", hint=" ".join(taken.remarks), at=at)
 
 
 def _stored(event: ToolFinished, results: Artifacts) -> ToolFinished:

@@ -43,7 +43,8 @@ def claude(places: ClaudePlaces, loaded: Loaded, draft: Draft) -> None:
         _servers(path, draft)
     draft.file = None
     projects = home / ".claude" / "projects"
-    draft.count("sessions", projects, "*.jsonl", "by hand", "ba sessions import ~/.claude/projects/*/*.jsonl")
+    how = "ba sessions import --own-folders ~/.claude/projects/*/*.jsonl"
+    draft.count("sessions", projects, "*.jsonl", "by hand", how)
     if (home / ".claude" / ".credentials.json").is_file():
         draft.note("sign-in", "by hand", SIGN_IN)
 

@@ -83,7 +83,7 @@ def codex(folder: Path, root: Path, draft: Draft, known: Collection[Path]) -> No
         folder / "sessions",
         "*.jsonl",
         "by hand",
-        f"ba sessions import {shown(folder)}/sessions/*/*/*/*.jsonl",
+        f"ba sessions import --own-folders {shown(folder)}/sessions/*/*/*/*.jsonl",
     )
     if (folder / "auth.json").is_file():
         draft.note("sign-in", "by hand", SIGN_IN)

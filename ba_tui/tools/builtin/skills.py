@@ -6,24 +6,28 @@ Scripts of skills are run by a tool of their own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Prose, StateChange, ToolResult, failure
-from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.tool import Call, Guard, Tool, ToolFacts
 from ba_tui.skills.activation import Activated, ActivationRequest
 from ba_tui.skills.active import ActiveSkills
-from ba_tui.skills.folders import SkillFolders
+from ba_tui.skills.folders import MENTION, SkillFolders, located
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 
 READERS = frozenset({"read_file", "list_files", "grep", "glob"})
+RUNNERS = frozenset({"shell", "python", "run_skill_script"})
+"""Tools whose arguments name files to programs that know nothing of skills."""
+SCRIPT = frozenset({"skill_id", "script_name"})
+"""Arguments of run_skill_script that stay as they are: it knows the names of skills."""
 
 
 def skill_tools(definitions: Mapping[str, Definition], skills: ActiveSkills, notes: SkillNotes) -> tuple[Tool, ...]:
@@ -90,6 +94,32 @@ def naming_skill_files(tool: Tool, folders: SkillFolders, root: Path) -> Tool:
             raise
 
     return replace(tool, run=run)
+
+
+def locating_skills(folder_of: Callable[[str], Path | None]) -> Guard:
+    """The guard that gives whole paths to calls that run something and name skills' folders as ``@skill:ID``: hooks,
+    rules and the user see what runs."""
+
+    def guard(tool: Tool) -> Tool:
+        if tool.name not in RUNNERS:
+            return tool
+
+        def whole(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                fields = cast("Mapping[str, Any]", value)
+                return {name: item if name in SCRIPT else whole(item) for name, item in fields.items()}
+            if isinstance(value, list):
+                return [whole(item) for item in cast("list[Any]", value)]
+            return located(value, folder_of, shell=tool.name == "shell") if isinstance(value, str) else value
+
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            if any(MENTION in str(value) for value in args.values()):
+                args = await asyncio.to_thread(whole, args)
+            return await tool.run(args, call)
+
+        return replace(tool, run=run)
+
+    return guard
 
 
 def _joined(activated: Activated, notes: SkillNotes, call: Call) -> ToolResult:

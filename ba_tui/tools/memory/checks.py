@@ -14,6 +14,7 @@ from ba_tui.core.text.wording import byte_size, count
 from ba_tui.memory.setup import BY_WORDS, StoreSetup, setup_of
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Loaded
+from ba_tui.tools.memory.names import proposed_names, with_shared_name
 
 NAME = "memory"
 PATIENCE = 30.0
@@ -23,7 +24,11 @@ GUIDE = "See ba guide memory."
 
 def memory_checks(loaded: Loaded, where: Places, folder: Path) -> Iterator[CheckResult]:
     """Open the memory of the project of ``folder``, and search it once."""
-    settings, project = loaded.settings.memory, folder_slug(project_root(folder))
+    root = project_root(folder)
+    named, shared = with_shared_name(loaded, where, root)
+    settings, project = named.memory, folder_slug(root)
+    for notice in proposed_names(shared):
+        yield CheckResult(NAME, "warn", notice.text, notice.hint)
     if not settings.enabled:
         yield CheckResult(NAME, "ok", "off: memory.enabled is false")
         return

@@ -176,9 +176,23 @@ def _line(recalled: Recalled) -> str:
 
 def _source(entry: Entry) -> str:
     if entry.kind == "summary":
+        if entry.server:
+            return f"summary {origin_of(entry)}, which may repeat what files or pages said"
         return "summary of an earlier session, which may repeat what files or pages said"
     where = "" if entry.project else ", for all projects"
-    return f"{entry.kind} {_ORIGINS[entry.origin]}{where}"
+    return f"{entry.kind} {origin_of(entry)}{where}"
+
+
+def origin_of(entry: Entry) -> str:
+    """Who said it, for the model. A team server is named: its texts are others' data."""
+    if not entry.server:
+        return _ORIGINS[entry.origin]
+    by = f", by {_named(entry.speaker)}" if entry.speaker else ""
+    return f"from team server {_named(entry.server)}{by}"
+
+
+def _named(text: str) -> str:
+    return neutralized(one_line(legible(text), 120))
 
 
 def _ids_in(messages: Sequence[Message]) -> Iterator[str]:

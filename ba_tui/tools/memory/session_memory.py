@@ -48,7 +48,7 @@ class SessionMemory:
         return await self._storing.remember(draft)
 
     async def edit(self, id: str, text: str) -> Entry:
-        return await self._storing.store.change(id, text=checked(text))
+        return await self._storing.store.change(id, text=checked(text), server="")
 
     async def pin(self, id: str, *, pinned: bool) -> Entry:
         return await self._storing.store.change(id, pinned=pinned)

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
@@ -16,11 +17,12 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.memory.setup import setup_of
-from ba_tui.resources import Places
-from ba_tui.settings import Settings
+from ba_tui.resources import Places, folder_slug
+from ba_tui.settings import Loaded, Settings
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.memory.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
+from ba_tui.tools.memory.names import proposed_names, with_shared_name
 from ba_tui.tools.memory.proposing import FORGETTING, REMEMBERING, AskModel, Proposing
 from ba_tui.tools.memory.recalling import Bounds, Recalling
 from ba_tui.tools.memory.session_memory import SessionMemory
@@ -39,11 +41,11 @@ PRIVATE = "This session is private: nothing is stored or recalled."
 
 @frozen
 class MemoryScope:
-    """The session: its ``id`` (empty where no conversation is kept), its ``project`` by its slug, what was said, all
+    """The session: its ``id`` (empty where no conversation is kept), the ``root`` of its project, what was said, all
     events (``history``), and the small model, which ``ask`` asks."""
 
     id: str
-    project: str
+    root: Path
     transcript: Transcript
     history: ReadHistory
     ask: AskModel | None
@@ -56,11 +58,14 @@ class MemoryRoom:
     def __init__(
         self,
         definitions: Mapping[str, Definition],
-        settings: Settings,
+        given: Loaded | Settings,
         where: Places,
         scope: MemoryScope,
     ) -> None:
-        choices = settings.memory
+        settings, shared = with_shared_name(given, where, scope.root)
+        choices, project = settings.memory, folder_slug(scope.root)
+        self.problems = proposed_names(shared)
+        """Notices of what is not used."""
         self._transcript = transcript = scope.transcript
         self._enabled = choices.enabled and bool(scope.id)
         self._private = choices.private
@@ -70,9 +75,9 @@ class MemoryRoom:
         def make() -> MemoryStore:
             from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - see Storing.store
 
-            return MemoryStore(where.memory, scope.project, setup_of(choices, scope.project, _variable))
+            return MemoryStore(where.memory, project, setup_of(choices, project, _variable))
 
-        owner = Owner(scope.project, scope.id, lambda: transcript.turns, self.off)
+        owner = Owner(project, scope.id, lambda: transcript.turns, self.off)
         self._storing = storing = Storing(make, where.memory.is_dir, owner)
         waiting = Waiting(storing)
         recalling = Recalling(storing, Bounds(choices.most_recalled, choices.recalled_tokens))

@@ -105,15 +105,18 @@ class Course:
         self._answer = ""
         self._notes = ""
         self._compressed = False
+        self._imported = False
 
     @property
     def worth(self) -> bool:
-        return self._compressed or len(self._requests) >= LEAST
+        """Whether a summary is stored. Words out of an imported file stay out of memory."""
+        return not self._imported and (self._compressed or len(self._requests) >= LEAST)
 
     def apply(self, event: Event) -> None:
         match event:
             case TurnStarted(agent="main", prompt=message):
                 self.turns += 1
+                self._imported = self._imported or message.origin == "imported"
                 if not message.hidden:
                     self._requests.append((self.turns, one_line(message.said, REQUEST)))
                 # The first ones and the last ones are named.

@@ -177,7 +177,7 @@ class CommandRunner:
         """Run it in the background. Raises as ``run`` does, and Failed when too many run."""
         ready = await self._begun(request, call.profile, call, attended=False)
         try:
-            work = shells.start(ready.program, request.text, call)
+            work = shells.start(ready.program, await self._label(request), call)
         except BaseException:
             await self._ended(ready.run)
             raise
@@ -191,7 +191,7 @@ class CommandRunner:
         ready = await self._begun(request, profile, call, attended=True)
         program, run = ready.program, ready.run
         try:
-            outcome = await shells.run(program, request.text, request.seconds, call)
+            outcome = await shells.run(program, await self._label(request), request.seconds, call)
             if ready.decisions:
                 await ready.decisions.settle()
         except BaseException:
@@ -214,6 +214,10 @@ class CommandRunner:
             if hooks := await asyncio.to_thread(skipped_hooks, program.folder, request.text):
                 notes.append(f"git ran without the hooks {hooks}; the setting commands.git_hooks allows them")
         return outcome, [*notes, *await self.review.notes(call)]
+
+    async def _label(self, request: RunRequest) -> str:
+        """The command as models read of it later, without whole paths of skills."""
+        return await asyncio.to_thread(self.skills.named, request.text) if "/" in request.text else request.text
 
     async def _begun(self, request: RunRequest, profile: Profile, call: Call, *, attended: bool) -> _ReadyCommand:
         program, lent = request.make(request.text), await asyncio.to_thread(self.skills.variables)

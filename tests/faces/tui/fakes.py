@@ -203,7 +203,7 @@ class Shelf:
     def delete(self, id: str) -> None:
         del self.infos[id], self.journals[id]
 
-    def take_in(self, path: Path) -> Imported:
+    def take_in(self, path: Path, *, own_folder: bool = False) -> Imported:
         raise UsageError(f"{path} is of no format that can be imported.")
 
     def outline(self, id: str) -> Outline:

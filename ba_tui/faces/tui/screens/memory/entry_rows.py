@@ -29,7 +29,7 @@ def entry_row(entry: Entry, *, now: float, why: str = "", newer: Entry | None = 
         f"replaced by: {one_line(newer.text, LONGEST)}" if newer else "",
         why,
         "" if entry.kind == "fact" else entry.kind,
-        f"from {FROM[entry.origin]}" if entry.origin != "person" else "",
+        f"from {_from(entry)}" if entry.server or entry.origin != "person" else "",
         usage(entry, now),
     ]
     cells = (one_line(entry.text, LONGEST), state, scope_of(entry), _ago(entry.at, now))
@@ -99,7 +99,13 @@ def entry_page(entry: Entry, history: Sequence[Entry], used: Recalled | None) ->
 
 def _source(entry: Entry) -> str:
     session = f", in session {entry.session}" if entry.session else ""
-    return f"{entry.speaker or FROM[entry.origin]}{session}"
+    said = entry.speaker if entry.speaker and not entry.server else _from(entry)
+    by = f", by {entry.speaker}" if entry.speaker and entry.server else ""
+    return f"{said}{by}{session}"
+
+
+def _from(entry: Entry) -> str:
+    return f"team server {one_line(entry.server, LONGEST)}" if entry.server else FROM[entry.origin]
 
 
 def _ago(at: float, now: float) -> str:

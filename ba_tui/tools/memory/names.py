@@ -1,0 +1,142 @@
+"""The name under which a project shares its memory, bound to the real path of its root in the user's own folder.
+
+A project's own files may propose a name. Until the user binds it, the project's default name is used, and nothing is
+read or written under the proposed one.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.values import frozen
+from ba_tui.resources import Places, exclusive, folder_slug, save_whole
+from ba_tui.settings import Loaded, Settings
+from ba_tui.settings.document import load_mapping
+
+FILE = "memory-names.yaml"
+SETTING = "memory.project"
+LONGEST = 200
+HEADER = """\
+# The name under which each project shares its memory, by the real path of the project. Change one with:
+# ba memory bind NAME
+"""
+_NAMED = 3
+"""Other projects that a message names."""
+
+
+@frozen
+class ProposedName:
+    """A name that the files of the project at ``root`` propose, and the other projects that use it: ``others`` by their
+    roots, ``moved`` where such a root is gone."""
+
+    name: str
+    root: Path
+    others: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+
+    @property
+    def notice(self) -> Notice:
+        """What to say of the name while it is not bound, and what to do."""
+        used = f", which {_listed(self.others)} uses" if self.others else ""
+        gone = f" It was the name of {_listed(self.moved)}, which is gone." if self.moved else ""
+        text = f"This project's settings propose the memory name “{one_line(self.name, 80)}”{used}.{gone}"
+        hint = f"To share memory under it: ba memory bind {shlex.quote(one_line(self.name, LONGEST))}"
+        return Notice(f"{text} It is not used.", "warning", hint)
+
+
+@frozen
+class SharedName:
+    """``name``: the one that the user chose for a project, empty for the project's default. ``proposed``: another one
+    that the project's files name."""
+
+    name: str
+    proposed: ProposedName | None = None
+
+
+class MemoryNames:
+    """The bound names. Everything reads or writes a file: call it off the loop."""
+
+    def __init__(self, where: Places) -> None:
+        self.path = where.config / FILE
+
+    def of(self, root: Path) -> str:
+        """The name that the user bound to the project at ``root``; empty for none."""
+        return self._all().get(os.path.realpath(root), "")
+
+    def others(self, name: str, root: Path) -> Sequence[str]:
+        """The roots of other projects that use ``name``: bound to it, or by default."""
+        own = os.path.realpath(root)
+        return [path for path, bound in self._all().items() if path != own and name in {bound, folder_slug(Path(path))}]
+
+    def bind(self, root: Path, name: str) -> None:
+        """Let the project at ``root`` share its memory under ``name``; empty for its default name.
+
+        Raises:
+            UsageError: the name is unusable. StorageError: the file can't be read or written.
+        """
+        if name and (len(name) > LONGEST or not name.isprintable() or name != name.strip()):
+            raise UsageError(f"A memory name has 1 to {LONGEST} printable characters.", "Choose another name.")
+        with exclusive(self.path.parent):
+            kept = dict(load_mapping(self.path))
+            kept.pop(os.path.realpath(root), None)
+            if name:
+                kept[os.path.realpath(root)] = name
+            save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
+
+    def shared(self, loaded: Loaded, where: Places, root: Path) -> SharedName:
+        """The name for the project at ``root``. The user's own files, variables and flags win over a bound name."""
+        named = loaded.settings.memory.project
+        if named and _by_user(loaded.sources.get(SETTING, ""), where):
+            return SharedName(named)
+        bound = self.of(root)
+        if not named or named in {bound, folder_slug(root)}:
+            return SharedName(bound)
+        used = self.others(named, root)
+        others, moved = ([path for path in used if os.path.isdir(path) is there] for there in (True, False))  # noqa: PTH112
+        return SharedName(bound, ProposedName(named, root, tuple(others), tuple(moved)))
+
+    def _all(self) -> Mapping[str, str]:
+        """The bound names by root; none when the file can't be understood."""
+        try:
+            kept = load_mapping(self.path)
+        except StorageError:
+            return {}
+        return {str(root): name for root, name in kept.items() if isinstance(name, str)}
+
+
+def with_shared_name(loaded: Loaded | Settings, where: Places, root: Path) -> tuple[Settings, SharedName]:
+    """The settings with the memory name that counts for the project at ``root``, and how it was found. Without a
+    server no name counts; in settings without sources every name is the user's."""
+    if isinstance(loaded, Settings):
+        return loaded, SharedName(loaded.memory.project)
+    settings = loaded.settings
+    shared = MemoryNames(where).shared(loaded, where, root) if settings.memory.url else SharedName("")
+    if settings.memory.project != shared.name:
+        settings = replace(settings, memory=replace(settings.memory, project=shared.name))
+    return settings, shared
+
+
+def proposed_names(shared: SharedName) -> Sequence[Notice]:
+    """A notice of a name that the project's files propose and that is not used."""
+    return (shared.proposed.notice,) if shared.proposed else ()
+
+
+def _by_user(source: str, where: Places) -> bool:
+    """Whether a setting comes from a flag, a variable, the user's own file or ba itself; any other file is a
+    project's."""
+    own = (str(where.settings), "flag ", "BA_")
+    return source in {"default", "bundled"} or source.startswith(own)
+
+
+def _listed(roots: Sequence[str]) -> str:
+    more = f" and {len(roots) - _NAMED} more" if len(roots) > _NAMED else ""
+    return f"{', '.join(one_line(root, 120) for root in roots[:_NAMED])}{more}"

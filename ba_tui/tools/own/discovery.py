@@ -24,6 +24,7 @@ from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSe
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
+    from ba_tui.permissions.sandbox.confinement import Sandbox
     from ba_tui.tools.own.workers import Code, WorkerPool
 
 ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow", "mcp"]
@@ -74,8 +75,8 @@ class Module:
 @frozen
 class DiscoveryOptions:
     """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
-    ``project``: where code of the project's own runs; None: where all other does. ``refusal``: why a file may not be
-    used, empty when it may."""
+    ``project``: where code of the project's own runs; None: where all other does. ``sandbox`` holds tools that declare
+    to only read. ``refusal``: why a file may not be used, empty when it may."""
 
     folders: Sequence[ToolFolder]
     worker_settings: WorkerSettings
@@ -83,6 +84,7 @@ class DiscoveryOptions:
     packages: bool = True
     patience: float = LOAD_SECONDS
     project: WorkerSettings | None = None
+    sandbox: Sandbox | None = None
     refusal: Callable[[Path], str] = lambda path: ""
 
     def settings_for(self, origin: ToolOrigin) -> WorkerSettings:
@@ -144,7 +146,7 @@ class Discovery:
             return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])
-            return _module(seen, WorkerPool(code, worker_settings), kept["reply"])
+            return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), kept["reply"])
         try:
             code = Code(seen.file, seen.module, _digest(seen.file))
         except OSError as error:
@@ -153,7 +155,7 @@ class Discovery:
         reply, lasting = self._describe(code, worker_settings)
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
-        return _module(seen, WorkerPool(code, worker_settings), reply)
+        return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), reply)
 
     def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""

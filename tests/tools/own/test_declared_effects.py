@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -23,6 +24,7 @@ from ba_tui.resources import places
 from tests.permissions.toolset import lines, policy, tool
 from tests.script import collect
 
+NO_FLAGS: Mapping[str, object] = {}
 TOOLS = '''
 import os, pathlib, socket, sqlite3, subprocess, tempfile, urllib.request
 from ba_tui import tool
@@ -99,14 +101,19 @@ def own(folder: Path, place: str) -> None:
     trust_folder(folder)
 
 
-async def ran(folder: Path, call: str, answer: str = "deny", **flags: object) -> tuple[ToolResult, list[Event]]:
+async def ran(
+    folder: Path, call: str, answer: Literal["once", "deny"] = "deny", flags: Mapping[str, object] = NO_FLAGS
+) -> tuple[ToolResult, list[Event]]:
     """The result of one call that the model makes, and all events."""
     (folder / "own.yaml").write_text(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]\n")
     talk = connect({"model": f"scripted:{folder}/own.yaml", **flags}, folder).library.create()
     turn = talk.say("go")
-    events = await collect(
-        turn, lambda event: turn.answer(event.ask_id, Reply(answer)) if isinstance(event, Asked) else None
-    )
+
+    def react(event: Event) -> None:
+        if isinstance(event, Asked):
+            turn.answer(event.ask_id, Reply(answer))
+
+    events = await collect(turn, react)
     await talk.close()
     (finished,) = [event for event in events if isinstance(event, ToolFinished)]
     return finished.result, events
@@ -152,9 +159,9 @@ async def test_a_server_of_this_machine_is_out_of_reach(folder: Path) -> None:
 
 async def test_bypass_mode_gives_a_reader_no_more_rights(folder: Path) -> None:
     own(folder, "user")
-    result, _ = await ran(folder, "{tool: claims, args: {how: write}}", permission_mode="auto")
+    result, _ = await ran(folder, "{tool: claims, args: {how: write}}", flags={"permission_mode": "auto"})
     assert "declare effect: write" in result.text
-    result, _ = await ran(folder, "{tool: claims, args: {how: write}}", **{"permissions.allow": ["claims"]})
+    result, _ = await ran(folder, "{tool: claims, args: {how: write}}", flags={"permissions.allow": ["claims"]})
     assert "declare effect: write" in result.text
 
 
@@ -169,12 +176,12 @@ async def test_a_tool_of_the_same_file_that_declares_writing_may_write_once_it_i
 async def test_without_a_sandbox_a_declared_read_asks(folder: Path) -> None:
     own(folder, "user")
     call = "{tool: claims, args: {how: read, at: data.txt}}"
-    result, events = await ran(folder, call, sandbox="off")
+    result, events = await ran(folder, call, flags={"sandbox": "off"})
     (asked,) = [event for event in events if isinstance(event, Asked)]
     assert "declares effect: read, but nothing keeps it from writing here: the sandbox is off" in asked.question.reason
     assert result.is_error
-    assert (await ran(folder, call, answer="once", sandbox="off"))[0].text == "figures"
-    assert (await ran(folder, call, sandbox="off", **{"permissions.allow": ["claims"]}))[0].text == "figures"
+    assert (await ran(folder, call, answer="once", flags={"sandbox": "off"}))[0].text == "figures"
+    assert (await ran(folder, call, flags={"sandbox": "off", "permissions.allow": ["claims"]}))[0].text == "figures"
 
 
 def judged(rules: Policy, made: Tool, ceiling: Ceiling = UNLIMITED) -> Judgement:

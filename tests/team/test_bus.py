@@ -174,7 +174,8 @@ async def test_what_others_write_to_the_server_stops_nobody(server: RedisProcess
     await bus.publish("hostile", note(1))
     write = "return redis.call('XADD', KEYS[1], '*', unpack(ARGV, 2))"
     odd = SENT % '{}, "sequence": NaN'
-    for entry in (("x", "y"), ("m", odd, "s", "1"), ("m", SENT % "{}", "s", "many"), ("m", "\x80", "s", "2")):
+    odd, plain = (lead_signing().seal("hostile", text) for text in (odd, SENT % "{}"))
+    for entry in (("x", "y"), ("m", odd, "s", "1"), ("m", plain, "s", "many"), ("m", "\x80", "s", "2")):
         await bus.run(write, [stream("hostile")], entry)
     await bus.run("return redis.call('XADD', KEYS[1], '*', 'm', '\\255\\254', 's', '\\255')", [stream("hostile")], [])
     await bus.publish("hostile", note(2))
@@ -183,8 +184,9 @@ async def test_what_others_write_to_the_server_stops_nobody(server: RedisProcess
     assert [each.content.get("number") for each in found] == [1, None, 2]
     items = RedisItems(bus, "t")
     await bus.run("return redis.call('HSET', KEYS[1], 'a', '[[')", [f"{PREFIX}items:t"], [])
+    assert await items.all() == []
     with pytest.raises(UsageError):
-        await items.all()
+        await items.get("a")
     await bus.close()
 
 

@@ -384,6 +384,7 @@ async def test_shared_items_and_results_are_signed_too(site: Site) -> None:
     await RedisItems(site.bus(invited(new_key(), "eve")), "signed").put(Item("strange", 3, 1, ANN, 0.0))
     with pytest.raises(OtherLead):
         await items.get("strange")
+    assert [item.key for item in await items.all()] == ["rows"]
 
 
 # The programs.

@@ -17,7 +17,7 @@ from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, LETTERS, PUT, WRITE
 from ba_tui.team.over_redis.seals import REVOKED
 from ba_tui.team.over_redis.server import PREFIX, NoGroup, RedisServer, ServerAway
-from ba_tui.team.over_redis.signing import Member, NotAllowed
+from ba_tui.team.over_redis.signing import Member, NotAllowed, Unsigned
 from ba_tui.team.shared_context import Item, StaleWrite, checked_item
 from ba_tui.team.wire import cleaned, decoded, discreet, encoded
 
@@ -99,7 +99,14 @@ class RedisItems:
 
     async def all(self) -> Sequence[Item]:
         found = cast("list[str]", await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], ())))
-        return sorted((self._item(text) for text in found), key=lambda item: item.key)
+        items: list[Item] = []
+        for text in found:
+            try:
+                items.append(self._item(text))
+            except Unsigned as error:
+                # A stranger must not keep the team from reading its own items.
+                self._bus.seals.refuse(self._key, error)
+        return sorted(items, key=lambda item: item.key)
 
     async def get(self, key: str) -> Item | None:
         found = await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], (key,)))

@@ -6,32 +6,58 @@ import asyncio
 import contextlib
 import json
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.bus import Delivery
+from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.bus import PASSING, too_often
 from ba_tui.team.messages import TAKERS
 from ba_tui.team.over_redis.names import groups, stream
 from ba_tui.team.over_redis.outbox import Settlement
 from ba_tui.team.over_redis.scripts import CLAIM, FIND, JOIN, LEAVE
-from ba_tui.team.over_redis.seals import REVOKED
-from ba_tui.team.over_redis.server import PATIENCE, NoGroup, ServerAway
-from ba_tui.team.over_redis.signing import Unsigned
-from ba_tui.team.wire import MB, decoded, number_in
-
-if TYPE_CHECKING:
-    from ba_tui.team.over_redis.bus import RedisBus
+from ba_tui.team.over_redis.seals import REVOKED, Seals
+from ba_tui.team.over_redis.server import PATIENCE, NoGroup, RedisServer, ServerAway
+from ba_tui.team.over_redis.signing import Signing, Unsigned
+from ba_tui.team.wire import MB, BusLimits, decoded, number_in
 
 BATCH = 64
 """Messages that a consumer of its own inbox reads at once."""
 
 
+class SubscribedBus(Protocol):
+    """What a subscription needs of its bus, which has the same names."""
+
+    server: RedisServer
+    limits: BusLimits
+    signing: Signing
+    seals: Seals
+    subscriptions: set[RedisSubscription]
+    losses: int
+    closed: bool
+
+    @property
+    def reachable(self) -> bool: ...
+
+    async def run(self, script: str, keys: Sequence[str], args: Sequence[str | int | float]) -> Any: ...
+
+    def gone(self, error: ServerAway) -> None: ...
+
+    async def back(self) -> None: ...
+
+    def known(self, message: AgentMessage, group: str) -> bool: ...
+
+    async def settle(self, step: Settlement) -> None: ...
+
+    async def dead(self, delivery: Delivery, group: str, reason: str) -> None: ...
+
+
 class RedisSubscription:
     """What comes to one consumer of a group."""
 
-    def __init__(self, bus: RedisBus, topic: str, group: str, consumer: str) -> None:
+    def __init__(self, bus: SubscribedBus, topic: str, group: str, consumer: str) -> None:
         self._bus = bus
         self._topic = topic
         self._group = group

@@ -36,11 +36,17 @@ class Site:
         self.server = server
         self.folder = folder
         self.told: list[str] = []
+        self.heard = asyncio.Event()
+        """Set once a bus said something."""
         self.buses: list[RedisBus] = []
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+        self.heard.set()
 
     def bus(self, identity: Identity | None = None, clock: Callable[[], float] = time.time, **more: Any) -> RedisBus:
         signing = Signing(identity or identity_of_lead(LEAD_KEY), clock=clock)
-        made = RedisBus(RedisServer(self.server.url), signing, tell=self.told.append, **more)
+        made = RedisBus(RedisServer(self.server.url), signing, tell=self.tell, **more)
         self.buses.append(made)
         return made
 

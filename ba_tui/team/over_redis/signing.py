@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -62,6 +62,10 @@ class NotAllowed(Unsigned):
 
 class WrongTime(Unsigned):
     """Signed too long ago, or by a clock that is ahead."""
+
+
+class Revoked(StorageError):
+    """The lead revoked the member that this process is."""
 
 
 @frozen
@@ -217,7 +221,7 @@ class Signing:
         except (InvalidSignature, ValueError) as error:
             why = f"It names the member {member.name}, and the signature is wrong: it was changed or copied."
             raise Unsigned(why, about=f"signature of {member.name}") from error
-        if member.at <= self.revoked.get(member.name, float("-inf")):
+        if self._is_revoked(member):
             hint = f"To let it in again: `ba team invite {member.name}` on the lead."
             raise NotAllowed(f"The lead revoked the member {member.name}.", hint, f"revoked {member.name}")
         return Opened(text, member, signed)
@@ -249,6 +253,16 @@ class Signing:
         new = {name: at for name, at in revoked.items() if at > self.revoked.get(name, float("-inf"))}
         self.revoked |= new
         return bool(new)
+
+    def check_own(self) -> None:
+        """Raises Revoked where this process is no member any more: what it took would be lost."""
+        member = self.identity.member
+        if self._is_revoked(member):
+            text = f"The lead revoked the member {member.name}, which this machine is."
+            raise Revoked(text, f"To let it in again: `ba team invite {member.name}` on the lead, `ba team join` here.")
+
+    def _is_revoked(self, member: Member) -> bool:
+        return member.at <= self.revoked.get(member.name, float("-inf"))
 
     def _member(self, certificate: str) -> tuple[Member, Ed25519PublicKey]:
         if (known := self._known.get(certificate)) is None:

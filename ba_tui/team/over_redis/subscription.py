@@ -20,7 +20,7 @@ from ba_tui.team.over_redis.outbox import Settlement
 from ba_tui.team.over_redis.scripts import CLAIM, FIND, JOIN, LEAVE
 from ba_tui.team.over_redis.seals import REVOKED, Seals
 from ba_tui.team.over_redis.server import PATIENCE, NoGroup, RedisServer, ServerAway
-from ba_tui.team.over_redis.signing import Signing, Unsigned
+from ba_tui.team.over_redis.signing import OtherLead, Signing, Unsigned
 from ba_tui.team.wire import MB, BusLimits, decoded, number_in
 
 BATCH = 64
@@ -126,10 +126,11 @@ class RedisSubscription:
             await self._bus.back()
 
     async def _look_for_revoked(self) -> None:
-        """Learn now and then which members the lead revoked. Raises ServerAway, NoGroup."""
+        """Learn now and then which members the lead revoked. Raises ServerAway, NoGroup, Revoked."""
         if self._bus.seals.looks(asyncio.get_running_loop().time()):
             found = await self._bus.run(FIND, [REVOKED], [])
             await self._bus.seals.learn(str(found or ""))
+            self._bus.signing.check_own()
 
     async def _delivery(self, entry: str, body: str, sequence: int, times: int) -> Delivery | None:
         """None for what is not to be handled: it is settled."""
@@ -140,6 +141,9 @@ class RedisSubscription:
             self._bus.signing.admit(self._topic, message, opened)
         except Unsigned as error:
             self._bus.seals.refuse(self._topic, error)
+            if isinstance(error, OtherLead) and self._group == TAKERS and times <= self._bus.limits.deliveries:
+                # It may be work for a member of that lead, which gets it once the lease has ended.
+                return None
             await self._bus.settle(settled if self._topic in PASSING else self._letter(settled, body, error))
             return None
         except UsageError as error:

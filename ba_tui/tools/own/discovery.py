@@ -152,17 +152,24 @@ class Discovery:
         except OSError as error:
             told = {"failed": {"text": f"it can't be read: {error.strerror or error}"}}
             return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
-        reply, lasting = self._describe(code, worker_settings)
+        reply, lasting = self._describe(code, worker_settings, self._loading(seen.origin))
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
         return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), reply)
 
-    def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
+    def _loading(self, origin: ToolOrigin) -> Sandbox | None:
+        """What keeps code of a project from writing while it is only asked what it holds; None where nothing can."""
+        sandbox = self._options.sandbox
+        return sandbox if origin == "project" and sandbox and not sandbox.unheld() else None
+
+    def _describe(
+        self, code: Code, worker_settings: WorkerSettings, sandbox: Sandbox | None
+    ) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""
         from ba_tui.tools.own.workers import describe  # noqa: PLC0415 - see _loaded
 
         try:
-            reply = asyncio.run(describe(code, worker_settings, self._options.patience))
+            reply = asyncio.run(describe(code, worker_settings, self._options.patience, sandbox))
         except WorkerTimeout:
             text = f"it did not load within {self._options.patience:g} s; a tool file may only define things"
             return {"failed": {"text": text}}, False

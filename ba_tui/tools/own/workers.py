@@ -75,9 +75,11 @@ class HeldReader:
         return [*file, *(path for path in found if path.is_dir() and not (home and home.is_relative_to(path)))]
 
 
-async def describe(code: Code, worker_settings: WorkerSettings, timeout: float) -> dict[str, Any]:
-    """What is in the code. Raises as ``Worker.request``."""
-    tool_worker = _ToolWorker(code, worker_settings)
+async def describe(
+    code: Code, worker_settings: WorkerSettings, timeout: float, sandbox: Sandbox | None = None
+) -> dict[str, Any]:
+    """What is in the code. ``sandbox``: it may do nothing but read while it loads. Raises as ``Worker.request``."""
+    tool_worker = _ToolWorker(code, worker_settings, HeldReader(sandbox, code) if sandbox else None)
     try:
         return cast("dict[str, Any]", await tool_worker.worker.request("describe", timeout=timeout))
     finally:

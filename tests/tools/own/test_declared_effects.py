@@ -141,6 +141,14 @@ async def test_a_tool_that_declares_reading_is_refused_all_else(folder: Path, pl
     assert not (folder / "shop.db").exists()
 
 
+async def test_code_of_a_project_writes_nothing_while_it_loads(folder: Path) -> None:
+    own(folder, "project")
+    (folder / ".ba" / "tools" / "loads.py").write_text("open('new.txt', 'w').write('x')\n" + TOOLS)
+    trust_folder(folder)
+    result, _ = await ran(folder, "{tool: claims, args: {how: read, at: data.txt}}")
+    assert result.text == "figures", "the other file is used"
+
+
 async def test_what_only_reads_works_and_sees_no_secret(folder: Path) -> None:
     own(folder, "user")
     assert (await ran(folder, "{tool: claims, args: {how: read, at: data.txt}}"))[0].text == "figures"

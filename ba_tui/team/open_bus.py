@@ -35,9 +35,12 @@ def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
     """
     if settings.bus_url is None:
         return MemoryBus(limits_of(settings))
-    member = Membership(open_places())
-    signing = Signing(member.as_lead(), member.roster().revoked)
-    return RedisBus(RedisServer(settings.bus_url), signing, limits_of(settings), redact, tell)
+    member = Membership(where := open_places())
+    identity, roster = member.as_lead(), member.roster()
+    # A lead that was invited learns from the server who was revoked, and must not forget it.
+    spent = None if identity.member.key == identity.lead else Spent(spent_file(where, identity.lead))
+    signing = Signing(identity, {**roster.revoked, **(spent.revoked() if spent else {})})
+    return RedisBus(RedisServer(settings.bus_url), signing, limits_of(settings), redact, tell, spent)
 
 
 def open_worker_bus(settings: TeamSettings, host: str, redact: Redact, tell: Tell) -> RedisBus:

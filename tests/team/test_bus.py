@@ -237,7 +237,7 @@ async def test_who_leaves_without_a_word_leaves_nothing_behind(server: RedisProc
     assert (await anext(beats)).message.type == "heartbeat"
     await gone.close()
     assert (await anext(other.subscribe("left", TAKERS, "other"))).times == 2
-    known = await other.run("return redis.call('SMEMBERS', KEYS[1])", ["ba:team:groups:workers"], [])
+    known = await other.run("return redis.call('SMEMBERS', KEYS[1])", [f"{PREFIX}groups:workers"], [])
     assert "gone" not in known
     await other.close()
 

@@ -145,7 +145,7 @@ async def test_a_wrong_clock_is_named(site: Site) -> None:
 async def test_a_revoked_member_is_refused_everywhere_and_stays_so(site: Site) -> None:
     lead, worker, bob = site.bus(), site.worker(), site.bus(member("bob"))
     lead.signing.learn({"bob": time.time()})
-    await publish_revoked(lead, lead.signing.revoked)
+    await publish_revoked(lead)
     inbox = worker.subscribe(ANN, ANN, ANN)
     await bob.publish(ANN, replace(SENT, sender=BOB, id="from-bob"))
     await site.bus(member("carl")).publish(ANN, replace(SENT, sender="writer@carl-1-cccc"))
@@ -169,7 +169,7 @@ async def test_a_revoked_member_is_refused_everywhere_and_stays_so(site: Site) -
 async def test_a_revoked_worker_ends_and_takes_no_more_work(site: Site) -> None:
     lead, worker = site.bus(), site.worker()
     lead.signing.learn({"ann": time.time()})
-    await publish_revoked(lead, lead.signing.revoked)
+    await publish_revoked(lead)
     await lead.publish(work_topic("reader"), TASK)
     with pytest.raises(Revoked, match="revoked the member ann, which this machine is"):
         await first(worker.subscribe(work_topic("reader"), TAKERS, ANN))

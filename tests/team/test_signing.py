@@ -49,13 +49,11 @@ def test_a_signature_is_valid_for_its_text_place_and_time_alone() -> None:
         ("bob", f"ba2 {certificate}x {at} {signature} {{}}"),
         ("bob", f"ba2 {certificate} {at} {'A' * 86} {{}}"),
         ("bob", "ba2 . 0 . {}"),
+        ("bob", f"{'0' * 64} {{}}"),
         ("bob", "ba2 ü 0 ü {}"),
     ):
         with pytest.raises(Unsigned):
             mine.open(place, text)
-    with pytest.raises(Unsigned, match="secret that all members share") as old:
-        mine.open("bob", f"{'0' * 64} {{}}")
-    assert "ba team join" in old.value.hint
     stranger = Signing(invited(new_key(), "ann"))
     with pytest.raises(OtherLead, match="another lead"):
         mine.open("bob", stranger.seal("bob", "{}"))

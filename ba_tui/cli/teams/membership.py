@@ -17,7 +17,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.resources import open_places
 
 if TYPE_CHECKING:
-    from ba_tui.team.over_redis.membership import Membership, Roster
+    from ba_tui.team.over_redis.membership import Membership
 
 MOST = 4_000
 """Characters of a token that are read."""
@@ -66,9 +66,9 @@ def revoke(name: Name, cwd: Cwd = None) -> int:
     Exit codes:
       0 ok · 1 there is no such member · 2 the server can't be told
     """
-    roster = _membership().revoke(name)
+    _membership().revoke(name)
     print_line(f"Revoked {name}. Messages of its keys are refused.")
-    asyncio.run(_publish(roster, folder_of(cwd)))
+    asyncio.run(_publish(folder_of(cwd)))
     say("Change the password of the Redis server too: whoever knows it can read what members send.")
     return 0
 
@@ -113,7 +113,7 @@ def _membership() -> Membership:
     return Membership(open_places())
 
 
-async def _publish(roster: Roster, folder: Path) -> None:
+async def _publish(folder: Path) -> None:
     """Tell the other machines. Raises StorageError, whose words say that they do not know yet."""
     from ba_tui.cli.teams.worker import team_settings  # noqa: PLC0415 - see _membership
     from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
@@ -128,7 +128,7 @@ async def _publish(roster: Roster, folder: Path) -> None:
     assert isinstance(bus, RedisBus)
     try:
         await bus.reach(waits=False)
-        await publish_revoked(bus, roster.revoked)
+        await publish_revoked(bus)
     except StorageError as error:
         hint = "This lead refuses the member already; workers learn it when its next team starts."
         raise StorageError(str(error), hint) from error

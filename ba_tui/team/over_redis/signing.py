@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.team.bus import PASSING
 
@@ -30,7 +31,6 @@ NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a member may be called."""
 _WORKER = regex(r"[^@]+@.+-\d+-[0-9a-f]{4}")
 """The name of a worker process: its role, the member that runs it, and numbers of its own."""
-_SHARED = regex(r"[0-9a-f]{64} ")
 SKEW = 120.0
 """Seconds by which clocks may differ."""
 WINDOW = 3_600.0
@@ -206,9 +206,6 @@ class Signing:
         """Return what a member sealed for ``place``. Raises Unsigned."""
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - see member_in
 
-        if _SHARED.match(sealed):
-            text = "It is signed with a secret that all members share, which this ba no longer accepts."
-            raise Unsigned(text, f"Update ba there. {INVITE}", "shared")
         mark, _, rest = sealed.partition(" ")
         parts = rest.split(" ", 3)
         if mark != MARK or len(parts) != 4:
@@ -228,8 +225,8 @@ class Signing:
 
     def admit(self, topic: str, message: AgentMessage, opened: Opened) -> None:
         """Check that the signer of ``message`` may send it, now and under that name. Raises NotAllowed, WrongTime."""
-        member, sender = opened.signer, message.sender
-        if not member.speaks_for(sender):
+        member, sender = opened.signer, one_line(message.sender, 100)
+        if not member.speaks_for(message.sender):
             text = f"The member {member.name} sent it in the name of {sender}."
             raise NotAllowed(text, f"Revoke the member if that is no mistake: ba team revoke {member.name}", text)
         if message.type == "task_request" and not member.leads:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ba_tui.core.errors import StorageError, UsageError
@@ -53,9 +53,11 @@ async def dead_letters(server: RedisServer) -> Sequence[DeadLetter]:
     return sorted(found, key=lambda each: each.message.at)
 
 
-async def publish_revoked(bus: RedisBus, revoked: Mapping[str, float]) -> None:
-    """Publish the members that this lead revoked. Raises ServerAway, StorageError."""
-    await bus.run(PUT, [REVOKED], [bus.signing.seal(REVOKED, json.dumps(dict(revoked)))])
+async def publish_revoked(bus: RedisBus) -> None:
+    """Publish the members that the lead revoked; only the lead itself does. Raises ServerAway, StorageError."""
+    signing = bus.signing
+    if signing.revoked and signing.identity.member.key == signing.identity.lead:
+        await bus.run(PUT, [REVOKED], [signing.seal(REVOKED, json.dumps(signing.revoked))])
 
 
 class RedisAccepted:

@@ -266,8 +266,7 @@ async def _reached(bus: MessageBus) -> None:
         return
     try:
         await bus.reach(waits=False)
-        if revoked := bus.signing.revoked:
-            await publish_revoked(bus, revoked)
+        await publish_revoked(bus)
     except StorageError as error:
         await bus.close()
         if not isinstance(error, ServerAway):

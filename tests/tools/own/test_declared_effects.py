@@ -165,7 +165,7 @@ async def test_a_server_of_this_machine_is_out_of_reach(folder: Path) -> None:
     assert "declare effect: network" in result.text
 
 
-async def test_bypass_mode_gives_a_reader_no_more_rights(folder: Path) -> None:
+async def test_neither_auto_mode_nor_a_rule_gives_a_reader_more_rights(folder: Path) -> None:
     own(folder, "user")
     result, _ = await ran(folder, "{tool: claims, args: {how: write}}", flags={"permission_mode": "auto"})
     assert "declare effect: write" in result.text

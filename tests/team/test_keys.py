@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.team.bus import MemoryBus
-from ba_tui.team.messages import TAKERS, StatusUpdate, message, work_topic
+from ba_tui.team.messages import TAKERS, WORKERS, Heartbeat, StatusUpdate, message, work_topic
 from ba_tui.team.over_redis.seals import LOOK, REVOKED
 from ba_tui.team.over_redis.signing import (
     NotAllowed,
@@ -224,3 +224,14 @@ async def test_shared_items_and_results_are_signed_too(site: Site) -> None:
     with pytest.raises(OtherLead):
         await items.get("strange")
     assert [item.key for item in await items.all()] == ["rows"]
+
+
+async def test_signs_of_life_of_strangers_are_refused(site: Site) -> None:
+    lead, stranger = site.bus(), site.bus(invited(new_key(), "eve"))
+    beats = lead.subscribe(WORKERS, "lead:t", "lead:t")
+    await lead.reach(waits=False)
+    await stranger.publish(WORKERS, message(Heartbeat("writer"), "writer@eve-1-eeee"))
+    await lead.publish(WORKERS, message(Heartbeat("writer"), "lead:t"))
+    await site.worker().publish(WORKERS, message(Heartbeat("writer"), ANN))
+    assert [(await first(beats)).message.sender for _ in range(2)] == ["lead:t", ANN]
+    assert "another lead" in site.told[0]

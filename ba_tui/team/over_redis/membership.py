@@ -88,12 +88,12 @@ class Membership:
         Raises:
             UsageError: this machine is a worker of a team, or is set up as by an older ba. StorageError.
         """
-        if given := self.given():
-            if given.member.leads:
-                return given
+        given, key = self.given(), self.lead_key()
+        if given and given.member.leads:
+            return given
+        if given and not key:
             text = f"This machine is the worker {given.member.name} of a team, and only a lead gives tasks."
             raise UsageError(text, f"On the lead run `ba team invite {given.member.name} --lead`, here `ba team join`.")
-        key = self.lead_key()
         if not key:
             self._check_shared("Other machines: run `ba team invite NAME` here and `ba team join` there.")
             key = self._new_lead()

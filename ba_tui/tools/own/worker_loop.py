@@ -209,12 +209,21 @@ def _refused(error: BaseException) -> str:
         seen.add(id(cause))
         if type(cause).__name__ == "gaierror":
             return "network"
+        if type(cause).__name__ == "CalledProcessError" and "read-only file system" in _printed(cause).lower():
+            return "write"
         if isinstance(cause, OSError) and (found := REFUSALS.get(cause.errno or 0)):
             return found
         if isinstance(cause, FileNotFoundError) and _elsewhere_at_home(cause.filename):
             return "hidden"
         cause = cause.__cause__ or cause.__context__
     return ""
+
+
+def _printed(error: BaseException) -> str:
+    """What a command that failed had printed, where the tool kept it."""
+    parts = (getattr(error, "output", None), getattr(error, "stderr", None))
+    return "".join(part if isinstance(part, str) else part.decode(errors="replace") for part in parts
+                   if isinstance(part, str | bytes))  # fmt: skip
 
 
 def _elsewhere_at_home(name: object) -> bool:

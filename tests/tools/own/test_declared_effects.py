@@ -46,6 +46,8 @@ def claims(how: str, at: str = "") -> str:
             return "wrote a temporary file"
         case "command":
             subprocess.run(["sh", "-c", "echo x > new.txt"], check=True)
+        case "captured":
+            subprocess.run(["sh", "-c", "echo x > new.txt"], check=True, capture_output=True)
         case "database":
             sqlite3.connect("shop.db").execute("create table t (x)")
         case "hook":
@@ -126,6 +128,7 @@ async def ran(
         ("write", "declare effect: write"),
         ("remove", "declare effect: write"),
         ("command", "declare effect: write"),
+        ("captured", "declare effect: write"),
         ("database", "declare effect: write"),
         ("hook", "declare effect: write"),
         ("fetch", "declare effect: network"),

@@ -23,7 +23,8 @@ from typing import Annotated
 from ba_tui import tool
 
 
-# effect: the worst it does. "read" runs without asking; "write", "network" and "execute" ask first.
+# effect: the worst it does. "read" runs without asking, in the sandbox, where it can't write or use the network;
+# "write", "network" and "execute" ask first.
 @tool(effect="read")
 def {name}(text: str, limit: Annotated[int, "Characters to read, 1 or more"] = 1000) -> str:
     """{title}: not written yet. Say here what the tool does, when to use it and what comes back.

@@ -124,7 +124,8 @@ class ToolFacts:
     writes: str = ""
     """The argument that names a file to write, for a tool that only reads without it."""
     reads: bool = False
-    """True for a tool whose code can only read, as it runs in the profile *reading* or not at all."""
+    """True for a tool whose code only reads where the profile *reading* holds it. Elsewhere it counts as running code,
+    although its effect may be READ."""
     sql: str = ""
     """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
     asks: str = ""

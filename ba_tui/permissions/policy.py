@@ -338,8 +338,8 @@ class Policy:
 
     def _doubt(self, subject: Subject, cwd: Path) -> str:
         """Why the mode asks; empty when it allows."""
-        if subject.asks or subject.outside:
-            return subject.asks or "the path is outside the workspace"
+        if subject.asks or subject.unheld or subject.outside:
+            return subject.asks or subject.unheld or "the path is outside the workspace"
         if subject.effect is Effect.READ or subject.reads or (subject.commands and not subject.lack):
             return ""
         if "unknown" in subject.kinds:

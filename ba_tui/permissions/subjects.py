@@ -55,19 +55,24 @@ class Subjects:
             if text:
                 found = dict.fromkeys(path for pair in named_paths(text, self.workspace, cwd) for path in pair)
                 named = tuple(self.seen(path) for path in found)
+        saves, why = effect is not tool.effect, self.unheld() if tool.facts.reads else ""
+        reads = tool.facts.reads and not why
+        unheld = f"it declares effect: read, but nothing keeps it from writing here: {why}" if why else ""
+        if effect is Effect.READ and unheld:
+            effect = Effect.EXECUTE
         call = (tool.name, effect, tool.target(args), command, paths, named)
-        reads = tool.facts.reads and not self.unheld()
         subject = Subject(
             *call,
             args=_whole(tool, args),
             confined=tool.facts.confined,
             reads=reads,
+            unheld=unheld if tool.effect is Effect.READ else "",
             commands=commands,
             trouble=trouble,
             asks=tool.facts.asks,
             copied=tool.facts.copied,
         )
-        if effect is not tool.effect:
+        if saves:
             subject = replace(subject, saves=True)
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 

@@ -12,7 +12,8 @@ _KEYS = regex(
     r"|HUGGINGFACE\w*|HF|VOYAGE|AI21|SILICONFLOW|VOLC\w*|ARK|LITELLM|OLLAMA|BA)"
     r"(?:_\w+)?_(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD)(?:_\w+)?"
     r"|(?:GOOGLE|VERTEX|NVIDIA|AZURE)(?:_\w+)?_API_?KEY(?:_\w+)?"
-    r"|AWS_BEARER_TOKEN_BEDROCK",
+    # Addresses of servers hold passwords.
+    r"|AWS_BEARER_TOKEN_BEDROCK|BA_\w+_URL",
     re.IGNORECASE,
 )
 _SECRETS = regex(

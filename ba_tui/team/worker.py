@@ -295,7 +295,7 @@ class Worker:
                     continue
                 match received.type:
                     case "status_update" if content(StatusUpdate, received).activity == "cancelled":
-                        self._withdraw(received.correlation_id)
+                        self._withdraw(received)
                     case "context_request" if (asked := content(ContextRequest, received)).kind == "bids":
                         await self._send(self._bid(asked), received)
                     case "information_share" if self._seat and received.sender == self._seat.lead:
@@ -322,8 +322,10 @@ class Worker:
         with contextlib.suppress(BaError):
             await lender.handle(received)
 
-    def _withdraw(self, request: str) -> None:
-        if self._now and self._work and self._now[0].id == request:
+    def _withdraw(self, received: AgentMessage) -> None:
+        """Stop the task when whoever gave it takes it back."""
+        now = self._now[0] if self._now else None
+        if now and self._work and (now.id, now.sender) == (received.correlation_id, received.sender):
             self._withdrawn = True
             self._work.cancel()
 

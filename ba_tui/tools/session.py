@@ -321,6 +321,7 @@ class GuardedTools:
                 workers,
                 settings.tool_dirs,
                 replace(workers, confine=runner.confine_worker),
+                permissions.sandbox,
                 (*data.sources, *delegation.sources, *self.teams.sources, *self.mcp.sources),
                 self.writes.close,
             ),

@@ -15,6 +15,7 @@ from ba_tui.core.tool import Effect, Guard, Tool
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.secrets.sharing import Secrecy, Sharing
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.processes.worker_values import WorkerSettings
@@ -109,6 +110,8 @@ class Supply:
     extra: Sequence[Path] = ()
     project: WorkerSettings | None = None
     """Where tools of the project run; None: where all others do."""
+    sandbox: Sandbox | None = None
+    """What holds tools that declare to only read; None where nothing does, so that they ask."""
     sources: Sequence[ToolSource] = ()
     """Further tools, which become known when tools are looked for."""
     closed: Callable[[], None] = lambda: None
@@ -235,7 +238,7 @@ def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
         *(ToolFolder(path, "extra") for path in supply.extra),
     )
     options = DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
-    discovery = Discovery(replace(options, refusal=ingress.refusal))
+    discovery = Discovery(replace(options, sandbox=supply.sandbox, refusal=ingress.refusal))
     choices = ToolFiles(bundled("config") / "tools.yaml", files, ingress.raw)
     registry = Registry(guard, choices, discovery, ingress.clean_value, supply.closed)
     for tool in tools:

@@ -6,9 +6,27 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ba_tui.team.over_redis.signing import Identity, Signing, identity_of_lead, invited, token_of
 from tests.analysis.servers import await_port, free_port, missing
 
 PASSWORD = "s3cret-of-redis"
+LEAD_KEY = "A" * 43
+"""The private key of the lead of all teams here, in all processes."""
+
+
+def lead_signing() -> Signing:
+    """Return what the lead, and the members in its process, sign with."""
+    return Signing(identity_of_lead(LEAD_KEY))
+
+
+def member(name: str = "box") -> Identity:
+    """Return a new member of the lead's."""
+    return invited(LEAD_KEY, name)
+
+
+def token(name: str = "box") -> str:
+    """Return what a worker's machine is given."""
+    return token_of(member(name))
 
 
 class RedisProcess:

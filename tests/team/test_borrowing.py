@@ -26,7 +26,7 @@ from ba_tui.tools.guards.permission import Gate, permission
 from tests.program import Program
 from tests.script import says
 from tests.team.house import TeamHouse, answer
-from tests.team.redis_process import RedisProcess
+from tests.team.redis_process import RedisProcess, lead_signing, token
 from tests.team.test_shared_work import results
 
 LIBRARIAN = "---\nname: librarian\ndescription: Keeps files.\nlends: read_file, write_file, shell\n---\nKeep them.\n"
@@ -90,7 +90,7 @@ class Lead:
     """A lead without a desk, and one borrower, over a real server."""
 
     def __init__(self, server: RedisProcess) -> None:
-        self.bus = RedisBus(RedisServer(server.url), BusLimits(lease=1.0), tell=lambda text: None)
+        self.bus = RedisBus(RedisServer(server.url), lead_signing(), BusLimits(lease=1.0), tell=lambda text: None)
         self.borrower = Borrower(Requests("writer@t", self.bus, patience=2.0))
         self.borrower.lead = "lead:t"
         self._task = asyncio.create_task(self._take())
@@ -127,7 +127,7 @@ async def test_a_worker_lends_within_its_rules_until_it_is_killed(
     lead: tuple[RedisProcess, Lead], tmp_path: Path
 ) -> None:
     server, made = lead
-    home = Program(tmp_path / "work", tmp_path)
+    home = Program(tmp_path / "work", tmp_path, {"BA_TEAM_TOKEN": token()})
     (home.folder / ".ba" / "roles").mkdir(parents=True)
     (tmp_path / "ba" / "roles").mkdir(parents=True)
     (tmp_path / "ba" / "roles" / "librarian.md").write_text(LIBRARIAN)

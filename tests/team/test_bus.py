@@ -19,7 +19,7 @@ from ba_tui.team.over_redis.bus import RedisBus, stream
 from ba_tui.team.over_redis.server import PREFIX, RedisServer
 from ba_tui.team.over_redis.state import RedisItems, dead_letters
 from ba_tui.team.wire import BusLimits, decoded
-from tests.team.redis_process import PASSWORD, RedisProcess
+from tests.team.redis_process import PASSWORD, RedisProcess, lead_signing
 
 SENT = '{"sender": "a", "id": "b", "type": "bid", "protocol": 1, "content": %s}'
 ODD = ("NaN", "Infinity", "-Infinity", "1e999", "9" * 400)
@@ -61,7 +61,7 @@ async def bus(request: pytest.FixtureRequest) -> AsyncIterator[MessageBus]:
         made: MessageBus = MemoryBus(QUICK)
     else:
         process: RedisProcess = request.getfixturevalue("server")
-        made = RedisBus(RedisServer(process.url), QUICK)
+        made = RedisBus(RedisServer(process.url), lead_signing(), QUICK)
         await made.server.run("return redis.call('FLUSHALL')", [], []) if isinstance(made, RedisBus) else None
     yield made
     await made.close()
@@ -123,7 +123,7 @@ async def test_who_cannot_handle_a_message_sets_it_aside_with_the_reason(bus: Me
     told = await anext(sender)
     assert (told.message.content["task"], "no such role" in told.message.content["message"]) == ("7", True)
     assert await silent(taker, 0.4)
-    letters = await dead_letters(bus) if isinstance(bus, RedisBus) else bus.dead_letters()  # type: ignore[attr-defined]
+    letters = await dead_letters(bus.server) if isinstance(bus, RedisBus) else bus.dead_letters()  # type: ignore[attr-defined]
     (letter,) = [each for each in letters if each.topic == "work" and each.reason == "no such role"]
     assert (letter.group, letter.message.sender) == (TAKERS, "lead")
 
@@ -159,7 +159,7 @@ async def test_secrets_do_not_leave_the_process(server: RedisProcess) -> None:
     def redact(text: str) -> str:
         return text.replace("hunter2", "[secret]")
 
-    bus = RedisBus(RedisServer(server.url), QUICK, redact)
+    bus = RedisBus(RedisServer(server.url), lead_signing(), QUICK, redact)
     reader = bus.subscribe("s", "g", "g")
     await bus.publish(
         "s", AgentMessage("lead", "s", "information_share", {"a": ["hunter2"], "hunter2": {"b": "hunter2"}})
@@ -169,12 +169,13 @@ async def test_secrets_do_not_leave_the_process(server: RedisProcess) -> None:
 
 
 async def test_what_others_write_to_the_server_stops_nobody(server: RedisProcess) -> None:
-    bus = RedisBus(RedisServer(server.url), QUICK)
+    bus = RedisBus(RedisServer(server.url), lead_signing(), QUICK)
     reader = bus.subscribe("hostile", "g", "g")
     await bus.publish("hostile", note(1))
     write = "return redis.call('XADD', KEYS[1], '*', unpack(ARGV, 2))"
     odd = SENT % '{}, "sequence": NaN'
-    for entry in (("x", "y"), ("m", odd, "s", "1"), ("m", SENT % "{}", "s", "many"), ("m", "\x80", "s", "2")):
+    odd, plain = (lead_signing().seal("hostile", text) for text in (odd, SENT % "{}"))
+    for entry in (("x", "y"), ("m", odd, "s", "1"), ("m", plain, "s", "many"), ("m", "\x80", "s", "2")):
         await bus.run(write, [stream("hostile")], entry)
     await bus.run("return redis.call('XADD', KEYS[1], '*', 'm', '\\255\\254', 's', '\\255')", [stream("hostile")], [])
     await bus.publish("hostile", note(2))
@@ -183,8 +184,9 @@ async def test_what_others_write_to_the_server_stops_nobody(server: RedisProcess
     assert [each.content.get("number") for each in found] == [1, None, 2]
     items = RedisItems(bus, "t")
     await bus.run("return redis.call('HSET', KEYS[1], 'a', '[[')", [f"{PREFIX}items:t"], [])
+    assert await items.all() == []
     with pytest.raises(UsageError):
-        await items.all()
+        await items.get("a")
     await bus.close()
 
 
@@ -194,8 +196,8 @@ async def test_a_server_that_is_away_loses_nothing(tmp_path: Path, keeps: bool) 
     process, told = RedisProcess(tmp_path, keeps=keeps), list[str]()
     process.start()
     sender, reader = (
-        RedisBus(RedisServer(process.url), QUICK, tell=told.append),
-        RedisBus(RedisServer(process.url), QUICK),
+        RedisBus(RedisServer(process.url), lead_signing(), QUICK, tell=told.append),
+        RedisBus(RedisServer(process.url), lead_signing(), QUICK),
     )
     inbox = reader.subscribe("in", "g", "g")
     for number in range(3):
@@ -226,7 +228,7 @@ async def test_a_server_that_is_away_loses_nothing(tmp_path: Path, keeps: bool) 
 
 async def test_who_leaves_without_a_word_leaves_nothing_behind(server: RedisProcess) -> None:
     """An orchestrator that ended: what it had taken goes to the next at once, its group of signs of life is gone."""
-    gone, other = (RedisBus(RedisServer(server.url), BusLimits(lease=600)) for _ in range(2))
+    gone, other = (RedisBus(RedisServer(server.url), lead_signing(), BusLimits(lease=600)) for _ in range(2))
     taken = gone.subscribe("left", TAKERS, "gone")
     beats = gone.subscribe(WORKERS, "gone", "gone")
     await other.publish("left", note(1))
@@ -235,13 +237,13 @@ async def test_who_leaves_without_a_word_leaves_nothing_behind(server: RedisProc
     assert (await anext(beats)).message.type == "heartbeat"
     await gone.close()
     assert (await anext(other.subscribe("left", TAKERS, "other"))).times == 2
-    known = await other.run("return redis.call('SMEMBERS', KEYS[1])", ["ba:team:groups:workers"], [])
+    known = await other.run("return redis.call('SMEMBERS', KEYS[1])", [f"{PREFIX}groups:workers"], [])
     assert "gone" not in known
     await other.close()
 
 
 async def test_a_wrong_password_is_said_without_it(server: RedisProcess) -> None:
-    bus = RedisBus(RedisServer(server.url.replace(PASSWORD, "not-it")), QUICK)
+    bus = RedisBus(RedisServer(server.url.replace(PASSWORD, "not-it")), lead_signing(), QUICK)
     with pytest.raises(StorageError, match="refuses the user or the password") as told:
         await bus.publish("a", note(1))
     assert "not-it" not in told.value.with_hint

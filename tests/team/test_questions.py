@@ -23,16 +23,14 @@ from ba_tui.team.jobs import HandingOut, Job
 from ba_tui.team.messages import ContextRequest, Share, TaskRequest, content, inbox, message
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
-from ba_tui.team.over_redis.signing import Signing
 from ba_tui.team.over_redis.state import RedisItems
 from ba_tui.team.watching import TeamWatch
 from tests.program import Program
 from tests.team.house import TeamHouse
-from tests.team.redis_process import RedisProcess
+from tests.team.redis_process import RedisProcess, lead_signing, token
 
 WORKER, LEAD = "editor@host-1", "lead:t"
 EDITS = Question("permission", "Allow write_file?", tool="write_file", args={"path": "a.txt"}, reason="edits ask")
-SECRET = "correct-horse-battery"
 
 
 class Asking:
@@ -161,14 +159,14 @@ async def redis(tmp_path: Path) -> AsyncIterator[RedisProcess]:
 
 
 async def test_a_worker_process_shares_and_asks_the_person_at_its_lead(tmp_path: Path, redis: RedisProcess) -> None:
-    home = Program(tmp_path / "work", tmp_path, {"BA_TEAM_SECRET": SECRET})
+    home = Program(tmp_path / "work", tmp_path, {"BA_TEAM_TOKEN": token()})
     home.folder.mkdir()
     (tmp_path / "ba" / "roles").mkdir(parents=True)
     (tmp_path / "ba" / "roles" / "editor.md").write_text(EDITOR)
     (tmp_path / "ba" / "config.yaml").write_text("team: {heartbeat: 0.3, worker_questions: ask}\n")
     (home.folder / "works.yaml").write_text(WORKS)
     worker = home.start("worker", "--role", "editor", "--bus-url", redis.url, "-m", "scripted:works.yaml")
-    bus = RedisBus(RedisServer(redis.url), tell=lambda text: None, signing=Signing(SECRET))
+    bus = RedisBus(RedisServer(redis.url), lead_signing(), tell=lambda text: None)
     asked: list[CallQuestion] = []
 
     async def attending(question: CallQuestion) -> Reply:
@@ -197,12 +195,3 @@ async def test_a_worker_process_shares_and_asks_the_person_at_its_lead(tmp_path:
     ]
     assert "Allowed write_file (the person at lead:t)" in said
     assert "Denied write_file (the person at lead:t): Leave it." in said
-
-
-def test_asking_needs_a_secret(tmp_path: Path) -> None:
-    home = Program(tmp_path, tmp_path)
-    (tmp_path / "ba").mkdir()
-    (tmp_path / "ba" / "config.yaml").write_text("team: {worker_questions: ask}\n")
-    (tmp_path / "works.yaml").write_text(WORKS)
-    done = home.here("worker", "--role", "editor", "--bus-url", "redis://127.0.0.1:1/0", "-m", "scripted:works.yaml")
-    assert (done.returncode, "needs a secret" in done.stderr) == (1, True)

@@ -29,7 +29,7 @@ from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.team.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
 from ba_tui.team.watching import TeamWatch
-from tests.team.redis_process import RedisProcess
+from tests.team.redis_process import RedisProcess, lead_signing
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ async def shared(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Items, A
         yield MemoryItems(), MemoryAccepted()
         return
     process: RedisProcess = request.getfixturevalue("server")
-    bus = RedisBus(RedisServer(process.url), redact=lambda text: text.replace("hunter2", "[secret]"))
+    bus = RedisBus(RedisServer(process.url), lead_signing(), redact=lambda text: text.replace("hunter2", "[secret]"))
     await bus.run("return redis.call('FLUSHALL')", [], [])
     await bus.server.greet()
     yield RedisItems(bus, "t"), RedisAccepted(bus)
@@ -108,7 +108,7 @@ async def test_the_first_response_is_the_accepted_one(shared: tuple[Items, Accep
 
 
 async def test_no_secret_reaches_the_server(server: RedisProcess) -> None:
-    bus = RedisBus(RedisServer(server.url), redact=lambda text: text.replace("hunter2", "[secret]"))
+    bus = RedisBus(RedisServer(server.url), lead_signing(), redact=lambda text: text.replace("hunter2", "[secret]"))
     items, accepted = RedisItems(bus, "secrets"), RedisAccepted(bus)
     await SharedContext(items, MemoryBus(), "secrets", "ann").write("door", {"code": 'say "hunter2"'})
     found = await items.get("door")
@@ -257,8 +257,8 @@ async def test_the_end_of_a_team_takes_its_leases_back(lending: Place) -> None:
 
 async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) -> None:
     """The desk tells each lender that gave a lease to a member of its team."""
-    lead = RedisBus(RedisServer(server.url), tell=lambda text: None)
-    made = Place(UNLIMITED, RedisBus(RedisServer(server.url), tell=lambda text: None))
+    lead = RedisBus(RedisServer(server.url), lead_signing(), tell=lambda text: None)
+    made = Place(UNLIMITED, RedisBus(RedisServer(server.url), lead_signing(), tell=lambda text: None))
     heard = asyncio.Event()
 
     def follow(event: Event) -> None:

@@ -1,140 +1,146 @@
-"""Signed messages over a real server: forged and unsigned ones are refused, and a member without the secret is told."""
+"""Signatures, certificates and tokens of a team, and what is fresh: without a server."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+import base64
+import json
+import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ba_tui.core.errors import UsageError
-from ba_tui.core.events import TurnEnded
-from ba_tui.core.provider import ModelRequest, ReplyChunk
-from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.messages import WORKERS, Heartbeat, TaskRequest, message, work_topic
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.server import RedisServer
-from ba_tui.team.over_redis.signing import NoSecret, Signing, Unsigned
-from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
-from ba_tui.team.shared_context import Item, SharedContext
-from tests.program import Program
-from tests.script import says
-from tests.team.house import TeamHouse
-from tests.team.redis_process import RedisProcess
-
-SECRET = "correct-horse-battery"
-SENT = AgentMessage("ann", "bob", "information_share", {"key": "k", "value": 1}, team="t")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
-    process = RedisProcess(tmp_path_factory.mktemp("redis"))
-    process.start()
-    yield process
-    process.kill()
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.team.messages import WORKERS, TaskRequest, message
+from ba_tui.team.over_redis.signing import (
+    SKEW,
+    WINDOW,
+    NotAllowed,
+    OtherLead,
+    Signing,
+    Unsigned,
+    WrongTime,
+    identity_in,
+    identity_of_lead,
+    invited,
+    new_key,
+    token_of,
+)
+from ba_tui.team.over_redis.spent import Spent
+from tests.team.redis_process import LEAD_KEY, lead_signing, member
+from tests.team.sites import ANN, BOB, SENT
 
 
-def test_a_signature_holds_for_its_text_and_place_alone() -> None:
-    mine = Signing(SECRET)
+def test_a_signature_is_valid_for_its_text_place_and_time_alone() -> None:
+    mine = Signing(member("ann"))
     sealed = mine.seal("bob", "{}")
-    assert mine.open("bob", sealed) == "{}"
+    opened = lead_signing().open("bob", sealed)
+    assert (opened.text, opened.signer.name, opened.signer.leads) == ("{}", "ann", False)
+    certificate, at, signature = sealed.split()[1:4]
+    other = Signing(member("ann")).identity.certificate
     for place, text in (
         ("ann", sealed),
         ("bob", sealed + " "),
         ("bob", "{}"),
-        ("bob", "0" + sealed[1:] + "x"),
         ("bob", ""),
+        ("bob", f"ba2 {certificate} {int(at) + 1} {signature} {{}}"),
+        ("bob", f"ba2 {other} {at} {signature} {{}}"),
+        ("bob", f"ba2 {certificate}x {at} {signature} {{}}"),
+        ("bob", f"ba2 {certificate} {at} {'A' * 86} {{}}"),
+        ("bob", "ba2 . 0 . {}"),
+        ("bob", f"{'0' * 64} {{}}"),
+        ("bob", "ba2 ü 0 ü {}"),
     ):
         with pytest.raises(Unsigned):
             mine.open(place, text)
-    with pytest.raises(Unsigned):
-        Signing(SECRET + "2").open("bob", sealed)
-    with pytest.raises(NoSecret, match="no secret is set here"):
-        Signing().open("bob", sealed)
-    assert Signing().open("bob", Signing().seal("bob", "{}")) == "{}"
-    with pytest.raises(UsageError, match="fewer than") as short:
-        Signing("hunter2")
-    assert "hunter2" not in f"{short.value} {short.value.hint} {vars(mine)!r}".replace("_secret", "")
+    stranger = Signing(invited(new_key(), "ann"))
+    with pytest.raises(OtherLead, match="another lead"):
+        mine.open("bob", stranger.seal("bob", "{}"))
 
 
-async def test_only_signed_messages_arrive(server: RedisProcess) -> None:
-    told: list[str] = []
-    signed = RedisBus(RedisServer(server.url), tell=told.append, signing=Signing(SECRET))
-    forger = RedisBus(RedisServer(server.url), tell=told.append)
-    other = RedisBus(RedisServer(server.url), tell=told.append, signing=Signing("another-secret-of-mine"))
-    inbox = signed.subscribe("bob", "bob", "bob")
-    for number, bus in enumerate((forger, other)):
-        await bus.publish("bob", replace(SENT, id=f"forged-{number}", sender="lead"))
-    await signed.publish("bob", SENT)
-    delivery = await asyncio.wait_for(anext(inbox), 10)
-    assert (delivery.message.sender, delivery.message.sequence) == ("ann", 1)
-    assert signed.seals.refused == 2
-    (line,) = told
-    assert "Refused a message in bob" in line
-    await signed.publish("carl", replace(SENT, id="to-carl"))
-    with pytest.raises(NoSecret, match="sign their messages"):
-        await asyncio.wait_for(anext(forger.subscribe("carl", "carl", "carl")), 10)
-    for bus in (signed, forger, other):
-        await bus.close()
-    assert SECRET not in "".join(told)
+def test_a_member_cannot_make_itself_a_lead_or_another_member() -> None:
+    ann = member("ann")
+    held = ann.certificate.partition(".")[0]
+    made = json.loads(base64.urlsafe_b64decode(held + "=="))
+    forged = base64.urlsafe_b64encode(json.dumps({**made, "role": "lead"}).encode()).decode().rstrip("=")
+    for certificate in (f"{forged}.{ann.certificate.partition('.')[2]}", identity_of_lead(ann.private).certificate):
+        liar = Signing(replace(ann, certificate=certificate))
+        with pytest.raises(OtherLead):
+            lead_signing().open("x", liar.seal("x", "{}"))
 
 
-async def test_shared_items_and_results_are_signed_too(server: RedisProcess) -> None:
-    signed = RedisBus(RedisServer(server.url), signing=Signing(SECRET))
-    forger = RedisBus(RedisServer(server.url))
-    items = RedisItems(signed, "signed")
-    ann = SharedContext(items, MemoryBus(), "signed", "ann")
-    await ann.write("rows", 1)
-    assert (await ann.write("rows", 2, 1)).version == 2
-    accepted = RedisAccepted(signed)
-    assert (await accepted.first("k", SENT)).id == (await accepted.first("k", replace(SENT, id="late"))).id == SENT.id
-    await RedisItems(forger, "signed").put(Item("forged", 3, 1, "ann", 0.0))
-    await RedisAccepted(forger).begin("other", "x")
-    with pytest.raises(Unsigned):
-        await items.get("forged")
-    with pytest.raises(NoSecret):
-        await RedisAccepted(forger).find("k")
-    for bus in (signed, forger):
-        await bus.close()
+def test_a_token_carries_one_members_key_and_shows_nothing_else() -> None:
+    ann = member("ann")
+    assert identity_in(f" {token_of(ann)}\n") == ann
+    assert LEAD_KEY not in token_of(ann)
+    assert ann.private not in repr(ann)
+    for wrong in ("", "ba-team-x", token_of(ann)[:-9], token_of(replace(ann, private=new_key())), "x" * 5_000):
+        with pytest.raises(UsageError, match="no token of a team") as error:
+            identity_in(wrong)
+        assert ann.private not in str(error.value)
+    for name in ("", "a b", "a@b", "lead", "x" * 65, "ä"):
+        with pytest.raises(UsageError, match="can't be called"):
+            invited(LEAD_KEY, name)
 
 
-async def test_a_lead_without_the_secret_says_so_at_once(server: RedisProcess, tmp_path: Path) -> None:
-    house = TeamHouse(tmp_path, bus_url=server.url, heartbeat=60)
-    signed = RedisBus(RedisServer(server.url), signing=Signing(SECRET))
-
-    async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        await asyncio.Event().wait()
-        yield says("never")
-
-    async def beats() -> None:
-        while True:
-            await signed.publish(WORKERS, message(Heartbeat("writer"), "writer@other"))
-            await asyncio.sleep(0.05)
-
-    house.plays(writer=[[never]])
-    beating = asyncio.create_task(beats())
-    ended = (await house.team("Write", "writer"))[-1]
-    beating.cancel()
-    await asyncio.gather(beating, return_exceptions=True)
-    await signed.close()
-    assert isinstance(ended, TurnEnded)
-    assert ended.error
-    assert "sign their messages, and no secret is set here" in ended.error.message
-    assert "ba guide workers" in ended.error.hint
+@pytest.mark.parametrize("name", ["writer@bob-1-aaaa", "lead:t", "ann", "writer@ann", "writer@ann-1-aaaa-1-aaaa", "@"])
+def test_a_worker_speaks_for_no_other_name(name: str) -> None:
+    signing = lead_signing()
+    opened = signing.open("x", Signing(member("ann")).seal("x", "{}"))
+    assert opened.signer.speaks_for(ANN)
+    with pytest.raises(NotAllowed, match="in the name of"):
+        signing.admit("x", replace(SENT, sender=name), opened)
 
 
-def test_a_worker_without_the_secret_ends_with_a_line(server: RedisProcess, tmp_path: Path) -> None:
-    async def order() -> None:
-        bus = RedisBus(RedisServer(server.url), signing=Signing(SECRET))
-        await bus.publish(work_topic("researcher"), message(TaskRequest("1", "look"), "lead:t", team="t"))
-        await bus.close()
+def test_a_lead_does_not_speak_for_a_worker() -> None:
+    lead = identity_of_lead(LEAD_KEY).member
+    assert lead.speaks_for("lead:t")
+    assert lead.speaks_for("writer-1@0a1b2c3d")
+    assert not lead.speaks_for(ANN)
 
-    asyncio.run(order())
-    home = Program(tmp_path, tmp_path)
-    (tmp_path / "quick.yaml").write_text("steps: []\nlast: {say: Done.}\n")
-    done = home.here("worker", "--role", "researcher", "--bus-url", server.url, "-m", "scripted:quick.yaml")
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "sign their messages, and no secret is set here. Set the same secret on both machines." in done.stderr
+
+@pytest.mark.parametrize(
+    ("topic", "age", "deadline", "words"),
+    [
+        (BOB, 0.0, 0.0, ""),
+        (BOB, -SKEW - 60, 0.0, "The clock of lead:t is 180 s ahead"),
+        (BOB, WINDOW - 1, 0.0, ""),
+        (BOB, WINDOW + 60, 0.0, "3,660 s ago"),
+        (BOB, WINDOW + 60, 900.0, ""),
+        (BOB, WINDOW + 960, 900.0, "4,560 s ago"),
+        (BOB, 100_000, 1e12, "100,000 s ago"),
+        (WORKERS, SKEW + 10, 0.0, "a clock is wrong"),
+    ],
+)
+def test_messages_are_fresh(topic: str, age: float, deadline: float, words: str) -> None:
+    now = time.time()
+    opened = lead_signing().open(topic, Signing(identity_of_lead(LEAD_KEY), clock=lambda: now - age).seal(topic, "{}"))
+    task = message(TaskRequest("1", "x", deadline=now - age + deadline if deadline else 0.0), "lead:t", "x", team="t")
+    reader = Signing(member("ann"), clock=lambda: now)
+    if not words:
+        reader.admit(topic, task, opened)
+        return
+    with pytest.raises(WrongTime, match=words) as error:
+        reader.admit(topic, task, opened)
+    assert "clock" in error.value.hint.lower()
+
+
+def test_what_was_handled_is_kept_within_bounds(tmp_path: Path) -> None:
+    spent = Spent(tmp_path / "team" / "x.db", most=20)
+    for number in range(30):
+        spent.add(f"m{number}", 1_000.0 + number)
+    spent.close()
+    later = Spent(tmp_path / "team" / "x.db", most=20)
+    assert all(later.has(f"m{number}", 1_000.0 + number) for number in range(30)), "forgotten ones are too old"
+    assert not later.has("m31", 1_031.0)
+    assert later.has("unknown", 1_001.0)
+    later.keep_revoked({"bob": 5.0})
+    assert later.revoked() == {"bob": 5.0}
+    assert stat.S_IMODE((tmp_path / "team" / "x.db").stat().st_mode) == 0o600
+    later.close()
+    (tmp_path / "team" / "x.db").write_bytes(b"no database at all" * 100)
+    for rest in (tmp_path / "team").glob("x.db-*"):
+        rest.unlink()
+    with pytest.raises(StorageError, match="can't be used"):
+        Spent(tmp_path / "team" / "x.db").has("m1", 1.0)

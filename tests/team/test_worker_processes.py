@@ -17,7 +17,7 @@ from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.wire import BusLimits
 from tests.program import Program
-from tests.team.redis_process import PASSWORD, RedisProcess
+from tests.team.redis_process import PASSWORD, RedisProcess, lead_signing, token
 
 LEAD = "lead-1"
 LEASE = 1.0
@@ -28,7 +28,7 @@ QUICK = "steps: []\nlast: {say: It is 4.}\n"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Program:
-    program = Program(tmp_path / "work", tmp_path)
+    program = Program(tmp_path / "work", tmp_path, {"BA_TEAM_TOKEN": token()})
     program.folder.mkdir()
     (tmp_path / "ba").mkdir()
     (tmp_path / "ba" / "config.yaml").write_text(SETTINGS)
@@ -55,7 +55,7 @@ def start(home: Program, url: str, script: str, *more: str) -> subprocess.Popen[
 async def lead(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[RedisProcess, RedisBus]]:
     server = RedisProcess(tmp_path, keeps=request.param)
     server.start()
-    bus = RedisBus(RedisServer(server.url), BusLimits(lease=LEASE), tell=lambda text: None)
+    bus = RedisBus(RedisServer(server.url), lead_signing(), BusLimits(lease=LEASE), tell=lambda text: None)
     yield server, bus
     await bus.close()
     server.kill()

@@ -13,6 +13,7 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
+from ba_tui.cli.teams.membership import add_commands
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
@@ -37,6 +38,7 @@ Format = Literal["text", "json", "stream-json"]
 Mode = Literal["default", "accept-edits", "plan", "auto"]
 
 app = typer.Typer(no_args_is_help=True)
+add_commands(app)
 
 
 @app.command("run")

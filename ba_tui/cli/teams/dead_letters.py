@@ -18,21 +18,18 @@ LINE = 160
 
 async def print_dead_letters(folder: Path, *, as_json: bool) -> int:
     """Raises UsageError where no server is set, StorageError when it can't be used."""
-    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - --help must not pay for it
-    from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
-    from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
+    from ba_tui.team.over_redis.server import RedisServer  # noqa: PLC0415 - --help must not pay for it
     from ba_tui.team.over_redis.state import dead_letters  # noqa: PLC0415
 
     settings = team_settings({}, folder)
     if settings.bus_url is None:
         hint = "Set team.bus_url. Within one process they last as long as the team."
         raise UsageError("Messages that nobody could handle are kept on a Redis server, and none is set.", hint)
-    bus = open_bus(settings, redact, print_line)
-    assert isinstance(bus, RedisBus)
+    server = RedisServer(settings.bus_url)
     try:
-        letters = await dead_letters(bus)
+        letters = await dead_letters(server)
     finally:
-        await bus.close()
+        await server.close()
     if as_json:
         rows = [
             {

@@ -77,8 +77,7 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     from ba_tui.faces.headless import interrupts  # noqa: PLC0415
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.team.leases import Lender  # noqa: PLC0415
-    from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
-    from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
+    from ba_tui.team.open_bus import open_worker_bus  # noqa: PLC0415
     from ba_tui.team.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415
     from ba_tui.team.worker import Worker, WorkerFacts  # noqa: PLC0415
 
@@ -88,14 +87,10 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
         # Its lines may end in a log file.
         say(redact(text))
 
-    bus = open_bus(settings, redact, tell)
-    assert isinstance(bus, RedisBus)
-    if settings.worker_questions == "ask" and not bus.signing.signs:
-        # Else whoever can write to the server could allow what this machine asks about.
-        raise UsageError("team.worker_questions: ask needs a secret that signs messages.", "See ba guide workers.")
     host = socket.gethostname()
+    bus = open_worker_bus(settings, host, redact, tell)
     found = sessions.role
-    name = f"{found.name}@{host}-{os.getpid()}-{secrets.token_hex(2)}"
+    name = f"{found.name}@{bus.signing.identity.member.name}-{os.getpid()}-{secrets.token_hex(2)}"
     lending = await asyncio.to_thread(sessions.lending, settings.heartbeat)
     lender = Lender(name, bus, lending) if lending else None
     facts = WorkerFacts(

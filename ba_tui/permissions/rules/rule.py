@@ -75,6 +75,8 @@ class Subject:
     """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
     reads: bool = False
     """Whether it is code that a sandbox holds to reading."""
+    unheld: str = ""
+    """Why a tool that declares to only read counts as running code: nothing here keeps it from writing."""
     commands: tuple[ResolvedCommand, ...] = ()
     """The simple commands of a shell command."""
     trouble: str = ""

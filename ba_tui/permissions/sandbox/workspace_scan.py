@@ -59,6 +59,17 @@ class ScanResult:
     complete: bool = True
     cost: float = 0.0
 
+    def concealed(self) -> frozenset[tuple[Path, int]]:
+        """Return what is hidden with its inode: a file that was written anew under its name is another one."""
+        return frozenset((path, _inode(path)) for path in (*self.secrets, *self.hidden))
+
+
+def _inode(path: Path) -> int:
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
+
 
 @dataclass(slots=True)
 class _Folder:

@@ -69,6 +69,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ),
     ("Discord token", "mfa.", rf"{_WORD}{{80,95}}(?!{_WORD})"),
     ("Telegram token", ":A", rf"{_WORD}{{34}}(?!{_WORD})"),
+    ("key of a team member", "ba-team-", rf"{_WORD}{{200,2000}}+"),
     ("npm token", "npm_", rf"{_PLAIN}{{30,60}}+"),
     ("PyPI token", "pypi-", rf"{_WORD}{{50,400}}+"),
     ("Hugging Face token", "hf_ api_org_", rf"{_PLAIN}{{30,60}}+"),

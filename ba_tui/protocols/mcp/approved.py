@@ -1,6 +1,7 @@
-"""What is kept of each server from one session to the next: the definitions that count as approved, its newest listing.
+"""Approved tool definitions and the newest listing of each server, kept from one session to the next.
 
-One file a server, named by a hash of what it is: another command or address is another server.
+One file per server, named by a hash of its identity: another command, address, file of origin or project is another
+server.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.ports.mcp import PromptArgument, RemotePrompt, RemoteResource, RemoteTool, ServerConfig
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.protocols.mcp.definitions import changed_parts
 from ba_tui.resources import save_whole
@@ -23,7 +25,8 @@ NEW = "it is new since you approved the tools of this server"
 @frozen
 class KnownTools:
     """``approved`` by the server's own names; ``listed`` as the server lists them now; ``title``, ``protocol``,
-    ``resources`` and ``prompts`` are those of the newest connection. Before the first one nothing was approved."""
+    ``resources`` and ``prompts`` are those of the newest connection. ``met``: the server was listed before, perhaps
+    with no tools."""
 
     approved: Mapping[str, RemoteTool] = field(default_factory=dict[str, RemoteTool])
     listed: tuple[RemoteTool, ...] = ()
@@ -31,19 +34,36 @@ class KnownTools:
     protocol: str = ""
     resources: tuple[RemoteResource, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
+    met: bool = False
 
     def with_listing(self, listed: tuple[RemoteTool, ...]) -> KnownTools:
-        """The same with a new listing: the first one counts as approved, as the person has just added the server."""
-        if not self.approved:
-            return replace(self, approved={tool.name: tool for tool in listed}, listed=listed)
+        """Return the same with a new listing. The first listing counts as approved, because the user has just added
+        the server; if it is empty, nothing is approved, and tools that follow are new."""
+        if not self.met and not self.approved:
+            return replace(self, approved={tool.name: tool for tool in listed}, listed=listed, met=True)
         # The same object where nothing changed: calls compare all of them, which takes no time then.
         same = (old if (old := self.approved.get(tool.name)) == tool else tool for tool in listed)
-        return replace(self, listed=tuple(same))
+        return replace(self, listed=tuple(same), met=True)
 
     def with_approved(self, name: str) -> KnownTools:
         """The same with the present definition of a tool approved."""
         found = next((tool for tool in self.listed if tool.name == name), None)
         return replace(self, approved={**self.approved, name: found}) if found else self
+
+    def offer_changes(self, later: KnownTools) -> tuple[str, ...]:
+        """Return a line for each prompt and resource that ``later`` has and this listing did not have in that form."""
+        if not self.met:
+            return ()
+        pairs = (
+            ("prompt", {each.name: each for each in self.prompts}, {each.name: each for each in later.prompts}),
+            ("resource", {each.uri: each for each in self.resources}, {each.uri: each for each in later.resources}),
+        )
+        return tuple(
+            f"{kind} {one_line(name, 80)}: {'changed since' if name in before else 'new since'} the last listing"
+            for kind, before, now in pairs
+            for name, each in now.items()
+            if before.get(name) != each
+        )
 
     def judged(self) -> tuple[RemoteTool, ...]:
         """The listing, with each tool that differs from what was approved marked as changed."""
@@ -62,24 +82,25 @@ class KnownTools:
 
 
 class KnownServers:
-    """The files, in ``folder``; None keeps nothing. Blocks."""
+    """The files, in ``folder``; None keeps nothing. ``root``: the project of the session. Blocks."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, root: Path | None = None) -> None:
         self._folder = folder
+        self._root = root
 
     def read(self, config: ServerConfig) -> KnownTools:
         """What is known of a server; nothing where the file is missing or can't be read."""
         if self._folder is None:
             return KnownTools()
         try:
-            data = cast("dict[str, Any]", json.loads(self._path(config).read_bytes()))
+            data = cast("dict[str, Any]", json.loads(self._stored(config).read_bytes()))
             approved = {name: _tool(raw) for name, raw in cast("dict[str, Any]", data["approved"]).items()}
             # A tool that is as it was approved stands there by its name alone.
             each = cast("list[Any]", data["listed"])
             listed = tuple(approved[raw] if isinstance(raw, str) else _tool(raw) for raw in each)
             resources = tuple(RemoteResource(**raw) for raw in cast("list[Any]", data["resources"]))
             prompts = tuple(_prompt(raw) for raw in cast("list[Any]", data["prompts"]))
-            return KnownTools(approved, listed, str(data["title"]), str(data["protocol"]), resources, prompts)
+            return KnownTools(approved, listed, str(data["title"]), str(data["protocol"]), resources, prompts, met=True)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return KnownTools()
 
@@ -100,13 +121,29 @@ class KnownServers:
 
     def _path(self, config: ServerConfig) -> Path:
         assert self._folder
-        return self._folder / f"{identity(config)}.json"
+        return self._folder / f"{identity(config, self._root)}.json"
+
+    def _stored(self, config: ServerConfig) -> Path:
+        """The server's file; the one of an older ba, whose name left out the origin, where there is no other."""
+        path = self._path(config)
+        assert self._folder
+        return path if path.exists() else self._folder / f"{_hashed(_program(config))}.json"
 
 
-def identity(config: ServerConfig) -> str:
-    """Return what tells a server apart: a hash of its name and of what it is, without values that may be secret."""
-    what = [config.name, config.transport, *config.command, config.folder, config.url]
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:24]
+def identity(config: ServerConfig, root: Path | None) -> str:
+    """Return what tells a server apart: a hash of its program or address and of the file that names it, without values
+    that may be secret. A server that belongs to a project belongs to its ``root`` too: ``server.js`` is another
+    program there."""
+    of = str(root or "") if config.scope in {"project", "local"} else ""
+    return _hashed([*_program(config), config.scope, config.source, of])
+
+
+def _program(config: ServerConfig) -> list[str]:
+    return [config.name, config.transport, *config.command, config.folder, config.url]
+
+
+def _hashed(parts: list[str]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
 def _prompt(raw: Any) -> RemotePrompt:

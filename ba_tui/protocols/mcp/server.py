@@ -53,13 +53,15 @@ class Server:
     def __init__(self, config: ServerConfig, part: str, means: ServerMeans, changed: Callable[[], None]) -> None:
         self.config, self.part = config, part
         self._means, self._tell = means, changed
-        self._kept = KnownServers(means.store)
+        self._kept = KnownServers(means.store, next(iter(means.roots()), None))
         self._known = self._kept.read(config)
         self._log = ServerLog()
         self._phase: ServerPhase = "idle"
         self._error: BaError | None = None
         self._failed_at = self._since = float("-inf")
         self._notes: tuple[str, ...] = ()
+        self._offers: dict[str, None] = {}
+        """Prompts and resources that changed in this session, each as a line."""
         self._instructions = ""
         self._cached = bool(self._known.listed)
         self._restarts, self._due = 0, 0.0
@@ -266,9 +268,10 @@ class Server:
         changed = [
             f"{one_line(tool.name, 80)}: {tool.trouble}" for tool in self._known.judged() if tool.standing == "changed"
         ]
+        self._offers |= dict.fromkeys(before.offer_changes(self._known))
         said = [f"in its instructions {trouble}"] if trouble else []
         left_out = [line for line in self._log.lines() if line.startswith("tool ") and ": left out" in line]
-        notes = [*left_out, *read.notes, *offered.notes, *said, *changed]
+        notes = [*left_out, *read.notes, *offered.notes, *said, *changed, *self._offers]
         self._instructions = instructions
         self._notes = tuple(dict.fromkeys(notes))[:MOST_NOTES]
         if self._known != before:

@@ -20,6 +20,7 @@ class NoAnswer(UsageError):
 
 @dataclass
 class _Waiting:
+    member: str
     answer: asyncio.Future[AgentMessage]
     heard: float = field(default_factory=time.monotonic)
 
@@ -35,9 +36,9 @@ class Requests:
         self._waiting: dict[str, _Waiting] = {}
 
     def take(self, received: AgentMessage) -> bool:
-        """Whether the message belongs to a request that waits for its answer."""
+        """Whether the message belongs to a request that waits for its answer, and comes from who was asked."""
         found = self._waiting.get(received.correlation_id)
-        if found is None or found.answer.done():
+        if found is None or found.answer.done() or received.sender != found.member:
             return False
         found.heard = time.monotonic()
         if received.type != "status_update":
@@ -48,10 +49,10 @@ class Requests:
         """The answer of the request's receiver.
 
         Raises:
-            NoAnswer: it is silent. UsageError: another member answered, or the request can't be sent.
+            NoAnswer: it is silent. UsageError: the request can't be sent.
         """
         member = request.receiver
-        found = _Waiting(asyncio.get_running_loop().create_future())
+        found = _Waiting(member, asyncio.get_running_loop().create_future())
         self._waiting[request.id] = found
         try:
             await self.bus.publish(inbox(member), request)
@@ -61,9 +62,6 @@ class Requests:
             else:
                 text = f"{member} gives no sign of life for {self._patience:g} s: it may be gone."
                 raise NoAnswer(text, "Ask another member.")
-            answer = found.answer.result()
+            return found.answer.result()
         finally:
             del self._waiting[request.id]
-        if answer.sender != member:
-            raise UsageError(f"{answer.sender} answered in the place of {member}.")
-        return answer

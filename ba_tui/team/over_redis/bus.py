@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
@@ -20,21 +20,22 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.bus import Delivery
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.text.wording import count
-from ba_tui.team.bus import DEAD, NEWEST, PASSING, REMEMBERED, full, obituary, too_often
-from ba_tui.team.messages import TAKERS, inbox
+from ba_tui.team.bus import DEAD, NEWEST, PASSING, REMEMBERED, full, obituary
+from ba_tui.team.messages import inbox
 from ba_tui.team.over_redis.names import groups, opened, stream
 from ba_tui.team.over_redis.outbox import Outbox, Publication, Settlement, Unconfirmed
-from ba_tui.team.over_redis.scripts import CLAIM, JOIN, LEAVE, OPEN, PUBLISH, RENEW, SETTLE
-from ba_tui.team.over_redis.server import PATIENCE, PREFIX, DataLost, NoGroup, RedisServer, ServerAway
-from ba_tui.team.over_redis.signing import Seals, Signing, Unsigned
-from ba_tui.team.wire import MB, USUAL, BusLimits, Redact, decoded, discreet, encoded, number_in
+from ba_tui.team.over_redis.scripts import OPEN, PUBLISH, RENEW, SETTLE
+from ba_tui.team.over_redis.seals import Seals
+from ba_tui.team.over_redis.server import PREFIX, DataLost, NoGroup, RedisServer, ServerAway
+from ba_tui.team.over_redis.signing import Signing
+from ba_tui.team.over_redis.spent import Spent
+from ba_tui.team.over_redis.subscription import RedisSubscription
+from ba_tui.team.wire import USUAL, BusLimits, Redact, discreet, encoded
 
 log = logging.getLogger(__name__)
 Tell: TypeAlias = Callable[[str], object]
 """Says a line to the person."""
 _Run: TypeAlias = Callable[[str, Sequence[str], Sequence[str | int | float]], Awaitable[Any]]
-BATCH = 64
-"""Messages that a consumer of its own inbox reads at once."""
 CONFIRM = 500
 """Messages after which is looked which of them were handled."""
 LATEST = 2.0
@@ -42,22 +43,24 @@ LATEST = 2.0
 
 
 class RedisBus:
-    """One for a process. ``tell`` hears once that the server is away, back, lost data or holds unsigned messages."""
+    """One for a process. ``tell`` hears once that the server is away, back, lost data or holds messages that are
+    refused. ``spent``: where it is kept what was handled here; without it only while the process runs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the bus of a process is made in one place
         self,
         server: RedisServer,
+        signing: Signing,
         limits: BusLimits = USUAL,
         redact: Redact = str,
         tell: Tell = log.warning,
-        signing: Signing | None = None,
+        spent: Spent | None = None,
     ) -> None:
         self.server = server
         self.limits = limits
         self.redact = redact
         self._tell = tell
-        self.signing = signing or Signing()
-        self.seals = Seals(self.signing, limits, tell)
+        self.signing = signing
+        self.seals = Seals(signing, limits, tell, spent)
         self._outbox = Outbox()
         self._unconfirmed = Unconfirmed()
         self._last: dict[str, int] = {}
@@ -106,7 +109,8 @@ class RedisBus:
     async def ack(self, delivery: Delivery, group: str) -> None:
         """See core.ports.bus.MessageBus."""
         self._remember(delivery.message.id, group)
-        await self._settle(Settlement(delivery.topic, group, delivery.token.partition(" ")[0]))
+        await self.seals.handled(delivery, group)
+        await self.settle(Settlement(delivery.topic, group, delivery.token.partition(" ")[0]))
 
     async def renew(self, delivery: Delivery, group: str) -> None:
         """See core.ports.bus.MessageBus. While the server is away nobody else can take it."""
@@ -117,8 +121,9 @@ class RedisBus:
     async def dead(self, delivery: Delivery, group: str, reason: str) -> None:
         """See core.ports.bus.MessageBus."""
         self._remember(delivery.message.id, group)
+        await self.seals.handled(delivery, group)
         letter = json.dumps({"message": encoded(delivery.message, self.limits), "group": group, "reason": reason})
-        await self._settle(Settlement(delivery.topic, group, delivery.token.partition(" ")[0], letter, reason))
+        await self.settle(Settlement(delivery.topic, group, delivery.token.partition(" ")[0], letter, reason))
         if said := obituary(delivery.message, group, reason):
             await self.publish(inbox(delivery.message.sender), said)
 
@@ -226,7 +231,7 @@ class RedisBus:
             self._unconfirmed.add(replace(given, sequence=sequence, entry=entry))
         return sequence
 
-    async def _settle(self, step: Settlement) -> None:
+    async def settle(self, step: Settlement) -> None:
         if self._here.is_set():
             try:
                 await self._sent_settlement(step)
@@ -300,101 +305,3 @@ class RedisBus:
                     await self._put(each, self.server.run)
             except DataLost as error:
                 raise ServerAway(f"The Redis server {self.server.place} was restarted again.") from error
-
-
-class RedisSubscription:
-    """What comes to one consumer of a group."""
-
-    def __init__(self, bus: RedisBus, topic: str, group: str, consumer: str) -> None:
-        self._bus = bus
-        self._topic = topic
-        self._group = group
-        self._consumer = consumer
-        self._ready: deque[tuple[str, str, int, int]] = deque()
-        """Entry, body, sequence, times: read from the server, not handed out yet."""
-        self._joined = -1
-        self._looked = 0.0
-        # Work is pulled one by one, so that nobody holds what another could do.
-        self._most = 1 if group == TAKERS else BATCH
-
-    def __aiter__(self) -> RedisSubscription:
-        return self
-
-    async def __anext__(self) -> Delivery:
-        while not self._bus.closed:
-            if not self._ready:
-                await self._fill()
-                continue
-            if delivery := await self._delivery(*self._ready.popleft()):
-                return delivery
-        raise StopAsyncIteration
-
-    async def join(self) -> None:
-        """Let the server know the group. Raises ServerAway, StorageError."""
-        while self._joined != self._bus.losses:
-            losses = self._bus.losses
-            # Behind a loss the group was there before: it must miss nothing.
-            missing = int(self._joined >= 0)
-            await self._bus.run(JOIN, [stream(self._topic), groups(self._topic)], [self._group, missing])
-            self._joined = losses
-
-    async def aclose(self) -> None:
-        """What was taken and not acknowledged goes to another at once."""
-        if self not in self._bus.subscriptions:
-            return
-        self._bus.subscriptions.discard(self)
-        late, passing = int(self._bus.limits.lease * 1000) + 1, int(self._topic in PASSING)
-        if self._bus.reachable:
-            keys = [stream(self._topic), groups(self._topic)]
-            with contextlib.suppress(ServerAway, NoGroup):
-                await self._bus.run(LEAVE, keys, [self._group, self._consumer, late, passing])
-
-    async def _fill(self) -> None:
-        """Read what comes next. What must be delivered again comes first."""
-        lease = self._bus.limits.lease
-        wait, now = min(lease / 4, PATIENCE / 2), asyncio.get_running_loop().time()
-        try:
-            await self.join()
-            if now - self._looked >= wait:
-                self._looked = now
-                args = [self._group, self._consumer, int(lease * 1000), self._most]
-                for entry, body, sequence, times in await self._bus.run(CLAIM, [stream(self._topic)], args):
-                    self._ready.append((entry, body or "", number_in(sequence), int(times)))
-            if not self._ready:
-                name, group = stream(self._topic), self._group
-                for entry, held in await self._bus.server.read(name, group, self._consumer, self._most, wait):
-                    self._ready.append((entry, held.get("m", ""), number_in(held.get("s")), 1))
-        except NoGroup:
-            # Somebody removed the topic, or it expired.
-            with contextlib.suppress(ServerAway):
-                await self._bus.run(JOIN, [stream(self._topic), groups(self._topic)], [self._group, 1])
-        except ServerAway as error:
-            self._bus.gone(error)
-            await self._bus.back()
-
-    async def _delivery(self, entry: str, body: str, sequence: int, times: int) -> Delivery | None:
-        """None for what is not to be handled: it is settled."""
-        token, settled = f"{entry} {self._consumer}", Settlement(self._topic, self._group, entry)
-        try:
-            text = self._bus.signing.open(self._topic, body)
-            message = replace(decoded(text, self._bus.limits), sequence=sequence)
-        except Unsigned as error:
-            self._bus.seals.refuse(self._topic)
-            await self._bus._settle(settled if self._topic in PASSING else self._letter(settled, body, error))
-            return None
-        except UsageError as error:
-            await self._bus._settle(self._letter(settled, body, error))
-            return None
-        delivery = Delivery(self._topic, message, token, times)
-        if self._bus.known(message, self._group):
-            await self._bus._settle(settled)
-            return None
-        if times > self._bus.limits.deliveries:
-            await self._bus.dead(delivery, self._group, too_often(self._bus.limits.deliveries))
-            return None
-        return delivery
-
-    def _letter(self, settled: Settlement, body: str, error: UsageError) -> Settlement:
-        part = body[: int(self._bus.limits.message_mb * MB)]
-        letter = json.dumps({"message": part, "group": self._group, "reason": str(error)})
-        return replace(settled, body=letter, reason=str(error))

@@ -130,6 +130,8 @@ return found
 
 FIND = "return redis.call('GET', KEYS[1])"
 
+PUT = "return redis.call('SET', KEYS[1], ARGV[2])"
+
 FIRST = f"""
 -- KEYS: record. ARGV: response. Returns what was written first
 redis.call('SET', KEYS[1], ARGV[2], 'NX', 'EX', {KEEP})

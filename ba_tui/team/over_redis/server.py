@@ -19,7 +19,8 @@ from ba_tui.core.errors import StorageError, UsageError
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-PREFIX = "ba:team:"
+PREFIX = "ba:team2:"
+"""Another one than an older ba has, whose workers would set signed tasks aside."""
 EPOCH = f"{PREFIX}epoch"
 PATIENCE = 5.0
 """Seconds to wait for an answer of the server."""

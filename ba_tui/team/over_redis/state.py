@@ -14,8 +14,10 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.team.bus import DEAD, DeadLetter
 from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, LETTERS, WRITE
-from ba_tui.team.over_redis.server import PREFIX, NoGroup, ServerAway
+from ba_tui.team.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, LETTERS, PUT, WRITE
+from ba_tui.team.over_redis.seals import REVOKED
+from ba_tui.team.over_redis.server import PREFIX, NoGroup, RedisServer, ServerAway
+from ba_tui.team.over_redis.signing import Member, NotAllowed, Unsigned
 from ba_tui.team.shared_context import Item, StaleWrite, checked_item
 from ba_tui.team.wire import cleaned, decoded, discreet, encoded
 
@@ -32,21 +34,30 @@ async def _waiting(bus: RedisBus, ask: Callable[[], Awaitable[T]]) -> T:
     raise StorageError("The bus of this team is closed.")
 
 
-async def dead_letters(bus: RedisBus) -> Sequence[DeadLetter]:
-    """What was set aside on the server because nobody could handle it, the oldest message first.
+async def dead_letters(server: RedisServer) -> Sequence[DeadLetter]:
+    """What was set aside on the server because nobody could handle it, the oldest message first. Signatures are not
+    checked: refused messages are shown too.
 
     Raises:
         StorageError: the server can't be used. ServerAway: it is away.
     """
     place = f"{PREFIX}dead:"
-    rows = cast("list[list[str]]", await bus.run(LETTERS, (), (f"{place}*", DEAD)))
+    rows = cast("list[list[str]]", await server.run(LETTERS, (), (f"{place}*", DEAD)))
     found: list[DeadLetter] = []
     for key, text in rows:
         with contextlib.suppress(UsageError, ValueError, KeyError, TypeError):
             letter = json.loads(text)
-            message = decoded(letter["message"])
+            body = str(letter["message"])
+            message = decoded(body[body.index("{") :])
             found.append(DeadLetter(key.removeprefix(place), str(letter["group"]), message, str(letter["reason"])))
     return sorted(found, key=lambda each: each.message.at)
+
+
+async def publish_revoked(bus: RedisBus) -> None:
+    """Publish the members that the lead revoked; only the lead itself does. Raises ServerAway, StorageError."""
+    signing = bus.signing
+    if signing.revoked and signing.identity.member.key == signing.identity.lead:
+        await bus.run(PUT, [REVOKED], [signing.seal(REVOKED, json.dumps(signing.revoked))])
 
 
 class RedisAccepted:
@@ -65,7 +76,11 @@ class RedisAccepted:
         return self._opened(key, await self._run(FIRST, f"{PREFIX}accepted:{key}", text))
 
     def _opened(self, key: str, text: str) -> AgentMessage:
-        return decoded(self._bus.signing.open(key, text), self._bus.limits)
+        """Raises Unsigned for a result that no member signed, or one in the name of another."""
+        opened = self._bus.signing.open(key, text)
+        message = decoded(opened.text, self._bus.limits)
+        _check_name(opened.signer, message.sender)
+        return message
 
     async def begin(self, key: str, member: str) -> str:
         return str(await self._run(BEGIN, f"{PREFIX}begun:{key}", member) or "")
@@ -86,7 +101,14 @@ class RedisItems:
 
     async def all(self) -> Sequence[Item]:
         found = cast("list[str]", await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], ())))
-        return sorted((self._item(text) for text in found), key=lambda item: item.key)
+        items: list[Item] = []
+        for text in found:
+            try:
+                items.append(self._item(text))
+            except Unsigned as error:
+                # A stranger must not keep the team from reading its own items.
+                self._bus.seals.refuse(self._key, error)
+        return sorted(items, key=lambda item: item.key)
 
     async def get(self, key: str) -> Item | None:
         found = await _waiting(self._bus, lambda: self._bus.run(ITEMS, [self._key], (key,)))
@@ -103,6 +125,15 @@ class RedisItems:
     def _item(self, text: str) -> Item:
         """Raises UsageError for what is no item, or not the team's: anybody may have written it."""
         try:
-            return checked_item(json.loads(self._bus.signing.open(self._key, text)))
+            opened = self._bus.signing.open(self._key, text)
+            item = checked_item(json.loads(opened.text))
         except (ValueError, RecursionError, OverflowError) as error:
             raise UsageError("A shared item on the Redis server is no JSON.") from error
+        _check_name(opened.signer, item.by)
+        return item
+
+
+def _check_name(signer: Member, name: str) -> None:
+    """Raises NotAllowed unless ``signer`` may write in that name. A lead also stores what its workers sent."""
+    if not (signer.leads or signer.speaks_for(name)):
+        raise NotAllowed(f"The member {signer.name} wrote it in the name of {name}.")

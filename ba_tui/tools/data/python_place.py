@@ -19,7 +19,6 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import READING
 from ba_tui.permissions.sandbox.confinement import NotConfined, Sandbox
 from ba_tui.permissions.sandbox.from_settings import limits_for
-from ba_tui.permissions.sandbox.workspace_scan import ScanResult
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.limits import GIGABYTE
@@ -114,24 +113,12 @@ class _Held:
         held = self._sandbox.confine(self._profile)
         if held is None or held.findings is None:
             raise NotConfined("Python can't be kept from changing files here: there is no sandbox.")
-        self._hidden = _identities(held.findings)
+        self._hidden = held.findings.concealed()
         # With a cache of its own, Python would compile every package again.
         return replace(held, environment={name: value for name, value in held.environment.items() if name != CACHE})
 
     def outdated(self) -> str:
-        # A file that was written anew under its name is another one, which nothing hides from this kernel.
-        return "" if _identities(self._sandbox.scan.look()) <= self._hidden else CHANGED
-
-
-def _identities(found: ScanResult) -> frozenset[tuple[Path, int]]:
-    return frozenset((path, _number(path)) for path in (*found.secrets, *found.hidden))
-
-
-def _number(path: Path) -> int:
-    try:
-        return os.lstat(path).st_ino
-    except OSError:
-        return 0
+        return "" if self._sandbox.scan.look().concealed() <= self._hidden else CHANGED
 
 
 def interpreter(root: Path) -> Path:

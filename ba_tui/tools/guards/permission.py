@@ -66,10 +66,11 @@ class Gate:
 
     async def judged(self, request: JudgedCall) -> GuardVerdict:
         """Off the loop for what runs commands or code, every word of which is looked up on the disk, for what goes
-        out, which is compared with all that was read, for SQL, whose parser takes a while to load, and for a tool that
-        looks for its paths itself: there may be 50,000 files in the copy of an agent."""
+        out, which is compared with all that was read, for SQL, whose parser takes a while to load, for what must be
+        held to reading, where a sandbox is looked for, and for a tool that looks for its paths itself: there may be
+        50,000 files in the copy of an agent."""
         facts = request.tool.facts
-        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK} or facts.sql or facts.paths_of:
+        if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK} or facts.sql or facts.paths_of or facts.reads:
             return await asyncio.to_thread(self.judge, request)
         return self.judge(request)
 

@@ -26,7 +26,8 @@ class ToolOptions(TypedDict, total=False):
     description: str
     """By default the docstring without its list of arguments."""
     effect: Literal["read", "write", "execute", "network"]
-    """The worst it does. Only ``read`` runs without asking; ``execute`` is assumed of a tool that does not say."""
+    """The worst it does; ``execute`` is assumed of a tool that does not say. Only ``read`` runs without asking: in the
+    sandbox, where it can write nothing but temporary files and has no network. Without a sandbox it asks too."""
     target: str
     """The parameter that says what a call is about; it is shown in the call's row and matched by rules."""
     paths: Sequence[str]
@@ -89,7 +90,7 @@ def tool(declared: Any = None, /, **options: Any) -> Any:
 
     The function stays what it is and can be called and tested as before::
 
-        @tool(effect="read", target="city")
+        @tool(effect="network", target="city")
         def weather(city: str, days: int = 1) -> str:
             \"\"\"Forecast for a city. Use it for questions about the coming days.
 

@@ -24,6 +24,7 @@ from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSe
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
+    from ba_tui.permissions.sandbox.confinement import Sandbox
     from ba_tui.tools.own.workers import Code, WorkerPool
 
 ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow", "mcp"]
@@ -74,8 +75,8 @@ class Module:
 @frozen
 class DiscoveryOptions:
     """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
-    ``project``: where code of the project's own runs; None: where all other does. ``refusal``: why a file may not be
-    used, empty when it may."""
+    ``project``: where code of the project's own runs; None: where all other does. ``sandbox`` holds tools that declare
+    to only read. ``refusal``: why a file may not be used, empty when it may."""
 
     folders: Sequence[ToolFolder]
     worker_settings: WorkerSettings
@@ -83,6 +84,7 @@ class DiscoveryOptions:
     packages: bool = True
     patience: float = LOAD_SECONDS
     project: WorkerSettings | None = None
+    sandbox: Sandbox | None = None
     refusal: Callable[[Path], str] = lambda path: ""
 
     def settings_for(self, origin: ToolOrigin) -> WorkerSettings:
@@ -144,23 +146,30 @@ class Discovery:
             return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
         if (kept := self._kept.get(seen)) is not None:
             code = Code(seen.file, seen.module, kept["digest"])
-            return _module(seen, WorkerPool(code, worker_settings), kept["reply"])
+            return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), kept["reply"])
         try:
             code = Code(seen.file, seen.module, _digest(seen.file))
         except OSError as error:
             told = {"failed": {"text": f"it can't be read: {error.strerror or error}"}}
             return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
-        reply, lasting = self._describe(code, worker_settings)
+        reply, lasting = self._describe(code, worker_settings, self._loading(seen.origin))
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
-        return _module(seen, WorkerPool(code, worker_settings), reply)
+        return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), reply)
 
-    def _describe(self, code: Code, worker_settings: WorkerSettings) -> tuple[dict[str, Any], bool]:
+    def _loading(self, origin: ToolOrigin) -> Sandbox | None:
+        """What keeps code of a project from writing while it is only asked what it holds; None where nothing can."""
+        sandbox = self._options.sandbox
+        return sandbox if origin == "project" and sandbox and not sandbox.unheld() else None
+
+    def _describe(
+        self, code: Code, worker_settings: WorkerSettings, sandbox: Sandbox | None
+    ) -> tuple[dict[str, Any], bool]:
         """What a worker says of the code, and whether it would say the same at the next start."""
         from ba_tui.tools.own.workers import describe  # noqa: PLC0415 - see _loaded
 
         try:
-            reply = asyncio.run(describe(code, worker_settings, self._options.patience))
+            reply = asyncio.run(describe(code, worker_settings, self._options.patience, sandbox))
         except WorkerTimeout:
             text = f"it did not load within {self._options.patience:g} s; a tool file may only define things"
             return {"failed": {"text": text}}, False

@@ -5,6 +5,7 @@ Whatever a tool does becomes a reply here, or ends the process, which the client
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib
 import inspect
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 MAX_RESULT_BYTES = 20_000_000
 TRACE_CHARS = 4_000
+REFUSALS = {
+    errno.EROFS: "write", errno.EPERM: "write", errno.ENETUNREACH: "network", errno.ECONNREFUSED: "network",
+    errno.EHOSTUNREACH: "network", errno.ENETDOWN: "network",
+}  # fmt: skip
 
 
 def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
@@ -193,7 +198,40 @@ def _failure(error: BaseException, file: str) -> dict[str, Any]:
         kind = "dependency_error"
         text = f"the module {error.name!r} is not installed for {sys.executable}"
     trace = "" if isinstance(error, ToolFault) else _trace(error, file)
-    return {"kind": kind, "text": text, "line": line, "trace": trace}
+    return {"kind": kind, "text": text, "line": line, "trace": trace, "refused": _refused(error)}
+
+
+def _refused(error: BaseException) -> str:
+    """What the system may have refused a tool that only reads: ``write``, ``network``, ``hidden``, or nothing."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if type(cause).__name__ == "gaierror":
+            return "network"
+        if type(cause).__name__ == "CalledProcessError" and "read-only file system" in _printed(cause).lower():
+            return "write"
+        if isinstance(cause, OSError) and (found := REFUSALS.get(cause.errno or 0)):
+            return found
+        if isinstance(cause, FileNotFoundError) and _elsewhere_at_home(cause.filename):
+            return "hidden"
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+def _printed(error: BaseException) -> str:
+    """What a command that failed had printed, where the tool kept it."""
+    parts = (getattr(error, "output", None), getattr(error, "stderr", None))
+    return "".join(part if isinstance(part, str) else part.decode(errors="replace") for part in parts
+                   if isinstance(part, str | bytes))  # fmt: skip
+
+
+def _elsewhere_at_home(name: object) -> bool:
+    """Whether ``name`` is a path of the home folder outside the project."""
+    if not isinstance(name, str):
+        return False
+    path, home = os.path.abspath(name), os.path.expanduser("~")  # noqa: PTH100, PTH111 - must not raise
+    return path.startswith(home + os.sep) and not path.startswith(os.getcwd() + os.sep)  # noqa: PTH109 - see above
 
 
 def _words(error: BaseException) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import importlib.util
 import json
 import logging
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Display, Table, ToolResult
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.processes.terminal_text import plain
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MAX_ROWS = 200
+REFUSED = {
+    "write": "it can write nothing but temporary files. To let it write, declare effect: write in its file; "
+    "it then asks.",
+    "network": "it has no network. To let it use the network, declare effect: network in its file; it then asks.",
+    "hidden": "files with secrets and most of the home folder are hidden from it. "
+    "To let it read them, declare effect: execute in its file; it then asks.",
+}
+"""What a tool that may only read was refused, and what to declare instead."""
+READ_ONLY = regex(r"read-?only (?:file system|database)|unable to open database file", re.I)
 KINDS = {"execution_error", "dependency_error", "invalid_parameters"}
 
 
@@ -40,14 +51,16 @@ def worker_tool(record: Mapping[str, Any], pool: WorkerPool) -> Tool:
         if pool.closed:
             message = f"The file of {name} is gone, was changed or is not trusted any more."
             raise Failed("not_found", message, "Use another tool; a changed one is available from the next prompt on.")
+        # A call that was approved where nothing could hold it runs as those of other tools do.
+        reads = call.profile.name == "reading"
         try:
-            reply, printed = await pool.call(record["object"], args, call.report, keep=record["stateful"])
+            reply, printed = await pool.call(record["object"], args, call.report, keep=record["stateful"], reads=reads)
         except (WorkerCrashed, WorkerFailed) as error:
             hint = "Do not repeat the call unchanged; the tool itself may need a correction."
             raise Failed("execution_error", f"{name} gave no result: {error}.", hint) from error
         except OSError as error:
             raise Failed("resource_error", f"{name} could not be started: {error.strerror or error}.") from error
-        return _result(name, reply, printed)
+        return _result(name, reply, printed, reads=reads)
 
     facts = ToolFacts(
         category=record["category"],
@@ -61,6 +74,7 @@ def worker_tool(record: Mapping[str, Any], pool: WorkerPool) -> Tool:
         subagents=record["subagents"],
         needs=tuple(needs),
         examples=tuple(record["examples"]),
+        reads=record["effect"] == Effect.READ,
     )
     return Tool(
         name,
@@ -86,13 +100,16 @@ def _importable(name: str) -> bool:
         return False
 
 
-def _result(name: str, reply: Mapping[str, Any], printed: str) -> ToolResult:
+def _result(name: str, reply: Mapping[str, Any], printed: str, *, reads: bool) -> ToolResult:
     match reply:
         case {"failed": {"text": str(text), **more}}:
             log.warning("%s failed\n%s", name, clean_text(str(more.get("trace", ""))))
             kind, line = more.get("kind"), more.get("line")
             where = f" (line {line} of its file)" if line else ""
-            raise Failed(kind if kind in KINDS else "execution_error", f"{name} failed: {text}{where}")
+            refused = "write" if READ_ONLY.search(f"{text}\n{printed}") else str(more.get("refused"))
+            hint = REFUSED.get(refused) if reads else None
+            hint = f"{name} declares effect: read, so {hint}" if hint else ""
+            raise Failed(kind if kind in KINDS else "execution_error", f"{name} failed: {text}{where}", hint)
         case {"text": str(text)} if text:
             result = ToolResult(text)
         case {"text": _}:

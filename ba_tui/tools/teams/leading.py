@@ -43,6 +43,7 @@ from ba_tui.team.orchestrator import (
 )
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import ServerAway
+from ba_tui.team.over_redis.state import publish_revoked
 from ba_tui.team.prompts import continued
 from ba_tui.team.roles import Roles
 from ba_tui.team.seats import Seat
@@ -145,7 +146,11 @@ class Leading:
 
     async def _lead(self, assignment: Assignment, branch: Branch) -> None:
         settings, scope = self._settings, self._scope
-        bus = open_bus(settings, scope.redact, lambda text: branch.emit(Notice(text, "warning")))
+
+        def tell(text: str) -> None:
+            branch.emit(Notice(text, "warning"))
+
+        bus = await asyncio.to_thread(open_bus, settings, scope.redact, tell)
         await _reached(bus)
         rules = TeamRules(
             HandingOut(settings.patience, settings.attempts, settings.deadline),
@@ -261,6 +266,7 @@ async def _reached(bus: MessageBus) -> None:
         return
     try:
         await bus.reach(waits=False)
+        await publish_revoked(bus)
     except StorageError as error:
         await bus.close()
         if not isinstance(error, ServerAway):

@@ -20,7 +20,7 @@ from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.over_redis.state import RedisAccepted
 from tests.eval.team.simulation import led, piped, together, work
-from tests.team.redis_process import RedisProcess
+from tests.team.redis_process import RedisProcess, lead_signing
 
 HEAD = "| | messages/s | tasks/s | delay of a message, p95 | memory |\n|---|---|---|---|---|"
 PROCESSES = 4
@@ -51,7 +51,7 @@ async def _measure(agents: int, tasks: int) -> None:
 
 
 async def _work(url: str, agents: int) -> None:
-    bus = RedisBus(RedisServer(url), redact=redact)
+    bus = RedisBus(RedisServer(url), lead_signing(), redact=redact)
     with contextlib.suppress(asyncio.CancelledError):
         await work(bus, RedisAccepted(bus), agents, f"p{id(bus)}")
 
@@ -60,7 +60,7 @@ async def _work(url: str, agents: int) -> None:
 async def _redis(folder: Path) -> AsyncGenerator[tuple[str, RedisBus]]:
     server = RedisProcess(folder)
     server.start()
-    bus = RedisBus(RedisServer(server.url), redact=redact)
+    bus = RedisBus(RedisServer(server.url), lead_signing(), redact=redact)
     try:
         yield server.url, bus
     finally:

@@ -266,6 +266,8 @@ async def test_keys_do_not_reach_commands(harness: Harness) -> None:
     [
         ("ANTHROPIC_AUTH_TOKEN", False),
         ("OPENAI_API_KEY_2", False),
+        ("BA_TEAM_TOKEN", False),
+        ("BA_TEAM__BUS_URL", False),
         ("GOOGLE_API_KEY", False),
         ("AWS_BEARER_TOKEN_BEDROCK", False),
         ("BASH_FUNC_git%%", False),

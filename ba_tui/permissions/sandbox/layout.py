@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import ba_tui
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+from ba_tui.permissions.paths import SECRET_IN_HOME, SECRET_TAILS, is_secret
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult
 from ba_tui.resources import read_regular
@@ -276,18 +276,22 @@ def _said(file: Path) -> str:
 
 def _secrets(reach: FileReach) -> Iterator[Path]:
     """What nobody should see, where it exists; most of it is hidden with the home folder anyway."""
-    patterns: list[tuple[Path, str]] = [(Path("/etc"), name) for name in SECRETS]
+    found = [path for name in SECRETS for path in Path("/etc").glob(name)]
     if home := reach.home:
-        names = (*SECRET_FOLDERS, *SECRET_IN_HOME, *(name for name in SECRET_NAMES if not name.startswith("id_")))
         tails = (tail.removesuffix("/**") for tail in SECRET_TAILS if not tail.startswith("/"))
-        patterns += [(home, name) for name in (*names, *tails)]
-    for folder, pattern in patterns:
-        if not _there(folder):
-            continue
-        for path in folder.glob(pattern) if "*" in pattern else (folder / pattern,):
-            if _there(path) and not path.is_symlink() and os.access(path, os.R_OK):
-                yield path
+        found += [home / tail for tail in tails]
+        found += [home / name for name in _names(home) if name in SECRET_IN_HOME or is_secret(PurePath(name))]
+    for path in found:
+        if _there(path) and not path.is_symlink() and os.access(path, os.R_OK):
+            yield path
     yield from (path for path in reach.hidden if _there(path) and path.is_dir())
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
+    except OSError:
+        return []
 
 
 def _outlets(reach: FileReach, parts: Iterable[MountPart]) -> Iterator[Path]:

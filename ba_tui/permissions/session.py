@@ -16,6 +16,7 @@ from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.hit_counts import hits_of
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Settings
@@ -34,7 +35,8 @@ class SessionPermissions:
     ) -> None:
         root, mode = project_root(workspace.root), settings.permission_mode
         self.workspace = workspace
-        self.sandbox = sandbox_for(settings, where, workspace)
+        self.known = KnownSecrets()
+        self.sandbox = sandbox_for(settings, where, workspace, self.known)
         self.egress = Egress()
         self.sharing = Sharing(settings.secrets)
         self.pending = PendingChanges(where.set_aside / folder_slug(root))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
@@ -86,12 +86,14 @@ class MountPart:
 @frozen
 class Inside:
     """What one program finds: its ``profile``, the ``findings`` in the workspace, the ``temporary`` folder that it sees
-    as ``/tmp`` and ``/var/tmp``, and ``mask``: the file that stands in for a secret one."""
+    as ``/tmp`` and ``/var/tmp``, ``mask``: returns the masked copy of a file that is named as secret, and ``masks``:
+    the masked copies of other files."""
 
     profile: Profile
     temporary: Path
     findings: ScanResult = NOTHING
     mask: Callable[[Path], Path] = Path
+    masks: Mapping[Path, Path] = field(default_factory=dict[Path, Path])
 
 
 def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
@@ -123,12 +125,25 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
     for path in (*_secrets(reach), *inside.findings.hidden):
         if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
             parts[path] = MountPart(path, "hidden")
-    for path in inside.findings.secrets:
-        if path not in inside.profile.unhidden and _seen(path, parts.values()):
-            parts[path] = MountPart(path, "masked", inside.mask(path))
+    parts |= {part.path: part for part in _masked(inside, parts)}
     shared = replace(reach, network=reach.network and not reading)
     parts |= {path: MountPart(path, "hidden") for path in _outlets(shared, parts.values())}
     return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
+
+
+def _masked(inside: Inside, parts: Mapping[Path, MountPart]) -> Iterator[MountPart]:
+    """The files with secrets that the program would see otherwise."""
+    texts = {str(path): part for path, part in parts.items()}
+
+    def seen(path: Path) -> bool:
+        return next((texts[text].access for text in (str(path), *_above(path)) if text in texts), "read") != "hidden"
+
+    for path in inside.findings.secrets:
+        if path not in inside.profile.unhidden and seen(path):
+            yield MountPart(path, "masked", inside.mask(path))
+    for path, copy in inside.masks.items():
+        if seen(path) and path not in inside.findings.secrets:
+            yield MountPart(path, "masked", copy)
 
 
 def _needful(parts: Sequence[MountPart]) -> tuple[MountPart, ...]:
@@ -230,6 +245,12 @@ def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
         if own:
             yield path
         yield from _further(path / "modules" if own else path, depth + 1)
+
+
+def shown_in(roots: Sequence[Path], path: Path) -> str:
+    """``path`` for people: from the first of ``roots`` that it lies in, or absolute."""
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    return str(path.relative_to(root) if root else path)
 
 
 def git_folders_of(roots: Sequence[Path]) -> Iterator[Path]:

@@ -37,8 +37,6 @@ MOST_HIDDEN = 200
 MOST_MASKED = 1_000
 """Files with secrets that an allowed command may cost seconds to hide."""
 MOST_SECONDS = 0.05
-SETTLE_SECONDS = 0.01
-"""Seconds that a command waits for the search of files that are new: enough where there are few."""
 CACHE_VARIABLES = {
     "XDG_CACHE_HOME": "", "RUFF_CACHE_DIR": "ruff", "MYPY_CACHE_DIR": "mypy", "PYTHONPYCACHEPREFIX": "python",
     "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "npm_config_cache": "npm", "GOCACHE": "go", "ESLINT_CACHE": "eslint",
@@ -278,7 +276,7 @@ class Sandbox:
         findings = self.scan.look() if mechanism.hides else NOTHING
         found: Mapping[Path, Path] = {}
         if masked and profile.history != "alone":
-            self.masks.content.settle(search, SETTLE_SECONDS)
+            self.masks.content.settle_if_quick(search)
             found = self.masks.content.masks()
         many = self.masks.content.count() if masked else 0
         why = _too_much(findings, many) if mechanism.hides and (reading or len(findings.secrets) > MOST_MASKED) else ""

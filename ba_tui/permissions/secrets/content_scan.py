@@ -22,7 +22,9 @@ from ba_tui.processes.streams import PipedChild
 
 PROGRAM = Path(__file__).with_name("content_process.py")
 RESTING = 5
-"""How many times as long as a pass took, no further one begins."""
+"""How many times as long as a pass took, no further one begins, unless it was quick."""
+QUICK = 0.01
+"""Seconds of a pass for which a command waits."""
 MOST_ATTEMPTS = 3
 """How often the process is started again when it fails."""
 
@@ -40,6 +42,8 @@ class ContentScan:
         """Passes that were asked for."""
         self._done = 0
         """The last pass that ended, by the number that was wanted when it began."""
+        self._took = QUICK
+        """Seconds that the last pass took."""
         self._found: dict[Path, tuple[FileStamp, Path]] = {}
         self._further: set[Path] = set()
         """Files with secrets of which no copy was made: there are too many."""
@@ -61,6 +65,11 @@ class ContentScan:
         """Wait until the pass of that number has ended; whether it has."""
         with self._changed:
             return self._changed.wait_for(lambda: self._done >= number or self._closed, seconds)
+
+    def settle_if_quick(self, number: int) -> None:
+        """Wait for the pass of that number where the last one took no longer than a command may wait."""
+        if self._took < QUICK:
+            self.settle(number, QUICK)
 
     def count(self) -> int:
         """Files with secrets that were found."""
@@ -126,8 +135,10 @@ class ContentScan:
                     self._take(told)
                 else:
                     raise ValueError("the search ended")
-                rests_until = time.monotonic() + RESTING * (time.monotonic() - begun)
+                took = time.monotonic() - begun
+                rests_until = time.monotonic() + (RESTING * took if took > QUICK else 0.0)
                 with self._changed:
+                    self._took = took
                     self._done = max(self._done, number)
                     self._changed.notify_all()
 

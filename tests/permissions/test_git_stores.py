@@ -96,6 +96,15 @@ def test_stores_elsewhere_are_hidden_too(shop: Shop, tmp_path: Path) -> None:
         assert TOKEN in inflated(shop, str(folder), Profile("reading", history="beside")), folder
 
 
+def test_what_a_rebase_and_other_systems_keep_is_hidden_too(shop: Shop) -> None:
+    for name in (".git/rebase-apply", ".git/lfs/objects", ".svn/pristine/ab", ".hg/store/data"):
+        (shop.root / name).mkdir(parents=True)
+        (shop.root / name / "0001").write_text(f"+TOKEN={TOKEN}\n")
+    read = "cat .git/rebase-apply/* .git/lfs/objects/* .svn/pristine/ab/* .hg/store/data/* 2>/dev/null"
+    assert shop.run(read, WORKING).count(TOKEN) == 4
+    assert TOKEN not in shop.run(read)
+
+
 def test_a_circle_of_borrowed_stores_and_odd_files_end(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     objects = tmp_path / ".git" / "objects"

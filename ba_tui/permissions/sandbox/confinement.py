@@ -207,11 +207,12 @@ class Sandbox:
     def begin(self) -> None:
         """Begin to search the workspace for files with secrets, in the background."""
         if self.mode != "off" and self._mask_places.searched:
-            threading.Thread(target=self._begin, daemon=True, name="sandbox").start()
+            threading.Thread(target=self.search, args=(0.0,), daemon=True, name="sandbox").start()
 
-    def _begin(self) -> None:
-        if self.holds():
-            self.masks.content.begin()
+    def search(self, seconds: float) -> None:
+        """Search the workspace as it is now, for at most so many seconds. Blocks."""
+        if self.holds() and self._mask_places.searched:
+            self.masks.content.settle(self.masks.content.begin(), seconds)
 
     @property
     def found(self) -> FoundSandbox:

@@ -12,8 +12,10 @@ from pathlib import Path
 from ba_tui.permissions.sandbox.protected_files import GIT
 from ba_tui.resources import read_regular
 
-STORED = ("objects", "modules", "lfs", "rr-cache")
+STORED = ("objects", "modules", "lfs", "annex", "rr-cache", "rebase-apply", "rebase-merge")
 """What holds contents of files below a git folder, those of submodules among it."""
+OTHERS = (".hg/store", ".svn/pristine", ".jj/repo/store")
+"""Where other systems keep old versions, none of whose programs ba takes for a reader."""
 ALTERNATES = "info/alternates"
 DEEPEST = 5
 """How many stores may point to another one, one after the other, which git follows too."""

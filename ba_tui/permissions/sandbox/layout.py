@@ -18,7 +18,7 @@ import ba_tui
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_IN_HOME, SECRET_TAILS, is_secret
-from ba_tui.permissions.sandbox.git_stores import stores
+from ba_tui.permissions.sandbox.git_stores import OTHERS, stores
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult
 from ba_tui.resources import read_regular
@@ -128,7 +128,8 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
             parts[path] = MountPart(path, "hidden")
     if reading and not inside.profile.history:
         links = (path for path in inside.findings.protected if path.name == GIT)
-        for path in stores((*inside.findings.git, *repositories), links):
+        others = (root / name for root in reach.roots for name in OTHERS if _folder(root / name))
+        for path in (*stores((*inside.findings.git, *repositories), links), *others):
             if _seen(path, parts.values()):
                 parts[path] = MountPart(path, "hidden")
     parts |= {part.path: part for part in _masked(inside, parts)}

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -22,7 +22,7 @@ from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout, shown_in
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
-from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
 from ba_tui.processes.confinement import Confinement
 
@@ -141,17 +141,6 @@ def find(ways: Iterable[Mechanism]) -> FoundSandbox:
             return FoundSandbox(way, tuple(troubles))
         troubles.append(f"{way.name}: {trouble}")
     return FoundSandbox(None, tuple(troubles))
-
-
-@frozen
-class MaskPlaces:
-    """``copies``: the folder of masked copies (None: among temporary files); ``kept``: the file of what needs no search
-    (None: none); ``known`` learns the values that copies hide. ``searched``: whether texts are searched for secrets."""
-
-    copies: Path | None = None
-    kept: Path | None = None
-    known: KnownSecrets = field(default_factory=KnownSecrets)
-    searched: bool = True
 
 
 class _Here:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.sandbox.confinement import MaskPlaces, Sandbox
+from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.known import KnownSecrets, MaskPlaces
 from ba_tui.processes.limits import GIGABYTE, ProcessLimits
 from ba_tui.resources import Places, folder_slug, user_home
 from ba_tui.settings import Settings

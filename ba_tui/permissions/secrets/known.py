@@ -1,12 +1,18 @@
-"""Secret values that ba found in the files of the workspace. Results of tools are searched for them."""
+"""Secret values that ba found in the files of the workspace, and where the masked copies that hide them are kept.
+
+Results of tools are searched for the values.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import field
+from pathlib import Path
 from types import MappingProxyType
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.values import frozen
 
 LEAST = 6
 """Characters of the shortest value that is kept: a shorter one occurs in any text by chance."""
@@ -79,3 +85,14 @@ def is_telling(value: str) -> bool:
     if not LEAST <= len(value) <= LONGEST or value.lower() in _TRIVIAL:
         return False
     return not _PLAIN.fullmatch(value)
+
+
+@frozen
+class MaskPlaces:
+    """``copies``: the folder of masked copies (None: among temporary files); ``kept``: the file of what needs no search
+    (None: none); ``known`` learns the values that copies hide. ``searched``: whether texts are searched for secrets."""
+
+    copies: Path | None = None
+    kept: Path | None = None
+    known: KnownSecrets = field(default_factory=KnownSecrets)
+    searched: bool = True

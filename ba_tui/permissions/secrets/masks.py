@@ -7,15 +7,12 @@ import shutil
 import threading
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ba_tui.permissions.sandbox.layout import FileReach, shown_in
 from ba_tui.permissions.secrets.content_process import ScanOrder
 from ba_tui.permissions.secrets.content_scan import ContentScan
 from ba_tui.permissions.secrets.copies import MaskedCopies, private_folder
-
-if TYPE_CHECKING:
-    from ba_tui.permissions.sandbox.confinement import MaskPlaces
+from ba_tui.permissions.secrets.known import MaskPlaces
 
 
 class WorkspaceMasks:

@@ -180,10 +180,9 @@ async def test_a_reader_reaches_nothing_but_a_folder_of_its_own(yard: Yard) -> N
         "chmod 777 .env 2>/dev/null || echo no; ls -A; true"
     )
     result = await yard.harness.run("shell", command=script)
-    assert "hunter2" not in result.text
     assert result.text.count("TOKEN=xxxxxxx\nOTHER=masked-by-baxx\n") == 2
-    assert result.text.splitlines()[-4:-1] == ["no", "no", ".env"]
-    assert "commands.read in the user's settings shows a file" in result.text.splitlines()[-1]
+    *_, one, other, listed, note = result.text.splitlines()
+    assert ([one, other, listed], "commands.read" in note) == (["no", "no", ".env"], True)
     assert (await yard.harness.run("shell", command="cat /tmp/a")).text == "kept"
     assert yard.judged == []
 

@@ -15,9 +15,9 @@ import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
-from ba_tui.permissions.sandbox.confinement import MaskPlaces, NotHidden, Sandbox, find
+from ba_tui.permissions.sandbox.confinement import NotHidden, Sandbox, find
 from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.known import KnownSecrets, MaskPlaces
 
 FOUND = find(bubblewraps())
 pytestmark = pytest.mark.skipif(FOUND.mechanism is None, reason="bubblewrap does not work here")

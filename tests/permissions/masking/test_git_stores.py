@@ -15,8 +15,8 @@ from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.git_stores import stores
 from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
+from tests.permissions.masking.test_masks import FOUND, Shop
 from tests.permissions.test_git_safety import git
-from tests.permissions.test_masks import FOUND, Shop
 from tests.permissions.toolset import SHELL, policy
 
 pytestmark = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,43 @@ async def test_tables_go_to_python_and_come_back_without_a_question_and_outlive_
     assert gone.exit_status == 1
     assert gone.summary == "NameError: name 'df' is not defined"
     assert there.text == "2"
+
+
+def commit_secret(folder: Path, token: str) -> None:
+    """A file of data with the token, and a secret file that was committed once."""
+    (folder / "notes.csv").write_text(f"units,note\n12,{token}\n30,none\n5,{token}\n")
+    (folder / ".env").write_text(f"TOKEN={token}\n")
+    for words in ("init -q", "add -f .env", "-c user.name=A -c user.email=a@b.c commit -qm one", "rm -q --cached .env"):
+        subprocess.run(["git", *words.split()], cwd=folder, check=True)
+
+
+async def test_no_code_and_no_query_shows_a_token_or_a_committed_secret_and_numbers_stay_right(
+    folder: Path, server: ModelServer, replies: list[Step]
+) -> None:
+    token = "ghp_" + "q7Rk82hVn51xLzQ4mTb9" * 2
+    commit_secret(folder, token)
+    talk = opened(folder, permission_mode="plan")
+    (spaced, undone, stored, summed, refused), asked = await said(
+        talk,
+        replies,
+        code("'-'.join(open('notes.csv').read() + open('.e' + 'nv').read())"),
+        code("[ord(c) + 1 for c in open('notes.csv').read()]"),
+        code(
+            "import glob, zlib",
+            "[zlib.decompress(open(f, 'rb').read())[::-1] for f in glob.glob('.git/objects/??/*')]",
+        ),
+        code("import pandas", "int(pandas.read_csv('notes.csv').units.sum())"),
+        sql("SELECT reverse(content) FROM read_text('.env')"),
+    )
+    await talk.close()
+    assert not asked
+    assert "m-a-s-k-e-d" in spaced.text
+    assert token not in spaced.text.replace("-", "")
+    assert ", ".join(str(ord(letter) + 1) for letter in token[:6]) not in undone.text
+    assert stored.text == "[]"
+    assert summed.text == "47"
+    assert refused.is_error
+    assert token[::-1] not in refused.text
 
 
 async def test_without_a_sandbox_the_stateless_tool_stays_and_asks(

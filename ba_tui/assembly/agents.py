@@ -79,7 +79,7 @@ class AgentBuilder:
 
     def __init__(self, start: Startup, tools: SessionTools, line: SessionLine) -> None:
         self._start, self._tools, self._line = start, tools, line
-        self._prompts = PromptSecrets(tools.permissions.sharing)
+        self._prompts = PromptSecrets(tools.permissions.sharing, tools.permissions.sandbox.begin)
         root, settings = project_root(tools.permissions.workspace.root), start.settings
         encoders = encoders_of(start.where, root, lambda: start.trusts(root))
         veto = tools.hooks.before_compress if tools.hooks else no_veto

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from ba_tui.core.values import frozen
 
 ProfileName: TypeAlias = Literal["reading", "working", "outside"]
+HistoryAccess: TypeAlias = Literal["", "alone", "beside"]
 
 
 @frozen
@@ -20,7 +21,9 @@ class Profile:
     ``writable``: files elsewhere that the person, or a rule, let this command reach. ``unhidden``: files with secrets
     that git stores, which it would take for changed if they were hidden from it. ``plain``: a reader that opens no file
     but those that its words name, so it runs also where secrets can't all be hidden. ``network``: a reader that has the
-    network: the helper of a database that the person set up.
+    network: the helper of a database that the person set up. ``history``: whether a reader sees what git stores of
+    older versions: ``alone`` when nothing but git calls and filters run, ``beside`` when the other commands open no
+    file but those that their words name, and these lie in no git folder.
     """
 
     name: ProfileName
@@ -31,6 +34,7 @@ class Profile:
     unhidden: tuple[Path, ...] = ()
     plain: bool = False
     network: bool = False
+    history: HistoryAccess = ""
 
 
 @frozen

@@ -24,10 +24,30 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import from_home
 
 SECRET_NAMES = (
-    ".env*", "*.kdbx", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".pypirc", ".vault-token",
-    "id_rsa", "id_rsa.*", "id_dsa", "id_dsa.*", "id_ecdsa", "id_ecdsa.*", "id_ed25519", "id_ed25519.*", ".htpasswd",
-    "shadow-", "gshadow", ".dockercfg", "credentials.tfrc.json", "application_default_credentials.json",
+    # Variables and settings of programs.
+    ".env*", "*.env", "env.backup", "env.bak", "env.old", "env.local", "env.prod", "env.production", ".renviron",
+    "secrets.toml", "secrets.yaml", "secrets.yml", "secrets.json", "secrets.ini", "secrets.env", "secrets.properties",
+    "secret.yaml", "secret.yml", "local.settings.json", "wp-config.php", "localsettings.php", "secret_token.rb",
+    "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup", "terraform.rc", ".terraformrc",
+    # Stored logins.
+    ".netrc", "_netrc", ".pgpass", ".my.cnf", ".mylogin.cnf", ".git-credentials", ".pypirc", ".vault-token",
+    ".vault_pass", ".vault_pass.txt", "vault_pass.txt", ".htpasswd", ".dockercfg", "kubeconfig", "*.kubeconfig",
+    ".s3cfg", ".boto", ".passwd-s3fs", ".databrickscfg", ".esmtprc", ".msmtprc", "*.ovpn", "sftp-config.json",
+    ".ftpconfig", ".remote-sync.json", "filezilla.xml", "sitemanager.xml", "recentservers.xml", "robomongo.json",
+    "credentials-config.json", ".dbeaver-data-sources.xml", "credentials.json", "credentials.xml", "credentials.yml",
+    "credentials.yaml", "credentials.toml", "credentials.ini", "credentials.csv", "credentials.tfrc.json",
+    "application_default_credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json",
+    "serviceaccount*.json", "gha-creds-*.json", "*accesskeys.csv", "rootkey.csv", "accesstokens.json",
+    # Private keys, and stores of keys.
+    "id_rsa", "id_rsa.*", "id_dsa", "id_dsa.*", "id_ecdsa", "id_ecdsa.*", "id_ed25519", "id_ed25519.*", "id_ecdsa_sk",
+    "id_ed25519_sk", "master.key", "*.ppk", "*.p12", "*.pfx", "*.pkcs12", "*.jks", "*.keystore", "*.bks", "*.kdbx",
+    "*.kdb", "*.agilekeychain", "*.keychain", "*.keychain-db", "secring.*", "otr.private_key", "shadow-", "gshadow",
+    # What was typed, passwords among it.
+    ".bash_history", ".zsh_history", ".sh_history", ".mysql_history", ".psql_history", ".sqlite_history",
+    ".rediscli_history", ".mongosh_history", ".python_history", ".node_repl_history", ".irb_history", ".rhistory",
 )  # fmt: skip
+"""Names of files whose every value is secret, in lower case. The rule sets of gitleaks, detect-secrets and GitHub's
+gitignore templates name them. Files that only sometimes hold secrets are left to the search of their content."""
 SECRET_IN_HOME = (".npmrc", ".yarnrc.yml")
 SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", "keychains", "keyrings")
 SECRET_TAILS = (
@@ -35,7 +55,12 @@ SECRET_TAILS = (
     ".cargo/credentials.toml", ".gem/credentials", ".config/git/credentials", ".config/rclone/rclone.conf",
     "/proc/*/environ", "/proc/*/task/*/environ",
 )  # fmt: skip
-OPEN_NAMES = (".env.example", "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub")
+OPEN_NAMES = (
+    "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub", ".env*.example", ".env*.sample", ".env*.template",
+    ".env*.dist", ".env*.tpl", ".env*.schema", ".env-example", ".env-sample", ".env-template", ".env.defaults",
+    "example.env", "sample.env", "template.env", "example.tfvars", "sample.tfvars",
+)  # fmt: skip
+"""Files that document which values there are: templates, and public halves of keys."""
 
 _OWN_FOLDER = regex(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")
 """Where a command runs, as it may call that itself; to us that name means another folder."""
@@ -55,7 +80,9 @@ def tails(patterns: Iterable[str]) -> re.Pattern[str]:
     return any_of(pattern if pattern[0] == "/" else f"*/{pattern}" for pattern in patterns)
 
 
-_SECRET_NAME = any_of(SECRET_NAMES)
+_SECRET_PLAIN = frozenset(name for name in SECRET_NAMES if "*" not in name)
+_SECRET_NAME = any_of(name for name in SECRET_NAMES if "*" in name)
+_OPEN_NAME = any_of(OPEN_NAMES)
 _SECRET_TAIL = tails(SECRET_TAILS)
 _SECRET_PARTS = frozenset(SECRET_FOLDERS)
 
@@ -229,9 +256,11 @@ def is_secret(path: PurePath) -> bool:
     """Whether ``path`` holds what nobody should read through a model: ``.env``, SSH keys, stored credentials."""
     parts = [folded(part) for part in path.parts]
     name = parts[-1] if parts else ""
-    if name in OPEN_NAMES and not any(part in SECRET_FOLDERS for part in parts[:-1]):
-        return False
-    if _SECRET_NAME.match(name) or not _SECRET_PARTS.isdisjoint(parts):
+    if not _SECRET_PARTS.isdisjoint(parts[:-1]):
+        return True
+    if name in _SECRET_PLAIN or _SECRET_NAME.match(name):
+        return not _OPEN_NAME.match(name)
+    if name in _SECRET_PARTS:
         return True
     if name in SECRET_IN_HOME and path.parent == PurePath(os.path.expanduser("~")):  # noqa: PTH111 - must not raise
         return True

@@ -348,7 +348,7 @@ class Policy:
         if edits and subject.effect is Effect.WRITE and subject.paths and not subject.kinds:
             return ""
         if self._mode == "auto" and (subject.effect is not Effect.EXECUTE or self._stays(subject, cwd)):
-            return ""
+            return judging().exposed(subject.commands, cwd) if subject.commands else ""
         if subject.lack:
             return f"{subject.lack.rstrip('.')}{self._because()}"
         change = "changes to data need" if subject.kinds else "edits need" if subject.paths else "changes need"

@@ -19,6 +19,7 @@ from ba_tui.permissions.sandbox.from_settings import sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
+from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
 from ba_tui.permissions.trust.written import WriteRecords
@@ -41,7 +42,8 @@ class SessionPermissions:
     ) -> None:
         root, mode = project_root(workspace.root), settings.permission_mode
         self.workspace = workspace
-        self.sandbox = sandbox_for(settings, where, workspace)
+        self.known = KnownSecrets()
+        self.sandbox = sandbox_for(settings, where, workspace, self.known)
         self.egress = Egress()
         self.sharing = Sharing(settings.secrets)
         kept = PendingChanges(where.set_aside / folder_slug(root))

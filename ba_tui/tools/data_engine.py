@@ -198,7 +198,7 @@ def _kept(path: Path, workspace: Workspace) -> str:
 
 def _confined(sandbox: Sandbox, own: Path) -> Confinement | None:
     # Plain: DuckDB opens no file but those that were checked, so it may run where not all secrets can be hidden.
-    return sandbox.confine(replace(READING, writable=(own,), plain=True))
+    return sandbox.confine(replace(READING, writable=(own,), plain=True), originals=True)
 
 
 def _memory() -> int:

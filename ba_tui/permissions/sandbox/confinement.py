@@ -5,7 +5,6 @@ Nothing is started here but a short trial. Which parts of the disk are seen is `
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -13,18 +12,22 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout
+from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout, shown_in
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
+from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
 from ba_tui.processes.confinement import Confinement
+
+if TYPE_CHECKING:
+    from ba_tui.permissions.secrets.masks import WorkspaceMasks
 
 SandboxMode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
@@ -164,15 +167,41 @@ class Sandbox:
     """
 
     def __init__(
-        self, reach: FileReach, mode: SandboxMode = "auto", look: Callable[[], FoundSandbox] | None = None
+        self,
+        reach: FileReach,
+        mode: SandboxMode = "auto",
+        look: Callable[[], FoundSandbox] | None = None,
+        masks: MaskPlaces | None = None,
     ) -> None:
         self.reach = reach
         self.mode: SandboxMode = mode
         self.scan = WorkspaceScan(reach.roots, (*reach.readable, *reach.writable), reach.home, reach.started)
         self._look = look or _here.look
         self._found: FoundSandbox | None = None
-        self._folders: dict[str, Path] = {}
-        self._lock = threading.Lock()
+        self._mask_places = masks or MaskPlaces()
+        self._masks: WorkspaceMasks | None = None
+        self._temporary: Path | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def masks(self) -> WorkspaceMasks:
+        """The masked copies of this workspace's files."""
+        from ba_tui.permissions.secrets.masks import WorkspaceMasks  # noqa: PLC0415 - the first command needs it
+
+        with self._lock:
+            if self._masks is None:
+                self._masks = WorkspaceMasks(self.reach, self._mask_places)
+            return self._masks
+
+    def begin(self) -> None:
+        """Begin to search the workspace for files with secrets, in the background."""
+        if self.mode != "off" and self._mask_places.searched:
+            threading.Thread(target=self.search, args=(0.0,), daemon=True, name="sandbox").start()
+
+    def search(self, seconds: float) -> None:
+        """Search the workspace as it is now, for at most so many seconds. Blocks."""
+        if self.holds() and self._mask_places.searched:
+            self.masks.content.settle(self.masks.content.begin(), seconds)
 
     @property
     def found(self) -> FoundSandbox:
@@ -201,7 +230,7 @@ class Sandbox:
             return "there is no sandbox"
         if not mechanism.hides:
             return f"{mechanism.name} can't hide files with secrets"
-        return _too_much(self.scan.look(FRESH_SECONDS))
+        return _too_much(self.scan.look(FRESH_SECONDS), self._masks.content.count() if self._masks else 0)
 
     @property
     def state(self) -> str:
@@ -213,8 +242,12 @@ class Sandbox:
             return ""
         return "sandboxed" if found.mechanism else "no sandbox"
 
-    def confine(self, profile: Profile = WORKING, readable: Sequence[Path] = ()) -> SandboxConfinement | None:
+    def confine(
+        self, profile: Profile = WORKING, readable: Sequence[Path] = (), *, originals: bool = False
+    ) -> SandboxConfinement | None:
         """How the next program is started, which may read these paths too; None when it runs as it is. Blocks.
+        ``originals``: it sees files with secrets as they are unless their names are secret, as the data engine must,
+        whose fingerprints are those of the user's files.
 
         Raises:
             NotConfined: a sandbox is required, and there is none. NotHidden: it can't hide what the profile promises.
@@ -227,22 +260,29 @@ class Sandbox:
                 why = "; ".join(self.found.troubles) or "no mechanism is known for this system"
                 raise NotConfined(f"Commands must run in a sandbox here, and there is none ({why}).", CURE)
             return None
-        findings = self.scan.look() if mechanism.hides else NOTHING
         reading = profile.name == "reading"
-        why = _too_much(findings) if mechanism.hides and (reading or len(findings.secrets) > MOST_MASKED) else ""
+        masked = reading and mechanism.hides and self._mask_places.searched and not originals
+        search = self.masks.content.begin() if masked else 0
+        findings = self.scan.look() if mechanism.hides else NOTHING
+        found: Mapping[Path, Path] = {}
+        if masked and profile.history != "alone":
+            self.masks.content.settle_if_quick(search)
+            found = self.masks.content.masks()
+        many = self.masks.content.count() if masked else 0
+        why = _too_much(findings, many) if mechanism.hides and (reading or len(findings.secrets) > MOST_MASKED) else ""
         if why and profile.plain:
-            findings = replace(findings, secrets=(), hidden=())
+            findings, found = replace(findings, secrets=(), hidden=()), {}
         elif why:
             raise NotHidden(f"The command was not run: {why}.", "Move files with secrets out of the workspace.")
-        temporary, masks = self._private("tmp"), self._private("masks") if findings.secrets else Path()
-        inside = Inside(profile, temporary, findings, lambda path: self._mask(masks, path))
+        temporary = self._private()
+        inside = Inside(profile, temporary, findings, self.masks.of_secret, found)
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
         network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
         environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network
-        found = findings if mechanism.hides else None
-        return SandboxConfinement(prefix, environment, mechanism.separate, profile, walled, mechanism.hides, found)
+        seen = findings if mechanism.hides else None
+        return SandboxConfinement(prefix, environment, mechanism.separate, profile, walled, mechanism.hides, seen)
 
     def blame(self, output: str, code: int | None) -> str:
         """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""
@@ -283,44 +323,35 @@ class Sandbox:
     def hidden_in(self, output: str) -> str:
         """The file with secrets that the end of an ``output`` names, which is hidden; empty when it names none."""
         text = output[-TAIL:]
-        shown = (self._shown(path) for path in self.scan.last.secrets)
+        shown = (shown_in(self.reach.roots, path) for path in self.scan.last.secrets)
         named = (name for name in shown if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text))
         return next(named, "")
 
     def close(self) -> None:
-        """Remove the private folders. Blocks."""
+        """End the search for secrets and remove the private folders. Blocks."""
         with self._lock:
-            for folder in self._folders.values():
-                shutil.rmtree(folder, ignore_errors=True)
-            self._folders.clear()
+            masks, temporary = self._masks, self._temporary
+            self._masks = self._temporary = None
+        if masks:
+            masks.close()
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
 
-    def _private(self, use: str) -> Path:
-        """A folder of this conversation's own, kept from one command to the next."""
+    def _private(self) -> Path:
+        """A temporary folder of this conversation, kept from one command to the next."""
         with self._lock:
-            known = self._folders.get(use)
+            known = self._temporary
             if known is None or not known.is_dir():
-                known = self._folders[use] = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"ba-{use}-")))
+                known = self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="ba-tmp-")))
                 # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
                 weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
             return known
 
-    def _shown(self, path: Path) -> str:
-        root = next((root for root in self.reach.roots if path.is_relative_to(root)), None)
-        return str(path.relative_to(root) if root else path)
 
-    def _mask(self, folder: Path, path: Path) -> Path:
-        """The file that is seen in place of a secret one: one line that says so."""
-        shown = self._shown(path)
-        line = f"ba hides {shown!r}" if not shown.isprintable() or "'" in shown else f"ba hides {shown}"
-        mask = folder / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
-        if not mask.exists():
-            mask.write_text(f"{line}; allow it with commands.read in your settings (ba config edit)\n", "utf-8")
-        return mask
-
-
-def _too_much(findings: ScanResult) -> str:
-    """Why the secrets of a workspace can't be hidden from a command that only reads."""
-    count = len(findings.secrets) + len(findings.hidden)
+def _too_much(findings: ScanResult, further: int = 0) -> str:
+    """Why the secrets of a workspace, ``further`` files with secrets in their text among them, can't be hidden from a
+    command that only reads."""
+    count = len(findings.secrets) + len(findings.hidden) + further
     if count > MOST_HIDDEN:
         return f"{count} files with secrets lie in the workspace, and ba hides at most {MOST_HIDDEN}"
     if not findings.complete:

@@ -13,8 +13,9 @@ from pathlib import Path
 from ba_tui.core.profiles import Profile
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import TouchedPath, is_secret
+from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.sandbox.git_history import ALWAYS, OFFLINE, PATTERNS, ask_git, past_secrets
+from ba_tui.permissions.sandbox.git_printing import call_words, is_current, may_print
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 
 MENTIONS = regex(r"\bgit\b")
@@ -57,21 +58,10 @@ LOCAL_INSTEAD = {
     "pager.*": "false",
 }
 """What they are replaced with where the repository itself sets them."""
-PRINTING = frozenset({
-    "diff", "show", "whatchanged", "grep", "cat-file", "diff-tree", "diff-index", "diff-files", "archive",
-    "format-patch", "range-diff", "blame", "annotate", "stash",
-})  # fmt: skip
-"""Subcommands that print what stands in tracked files."""
-SHOWING = frozenset({"diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash"})
-"""Those that print differences, or only what differs."""
 STORING = frozenset({"add", "stage", "commit", "stash"})
 """Subcommands that may store files which git does not track yet."""
-_PATCH = regex(
-    r"-(?:p|u|c|m|cc|W|U.*|S.*|G.*|L.*|-patch.*|-cc|-unified.*|-word-diff.*|-color-words.*|-function-context|-textconv"
-    r"|-diff-merges.*|-remerge-diff|-dd|-submodule.*|-binary|-check)"
-)
-_SUMMED = regex(r"--(?:stat|numstat|shortstat|dirstat|name-only|name-status|summary|raw|no-patch|quiet)(?:=.*)?|-s")
-_VERBOSE = regex(r"-[a-z]*v[a-z]*|--verb.*")
+_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--super-prefix")
+_NESTED = ("--submodule", "--recurse-submodules")
 
 
 def git_environment(
@@ -113,17 +103,52 @@ def skipped_hooks(folder: Path, text: str) -> str:
 def exposed(commands: Sequence[ResolvedCommand], folder: Path) -> str:
     """Why a git call among ``commands`` may print a file with secrets that git keeps, whatever hides the file itself;
     empty when none does. Blocks."""
-    printing = [_words(command) for command in commands if _prints(command)]
-    top = _top(folder) if printing else None
-    index = _index_of(folder) if top else None
-    if top is None or index is None:
+    for command in commands:
+        words = [word or "" for word in call_words(command)]
+        if words[:1] == ["git"] and (place := _place(command, folder)) and (why := _exposed(command, words, place)):
+            return why
+    return ""
+
+
+def _exposed(command: ResolvedCommand, words: Sequence[str], folder: Path) -> str:
+    if not may_print(command, lambda revisions: _kinds(folder, revisions)):
         return ""
-    found: Sequence[str] | None = _tracked(index, folder, _stamp(index))
-    if not found and not all(map(_is_current, printing)):
+    if any((word or "").startswith(_ELSEWHERE) for word in command.words) or "GIT_" in command.stops:
+        return "git reads another repository, whose history ba has not searched for secrets"
+    top = _top(folder)
+    if top is None:
+        # Git takes no bare repository that it only comes upon.
+        return ""
+    if any(word.startswith(_NESTED) for word in words) and (top / ".gitmodules").exists():
+        return "git may print files of a submodule, whose history ba has not searched for secrets"
+    index = _index_of(folder)
+    found: Sequence[str] | None = _tracked(index, folder, _stamp(index)) if index else ()
+    if not found and not (len(words) > 1 and is_current(words)):
         found = past_secrets(top)
     if found is None:
         return "this may print secrets from git's history, which ba has not searched completely yet"
     return f"git's history has {found[0]}, which holds secrets, and this may print it" if found else ""
+
+
+def _place(command: ResolvedCommand, folder: Path) -> Path:
+    """The folder in which git runs, with its options ``-C``."""
+    words = [word or "" for word in command.words]
+    for at, word in enumerate(words[:-1]):
+        if word == "-C" and at and (words[at - 1] == "git" or at > 2):
+            folder = folder / words[at + 1]
+        if word in command.plain[1:2]:
+            break
+    return Path(os.path.realpath(folder))
+
+
+def _kinds(folder: Path, revisions: Sequence[str]) -> dict[str, str]:
+    """The kind of object that each revision leads to, behind tags; see ``git_printing.KindsOf``."""
+    if any("\n" in revision for revision in revisions):
+        return {}
+    asked = "".join(f"{revision}^{{}}\n" for revision in revisions).encode("utf-8", "surrogateescape")
+    said = ask_git(folder, "cat-file", "--batch-check=%(objecttype)", told=asked)
+    lines = (said or b"").decode("utf-8", "replace").splitlines()
+    return dict(zip(revisions, lines, strict=True)) if len(lines) == len(revisions) else {}
 
 
 def stored_secrets(commands: Sequence[ResolvedCommand], folder: Path) -> tuple[Path, ...]:
@@ -144,43 +169,6 @@ def tracked_secrets(folder: Path, *, new: bool = False) -> tuple[Path, ...]:
 
 def _words(command: ResolvedCommand) -> list[str]:
     return [word or "" for word in (command.plain or command.words)]
-
-
-def _prints(command: ResolvedCommand) -> bool:
-    words = _words(command)
-    if words[:1] != ["git"] or len(words) < 2:
-        return False
-    named = words[words.index("--") + 1 :] if "--" in words else []
-    files = (
-        (*command.named, *command.reads)[-len(named) :]
-        if named and not {"--full-diff", "--follow"} & set(words)
-        else ()
-    )
-    alike = len(files) == len(named) and all(map(_is_file_of, files, named))
-    if files and alike:
-        return False
-    if words[1] == "status":
-        return any(_VERBOSE.fullmatch(word) for word in words[2:])
-    patch = any(_PATCH.fullmatch(word) for word in words[2:])
-    if words[1] in {"log", "reflog"} or words[1:3] == ["stash", "list"]:
-        return patch
-    summed = words[1] in SHOWING and any(_SUMMED.fullmatch(word) for word in words[2:])
-    return words[1] in PRINTING and (patch or not summed)
-
-
-def _is_file_of(seen: TouchedPath, word: str) -> bool:
-    return seen.path.is_file() and not seen.secret and str(seen.path).endswith(word.removeprefix("./"))
-
-
-def _is_current(words: Sequence[str]) -> bool:
-    """Whether a call prints nothing of commits: neither those before the newest, nor what the index takes from that."""
-    options = [word for word in words[2:] if word.startswith("-")]
-    if words[1] == "grep":
-        # One operand is the pattern; further ones may be commits.
-        given = words[2 : words.index("--")] if "--" in words else words[2:]
-        return len(given) - len(options) <= 1 and not any(word.startswith(("-e", "-f")) for word in options)
-    plain = not {"--cached", "--staged"} & set(options) and len(options) == len(words[2:])
-    return words[1] in {"diff", "diff-files"} and plain
 
 
 @frozen

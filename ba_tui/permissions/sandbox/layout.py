@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
@@ -17,7 +17,8 @@ from typing import Literal, TypeAlias
 import ba_tui
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+from ba_tui.permissions.paths import SECRET_IN_HOME, SECRET_TAILS, is_secret
+from ba_tui.permissions.sandbox.git_stores import OTHERS, stores
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult
 from ba_tui.resources import read_regular
@@ -86,12 +87,14 @@ class MountPart:
 @frozen
 class Inside:
     """What one program finds: its ``profile``, the ``findings`` in the workspace, the ``temporary`` folder that it sees
-    as ``/tmp`` and ``/var/tmp``, and ``mask``: the file that stands in for a secret one."""
+    as ``/tmp`` and ``/var/tmp``, ``mask``: returns the masked copy of a file that is named as secret, and ``masks``:
+    the masked copies of other files."""
 
     profile: Profile
     temporary: Path
     findings: ScanResult = NOTHING
     mask: Callable[[Path], Path] = Path
+    masks: Mapping[Path, Path] = field(default_factory=dict[Path, Path])
 
 
 def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
@@ -127,12 +130,31 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
                 # Nor may the folders above be renamed, and others be put there.
                 above = (each for each in path.parents if _within(each, reach.roots) and each not in reach.roots)
                 parts = {**{each: MountPart(each, kept) for each in above}, **parts}
-    for path in inside.findings.secrets:
-        if path not in inside.profile.unhidden and _seen(path, parts.values()):
-            parts[path] = MountPart(path, "masked", inside.mask(path))
+    if reading and not inside.profile.history:
+        links = (path for path in inside.findings.protected if path.name == GIT)
+        others = (root / name for root in reach.roots for name in OTHERS if _folder(root / name))
+        for path in (*stores((*inside.findings.git, *repositories), links), *others):
+            if _seen(path, parts.values()):
+                parts[path] = MountPart(path, "hidden")
+    parts |= {part.path: part for part in _masked(inside, parts)}
     shared = replace(reach, network=reach.network and not reading)
     parts |= {path: MountPart(path, "hidden") for path in _outlets(shared, parts.values())}
     return _needful(sorted(parts.values(), key=lambda part: (len(part.path.parts), str(part.path))))
+
+
+def _masked(inside: Inside, parts: Mapping[Path, MountPart]) -> Iterator[MountPart]:
+    """The files with secrets that the program would see otherwise."""
+    texts = {str(path): part for path, part in parts.items()}
+
+    def seen(path: Path) -> bool:
+        return next((texts[text].access for text in (str(path), *_above(path)) if text in texts), "read") != "hidden"
+
+    for path in inside.findings.secrets:
+        if path not in inside.profile.unhidden and seen(path):
+            yield MountPart(path, "masked", inside.mask(path))
+    for path, copy in inside.masks.items():
+        if seen(path) and path not in inside.findings.secrets:
+            yield MountPart(path, "masked", copy)
 
 
 def _needful(parts: Sequence[MountPart]) -> tuple[MountPart, ...]:
@@ -236,6 +258,12 @@ def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
         yield from _further(path / "modules" if own else path, depth + 1)
 
 
+def shown_in(roots: Sequence[Path], path: Path) -> str:
+    """``path`` for people: from the first of ``roots`` that it lies in, or absolute."""
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    return str(path.relative_to(root) if root else path)
+
+
 def git_folders_of(roots: Sequence[Path]) -> Iterator[Path]:
     """The git folders outside of ``roots`` that these are worktrees or submodules of, when those know of them too."""
     for root in roots:
@@ -280,18 +308,22 @@ def _said(file: Path) -> str:
 
 def _secrets(reach: FileReach) -> Iterator[Path]:
     """What nobody should see, where it exists; most of it is hidden with the home folder anyway."""
-    patterns: list[tuple[Path, str]] = [(Path("/etc"), name) for name in SECRETS]
+    found = [path for name in SECRETS for path in Path("/etc").glob(name)]
     if home := reach.home:
-        names = (*SECRET_FOLDERS, *SECRET_IN_HOME, *(name for name in SECRET_NAMES if not name.startswith("id_")))
         tails = (tail.removesuffix("/**") for tail in SECRET_TAILS if not tail.startswith("/"))
-        patterns += [(home, name) for name in (*names, *tails)]
-    for folder, pattern in patterns:
-        if not _there(folder):
-            continue
-        for path in folder.glob(pattern) if "*" in pattern else (folder / pattern,):
-            if _there(path) and not path.is_symlink() and os.access(path, os.R_OK):
-                yield path
+        found += [home / tail for tail in tails]
+        found += [home / name for name in _names(home) if name in SECRET_IN_HOME or is_secret(PurePath(name))]
+    for path in found:
+        if _there(path) and not path.is_symlink() and os.access(path, os.R_OK):
+            yield path
     yield from (path for path in reach.hidden if _there(path) and path.is_dir())
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
+    except OSError:
+        return []
 
 
 def _outlets(reach: FileReach, parts: Iterable[MountPart]) -> Iterator[Path]:

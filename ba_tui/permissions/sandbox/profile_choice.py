@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ba_tui.core.profiles import Profile
+from ba_tui.core.profiles import HistoryAccess, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import permits
 from ba_tui.permissions.rules.covering import Lack, offered
 from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Subject
+from ba_tui.permissions.sandbox.git_stores import holds_git, is_in_git
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 from ba_tui.resources import user_home
 
@@ -30,6 +31,11 @@ INSTALLING = {
 }
 """By package manager, how calls begin that change ``.venv`` or ``node_modules``."""
 SYSTEM = ("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/var", "/sys", "/proc", "/dev", "/run", "/opt")
+BESIDE = "git reads older versions of files, which are hidden from the other commands; run git in a call of its own"
+INDEX_ONLY = frozenset(
+    {"ls-files", "rev-parse", "config", "remote", "check-ignore", "check-attr", "version", "help", "var"}
+)
+"""Subcommands of git that work without what git stores of commits."""
 ALONE = "git may write its own files only when it runs alone; run the other commands in calls of their own"
 
 
@@ -57,8 +63,10 @@ def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()
     ruled = [any(_covers(rule, command) for rule in allows) for command in commands]
     plain = all(command.plain_reader for command in commands)
     if not all(ruled) and all(command.harmless and not command.writes for command in commands):
-        reading = Profile("reading", readable=approved.readable, plain=plain)
-        return ProfileChoice(reading, approved, reads=True)
+        seen = _history(commands)
+        why = BESIDE if not seen and any(map(_needs_history, commands)) else ""
+        reading = Profile("reading", readable=approved.readable, plain=plain, history=seen)
+        return ProfileChoice(reading, approved, why, reads=True)
     whys = (_mixed(commands, ruled) or _together(commands, gits), seen_by_git(stored))
     return ProfileChoice(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
 
@@ -82,6 +90,28 @@ def outer_offer(subject: Subject) -> str | None:
     """The narrowest rule that would let such a command leave the sandbox; None when none should."""
     lacks = [Lack(command, "") for command in subject.commands if not command.plain_reader]
     return offered(replace(subject, tool=OUTER), lacks) if lacks else None
+
+
+def _history(commands: Sequence[ResolvedCommand]) -> HistoryAccess:
+    """Whether commands that only read may see what git stores of commits: only where none of them but git opens it."""
+    others = [command for command in commands if program(command) not in {"git", "cd"}]
+    if all(program(command) != "git" for command in commands) or any(_opens_git(command) for command in commands):
+        return ""
+    if not any(command.reads or command.named or command.below for command in others):
+        return "alone"
+    return "beside" if all(command.plain_reader for command in others) else ""
+
+
+def _needs_history(command: ResolvedCommand) -> bool:
+    words = command.plain or command.words
+    return program(command) == "git" and not (len(words) > 1 and words[1] in INDEX_ONLY)
+
+
+def _opens_git(command: ResolvedCommand) -> bool:
+    """Whether a command may open files that belong to git."""
+    if any(is_in_git(below.folder) or (below.hidden and holds_git(below.folder)) for below in command.below):
+        return True
+    return any(is_in_git(seen.path) for seen in (*command.reads, *command.named))
 
 
 def _covers(rule: Rule, command: ResolvedCommand) -> bool:

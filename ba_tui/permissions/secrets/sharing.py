@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -72,17 +72,21 @@ def kinds_of(secrets: Sequence[Secret], others: Sequence[str] = ()) -> str:
 
 
 class PromptSecrets:
-    """core.agent.Interceptor: tells the person of a secret or of hidden characters in their own words. It never holds
-    them back."""
+    """core.agent.Interceptor: tells the user of a secret or of hidden characters in their own words. It never holds
+    them back. ``begin`` starts the search of the workspace while the first request is under way; it does not block."""
 
-    def __init__(self, sharing: Sharing) -> None:
+    def __init__(self, sharing: Sharing, begin: Callable[[], None] = lambda: None) -> None:
         self._sharing = sharing
+        self._begin: Callable[[], None] | None = begin
         self._seen: set[str] = set()
 
     async def before(self, branch: Branch) -> None:
         if branch.name != MAIN:
             # What a sub-agent is asked is not what the person wrote.
             return
+        if self._begin:
+            self._begin()
+        self._begin = None
         for message in reversed(branch.transcript.messages):
             if message.role == "assistant":
                 return

@@ -34,6 +34,8 @@ MOST_MEMORY = 4 * GIGABYTE
 EXTRA = "pip install 'ba-tui[python]'"
 CACHE = "PYTHONPYCACHEPREFIX"
 NEEDED = ("ipykernel", "jupyter_client")
+SEARCH_SECONDS = 2.0
+"""Seconds that the start of a kernel waits for the search for secrets."""
 CHANGED = "Files with secrets changed, so Python began anew to keep them hidden."
 
 
@@ -110,6 +112,8 @@ class _Held:
         """Raises NotConfined."""
         if why := self._sandbox.unheld():
             raise NotConfined(f"Python can't be kept from changing files here: {why}.", "Run it with the tool shell.")
+        # A kernel lives on: what is found after its start is masked in its results only.
+        self._sandbox.search(SEARCH_SECONDS)
         held = self._sandbox.confine(self._profile)
         if held is None or held.findings is None:
             raise NotConfined("Python can't be kept from changing files here: there is no sandbox.")

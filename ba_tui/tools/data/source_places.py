@@ -56,7 +56,7 @@ class SourceSetup:
         # SQLite makes files beside the one that it writes.
         writable = (own, file.parent) if file and source.writable else (own,)
         profile = replace(READING, readable=(*given, *beside), writable=writable, plain=True, network=file is None)
-        return self.sandbox.confine(profile)
+        return self.sandbox.confine(profile, originals=True)
 
 
 def read_address(name: str, url: str, where: Places) -> Address:

@@ -93,16 +93,18 @@ class MemoryNames:
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
     def shared(self, loaded: Loaded, where: Places, root: Path) -> SharedName:
-        """The name for the project at ``root``. The user's own files, variables and flags win over a bound name."""
-        named = loaded.settings.memory.project
-        if named and _by_user(loaded.sources.get(SETTING, ""), where):
+        """The name for the project at ``root``. The user's own files, variables and flags win over a bound name, and
+        that wins over a name in the project's files, which counts only once the user has allowed it."""
+        named, bound = loaded.settings.memory.project, self.of(root)
+        if named and (not bound or _by_user(loaded.sources.get(SETTING, ""), where)):
             return SharedName(named)
-        bound = self.of(root)
-        if not named or named in {bound, folder_slug(root)}:
+        waiting = (each.value for each in loaded.asked if each.setting == SETTING and not each.allowed)
+        proposed = next(waiting, "")
+        if not proposed or proposed in {bound, folder_slug(root)}:
             return SharedName(bound)
-        used = self.others(named, root)
+        used = self.others(proposed, root)
         others, moved = ([path for path in used if os.path.isdir(path) is there] for there in (True, False))  # noqa: PTH112
-        return SharedName(bound, ProposedName(named, root, tuple(others), tuple(moved)))
+        return SharedName(bound, ProposedName(proposed, root, tuple(others), tuple(moved)))
 
     def _all(self) -> Mapping[str, str]:
         """The bound names by root; none when the file can't be understood."""

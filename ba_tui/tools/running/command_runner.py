@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 CommandJudge: TypeAlias = Callable[[JudgedCall], Judgement]
 CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 WIDER = "Run it again with write access to the workspace?"
+MARK = "masked-by-ba"
+"""What placeholders begin with: see permissions/secrets/masking.py, which few sessions need here."""
+MASKED = f"{MARK} and x stand for secrets of the same length; commands.read in the user's settings shows a file"
 UNWATCHED = ProtectedReview()
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
 OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
@@ -204,6 +207,8 @@ class CommandRunner:
             return outcome, []
         await self._ended(run)
         notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile, call)]
+        if MARK in outcome.job.process.output.text():
+            notes.append(MASKED)
         if outcome.job.exit_code and (
             meant := await asyncio.to_thread(self.skills.meant, request.text, program.folder)
         ):

@@ -1,0 +1,185 @@
+"""The program that searches the text files of a workspace for secrets and writes masked copies of those that have some.
+
+It runs beside ba with low priority, so that ba's screen never waits for it. ``content_scan`` starts it and reads what
+it prints: one JSON object a line. A line on its standard input begins one pass; it ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import folded, is_secret
+from ba_tui.permissions.sandbox.workspace_scan import COLD
+from ba_tui.permissions.secrets import known, masking, scanner, shapes
+from ba_tui.permissions.secrets.copies import LARGEST, FileStamp, read_stable, save_copy, stamp_of
+
+NICE = 15
+MOST_FILES = 200_000
+"""Files that one pass looks at."""
+MOST_FOUND = 250
+"""Files with secrets of which copies are made: with more, commands that only read ask first."""
+DIGEST = 8
+"""Bytes by which a file without secrets is remembered."""
+
+
+@frozen
+class ScanOrder:
+    """What the process is started with. ``kept``: the file in which it keeps which files hold no secrets, as digests
+    of their stamps."""
+
+    roots: tuple[str, ...]
+    skipped: tuple[str, ...]
+    copies: str
+    kept: str
+
+    def text(self) -> str:
+        return json.dumps([self.roots, self.skipped, self.copies, self.kept])
+
+    @staticmethod
+    def read(text: str) -> ScanOrder:
+        roots, skipped, copies, kept = json.loads(text)
+        return ScanOrder(tuple(roots), tuple(skipped), copies, kept)
+
+
+class ContentSearch:
+    """Searches again and again; a file is opened only when its stamp is new."""
+
+    def __init__(self, order: ScanOrder) -> None:
+        self._order = order
+        self._skipped = frozenset(order.skipped)
+        self._version = _version()
+        self._clean = self._read()
+        self._saved = len(self._clean)
+        self._parent = os.getppid()
+        self._found: dict[str, FileStamp] = {}
+
+    def run(self) -> Iterator[dict[str, Any]]:
+        """Look at all files once. Yield each file with secrets that is new or has changed, then those that are gone."""
+        there: set[str] = set()
+        clean: set[bytes] = set()
+        count = 0
+        for path, status in self._files():
+            count += 1
+            if count > MOST_FILES or os.getppid() != self._parent:
+                break
+            stamp = stamp_of(status)
+            digest = self._digest(stamp)
+            if digest in self._clean:
+                clean.add(digest)
+                continue
+            if self._found.get(path) == stamp:
+                there.add(path)
+                continue
+            made = self._search(path)
+            if made is None:
+                clean.add(digest)
+            elif made:
+                there.add(path)
+                yield made
+        gone = self._found.keys() - there
+        for path in gone:
+            del self._found[path]
+        if gone:
+            yield {"gone": [path.encode("utf-8", "surrogateescape").hex() for path in gone]}
+        self._clean = clean
+        self._save()
+
+    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """The files that may be text, with a size that is searched; those named as secret are masked anyway."""
+        pending = list(self._order.roots)
+        while pending:
+            folder = pending.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    listed = list(entries)
+            except OSError:
+                continue
+            for entry in listed:
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        name = folded(entry.name)
+                        if name not in COLD and name != ".git" and entry.path not in self._skipped:
+                            pending.append(entry.path)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                searched = stat.S_ISREG(status.st_mode) and 0 < status.st_size <= LARGEST
+                if searched and entry.path not in self._skipped and not is_secret(Path(entry.name)):
+                    yield entry.path, status
+
+    def _search(self, path: str) -> dict[str, Any] | None:
+        """What is told of a file with secrets; None for one without, empty for one that could not be read."""
+        read = read_stable(path)
+        if read is None:
+            return {}
+        status, data = read
+        made = masking.masked_places(data)
+        if made is None:
+            return None
+        self._found[path] = stamp_of(status)
+        told: dict[str, Any] = {"path": path.encode("utf-8", "surrogateescape").hex(), "stamp": stamp_of(status)}
+        told["values"] = made.values
+        if len(self._found) <= MOST_FOUND:
+            told["copy"] = str(save_copy(Path(self._order.copies), path, status, made.data))
+        return told
+
+    def _digest(self, stamp: FileStamp) -> bytes:
+        return hashlib.blake2b(repr(stamp).encode(), digest_size=DIGEST, key=self._version).digest()
+
+    def _read(self) -> set[bytes]:
+        if not self._order.kept:
+            return set()
+        try:
+            data = Path(self._order.kept).read_bytes()[: MOST_FILES * DIGEST]
+        except OSError:
+            return set()
+        return {data[at : at + DIGEST] for at in range(0, len(data) - DIGEST + 1, DIGEST)}
+
+    def _save(self) -> None:
+        if not self._order.kept or abs(len(self._clean) - self._saved) <= self._saved // 100:
+            return
+        kept = Path(self._order.kept)
+        draft = kept.with_name(f"{kept.name}.{os.getpid()}")
+        # Without it, the files are searched again.
+        with suppress(OSError):
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft.write_bytes(b"".join(self._clean))
+            draft.replace(kept)
+            self._saved = len(self._clean)
+
+
+def _version() -> bytes:
+    """Differs when secrets are recognised in another way, so that every file is searched anew."""
+    modules = (scanner, shapes, masking, known)
+    code = b"".join(Path(module.__file__ or "").read_bytes() for module in modules if module.__file__)
+    return hashlib.sha256(code).digest()
+
+
+def main() -> None:
+    with suppress(OSError):
+        os.nice(NICE)
+    search = ContentSearch(ScanOrder.read(sys.stdin.readline()))
+    for _ in sys.stdin:
+        for told in search.run():
+            _print(told)
+        _print({"done": True})
+
+
+def _print(told: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError, KeyboardInterrupt):
+        main()

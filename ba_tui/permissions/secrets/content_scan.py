@@ -1,0 +1,180 @@
+"""Which files of the workspace hold secrets by their content: the side of ba that starts the search and keeps results.
+
+The search runs in a process of low priority (``content_process``). Until a file was searched, commands see it as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ba_tui.permissions.secrets.content_process import ScanOrder
+from ba_tui.permissions.secrets.copies import FileStamp, MaskedCopies, keep
+from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.processes.streams import PipedChild
+
+PROGRAM = Path(__file__).with_name("content_process.py")
+RESTING = 5
+"""How many times as long as a pass took, no further one begins, unless it was quick."""
+QUICK = 0.01
+"""Seconds of a pass for which a command waits."""
+MOST_ATTEMPTS = 3
+"""How often the process is started again when it fails."""
+
+
+class ContentScan:
+    """One session's search. ``order`` says what is searched; it is asked for once. Thread-safe; nothing blocks but
+    ``settle`` and ``close``."""
+
+    def __init__(self, order: Callable[[], ScanOrder], copies: MaskedCopies, known: KnownSecrets) -> None:
+        self._order = order
+        self._copies = copies
+        self._known = known
+        self._changed = threading.Condition()
+        self._wanted = 0
+        """Passes that were asked for."""
+        self._done = 0
+        """The last pass that ended, by the number that was wanted when it began."""
+        self._took = QUICK
+        """Seconds that the last pass took."""
+        self._found: dict[Path, tuple[FileStamp, Path]] = {}
+        self._further: set[Path] = set()
+        """Files with secrets of which no copy was made: there are too many."""
+        self._thread: threading.Thread | None = None
+        self._child: PipedChild | None = None
+        self._closed = False
+
+    def begin(self) -> int:
+        """Ask for a pass that sees the files as they are now; return its number for ``settle``."""
+        with self._changed:
+            self._wanted += 1
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._work, daemon=True, name="secret search")
+                self._thread.start()
+            self._changed.notify_all()
+            return self._wanted
+
+    def settle(self, number: int, seconds: float) -> bool:
+        """Wait until the pass of that number has ended; whether it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._done >= number or self._closed, seconds)
+
+    def settle_if_quick(self, number: int) -> None:
+        """Wait for the pass of that number where the last one took no longer than a command may wait."""
+        if self._took < QUICK:
+            self.settle(number, QUICK)
+
+    def count(self) -> int:
+        """Files with secrets that were found."""
+        return len(self._found) + len(self._further)
+
+    def masks(self) -> Mapping[Path, Path]:
+        """What is to be seen at the files with secrets, as they are at this moment. Blocks while changed files are
+        masked again."""
+        with self._changed:
+            found = list(self._found.items())
+        masks: dict[Path, Path] = {}
+        for path, (stamp, copy) in found:
+            if (made := self._copies.of_content(path, stamp, copy)) is not None:
+                masks[path] = made
+        return masks
+
+    def close(self) -> None:
+        """End the process."""
+        with self._changed:
+            self._closed = True
+            child = self._child
+            self._changed.notify_all()
+        if child:
+            child.kill()
+        if self._thread and self._thread is not threading.current_thread():
+            self._thread.join(1.0)
+
+    def _work(self) -> None:
+        for _ in range(MOST_ATTEMPTS):
+            with suppress(OSError, ValueError):
+                self._serve()
+            with self._changed:
+                if self._closed:
+                    return
+        with self._changed:
+            # Nobody waits for a search that can't be made.
+            self._done = sys.maxsize
+            self._changed.notify_all()
+
+    def _serve(self) -> None:
+        """Run passes until the process ends.
+
+        Raises:
+            OSError, ValueError: it could not be started, or says what is not expected.
+        """
+        order = self._order()
+        with PipedChild((sys.executable, "-P", str(PROGRAM)), Path("/"), _environment()) as child:
+            with self._changed:
+                if self._closed:
+                    return
+                self._child = child
+                self._done = 0
+            child.input.write(order.text().encode() + b"\n")
+            rests_until = 0.0
+            while number := self._next(rests_until):
+                begun = time.monotonic()
+                child.input.write(b"\n")
+                child.input.flush()
+                for line in child.output:
+                    told = json.loads(line)
+                    if told.get("done"):
+                        break
+                    self._take(told)
+                else:
+                    raise ValueError("the search ended")
+                took = time.monotonic() - begun
+                rests_until = time.monotonic() + (RESTING * took if took > QUICK else 0.0)
+                with self._changed:
+                    self._took = took
+                    self._done = max(self._done, number)
+                    self._changed.notify_all()
+
+    def _next(self, rests_until: float) -> int:
+        """Wait until a pass is wanted, and the last one is long enough ago; its number, 0 at the end."""
+        with self._changed:
+            while not self._closed:
+                rest = rests_until - time.monotonic()
+                if self._wanted > self._done and rest <= 0:
+                    return self._wanted
+                self._changed.wait(rest if rest > 0 else None)
+            return 0
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        gone = [_path(text) for text in told.get("gone", ())]
+        with self._changed:
+            for path in gone:
+                self._found.pop(path, None)
+                self._further.discard(path)
+        if "path" not in told:
+            return
+        path, copy = _path(told["path"]), told.get("copy")
+        keep(self._known, ((value, kind) for value, kind in told["values"]))
+        with self._changed:
+            if copy:
+                device, inode, size, modified, changed = told["stamp"]
+                self._found[path] = ((device, inode, size, modified, changed), Path(copy))
+            else:
+                self._further.add(path)
+
+
+def _path(text: str) -> Path:
+    return Path(os.fsdecode(bytes.fromhex(text)))
+
+
+def _environment() -> dict[str, str]:
+    """Variables for a Python that finds ba's package, wherever that lies. No key is among them."""
+    kept = {name: value for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if (value := os.environ.get(name))}
+    return {**kept, "PYTHONPATH": str(PROGRAM.parents[3])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
@@ -21,6 +21,7 @@ from ba_tui.context.touched import NestedInstructions
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import UNLIMITED
+from ba_tui.core.errors import BaError
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, own_limits
 from ba_tui.core.own_shell import SharedCommands
@@ -34,6 +35,7 @@ from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.providers.wire.text_calls import TextCalls
 from ba_tui.resources import project_root
 from ba_tui.sessions.requests import RequestStore
+from ba_tui.settings.keys import kept_keys
 from ba_tui.tools.builtin.images import pixels
 from ba_tui.tools.builtin.recall import NAME as RECALL
 from ba_tui.tools.builtin.recall import ReadHistory
@@ -116,11 +118,23 @@ class AgentBuilder:
             UsageError: ``model`` can't be a model. AuthFailed: there is no key.
         """
         parts.model.choose(model)
+        self._know_keys(model)
         provider = parts.model.provider(model, parts.spec.effort)
         wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode, main=parts.main)
         provider = Overridden(provider, wanted, parts.model.provider)
         fitting, spec = Fitting(provider, parts.window.compressor), parts.spec
         return Agent(fitting, parts.tools, spec.prompt, self._interceptors(parts, attaching), spec.ceiling)
+
+    def _know_keys(self, model: str) -> None:
+        """Results are searched for ba's own keys and for those in the environment, however they got there."""
+        search, access = self._tools.permissions.sharing.search, self._start.access
+        search.known.add(self._start.shell.withheld(), "key of the environment")
+        own = [*kept_keys(self._start.where)]
+        with suppress(BaError):
+            info = access.model(model)
+            own.append(access.key(info.provider, access.profile(info)) or "")
+        search.known.add(own, "key of ba")
+        search.prepare()
 
     @asynccontextmanager
     async def child(self, spec: AgentSpec, model: str) -> AsyncGenerator[Agent]:

@@ -16,6 +16,7 @@ from ba_tui.permissions.rules.approvals import Approvals
 from ba_tui.permissions.rules.hit_counts import hits_of
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
+from ba_tui.permissions.secrets.disguises import search_for
 from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Settings
@@ -36,7 +37,7 @@ class SessionPermissions:
         self.workspace = workspace
         self.sandbox = sandbox_for(settings, where, workspace)
         self.egress = Egress()
-        self.sharing = Sharing(settings.secrets)
+        self.sharing = Sharing(settings.secrets, search_for(root))
         self.pending = PendingChanges(where.set_aside / folder_slug(root))
         bounds = Bounds(
             where,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
@@ -24,6 +25,7 @@ from ba_tui.core.effects import UNLIMITED
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, own_limits
+from ba_tui.core.messages import declared
 from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
@@ -49,8 +51,8 @@ from ba_tui.tools.visible import Visible
 @frozen
 class SessionLine:
     """What all agents of a session share beside its tools: instructions to be said again, those for files that are
-    touched, notices that wait, what was spent, all events so far, how far token estimates are off, and where their
-    requests are kept."""
+    touched, notices that wait, what was spent, all events so far, how far token estimates are off, where their
+    requests are kept, and what notes carry that ba writes."""
 
     notes: PromptNotes
     nested: NestedInstructions
@@ -59,6 +61,7 @@ class SessionLine:
     history: ReadHistory
     calibration: Calibration
     requests: RequestStore
+    note_key: str
 
 
 @frozen
@@ -91,6 +94,7 @@ class AgentBuilder:
         )  # fmt: skip
 
     def parts(self, spec: AgentSpec, model: ModelInUse | None = None) -> AgentParts:
+        spec = replace(spec, prompt=declared(spec.prompt, self._line.note_key))
         tools, notes, main = self._tools.guarded, self._tools.skill_notes, spec.name == MAIN
         registry = tools.isolated.registry_of(spec.copy) if spec.copy else tools.registry
         in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)

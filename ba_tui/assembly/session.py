@@ -100,7 +100,9 @@ class Session:
         self._notes = PromptNotes(self._instructions, notices)
         self._calibration = Calibration(start.where.state / RATIOS)
         nested = NestedInstructions(touched, registry.get_tool, self._instructions)
-        line = SessionLine(self._notes, nested, notices, spending, history, self._calibration, self._requests)
+        line = SessionLine(
+            self._notes, nested, notices, spending, history, self._calibration, self._requests, journal.header.note_key
+        )
         self._agents = AgentBuilder(start, tools, line)
         system, skills = system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue
         self.main = main = self._agents.parts(main_spec(tools.agents, settings, system, skills), model)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 
 from ba_tui.core.text.patterns import regex
@@ -20,6 +21,12 @@ CONTROL = OURS | {
 }
 """Ours, and those by which models tell who speaks; several servers take such words in a text for the real thing."""
 _OPENERS = "<\N{FULLWIDTH LESS-THAN SIGN}\N{SMALL LESS-THAN SIGN}"
+MARK = "‹"
+"""What stands in the place of the first character of such a tag."""
+_FLAT = frozenset(name.replace("-", "") for name in CONTROL)
+_VISIBLE = regex(rf"{MARK}(?=([^{MARK}]{{1,80}}))")
+_IN_BRACKETS = regex(r"/?INST\]", re.IGNORECASE)
+_IN_BARS = regex(r"[|\N{FULLWIDTH VERTICAL LINE}][^<>\n]{1,40}[|\N{FULLWIDTH VERTICAL LINE}]>")
 _TAG = regex(rf"[{_OPENERS}](?=([^{_OPENERS}]{{1,80}}))")
 _TOKEN = regex(r"<(?=[|\N{FULLWIDTH VERTICAL LINE}][^<>\n]{1,40}[|\N{FULLWIDTH VERTICAL LINE}]>)")
 _TURN = regex(r"\[(?=/?INST\])", re.IGNORECASE)
@@ -37,10 +44,33 @@ def neutralized(text: str, names: Collection[str] = CONTROL) -> str:
     return _TURN.sub("‹", text) if names is CONTROL and "INST]" in text.upper() else text
 
 
+def restored(text: str) -> str:
+    """``text``, which quotes what ``neutralized`` gave, with the first characters of tags as they were."""
+    if MARK not in text:
+        return text
+
+    def first(found: re.Match[str]) -> str:
+        inside = found[1]
+        if _IN_BRACKETS.match(inside):
+            return "["
+        return "<" if _IN_BARS.match(inside) or _named(inside, CONTROL) else MARK
+
+    return _VISIBLE.sub(first, text)
+
+
 def _named(inside: str, names: Collection[str]) -> bool:
     """Whether what follows an opening bracket begins with one of ``names``."""
-    found = _NAME.match(inside if inside.isascii() else looks_like(hidden_removed(inside)))
+    found = _NAME.match(inside if inside.isascii() else _plain(inside))
     if found is None:
         return False
-    words = _SPACES.split(found[1].casefold())
-    return any("-".join(words[:count]) in names for count in range(1, min(len(words), 3) + 1))
+    words = _SPACES.split(found[1].casefold())[:3]
+    if any("-".join(words[:count]) in names for count in range(1, len(words) + 1)):
+        return True
+    return names is CONTROL and any("".join(words[:count]) in _FLAT for count in range(1, len(words) + 1))
+
+
+def _plain(inside: str) -> str:
+    """The ASCII letters that ``inside`` looks like, without marks above and below them; any dash is a hyphen."""
+    kinds = ((letter, unicodedata.category(letter)) for letter in looks_like(hidden_removed(inside)))
+    apart = "".join("-" if kind == "Pd" else letter for letter, kind in kinds)
+    return "".join(letter for letter in unicodedata.normalize("NFD", apart) if not unicodedata.combining(letter))

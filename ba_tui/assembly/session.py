@@ -130,6 +130,7 @@ class Session:
             # Figures first: what the others do may look at them.
             *(metrics.apply, spending.apply),
             CallLog(info.id, soon).apply,
+            tools.permissions.egress.apply,
             # The end of a turn: its files are kept, then what its command was allowed is taken back.
             *guarded.listeners,
             prompts.admission.apply,

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.text.markup import REMINDER, neutralized
+from ba_tui.core.text.markup import BESIDE_SKILLS, CONTROL, REMINDER, neutralized
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
@@ -118,10 +118,12 @@ class ToolOutput:
     attachments: tuple[Image | Document, ...] = ()
     exit_status: int | None = None
     error: ErrorInfo | None = None
+    skill: bool = False
+    """Whether it is the result that starts a skill, whose tag ba wrote."""
     type: Literal["tool_result"] = "tool_result"
 
     def __post_init__(self) -> None:
-        if (content := neutralized(self.content)) is not self.content:
+        if (content := neutralized(self.content, BESIDE_SKILLS if self.skill else CONTROL)) is not self.content:
             object.__setattr__(self, "content", content)
         if any(isinstance(each, Document) for each in self.attachments):
             object.__setattr__(self, "attachments", tuple(map(_harmless, self.attachments)))

@@ -47,6 +47,7 @@ class SessionPermissions:
             unheld=self.sandbox.unheld,
             walled=self.sandbox.walled,
             suspicion=self.egress.reason,
+            unnamed=self.egress.unnamed,
             hits=hits_of(where, root),
         )
         allowed = mode if mode in bounds.modes() else "default"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Set
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import hidden_removed, looks_like
@@ -20,10 +20,12 @@ CONTROL = OURS | {
     *("function-response", "antml", "invoke", "thinking", "sys", "inst", "start-of-turn", "end-of-turn"),
 }
 """Ours, and those by which models tell who speaks; several servers take such words in a text for the real thing."""
+BESIDE_SKILLS = CONTROL - {SKILL}
+"""All but the tag of a skill, which the result that starts one holds."""
 _OPENERS = "<\N{FULLWIDTH LESS-THAN SIGN}\N{SMALL LESS-THAN SIGN}"
 MARK = "‹"
 """What stands in the place of the first character of such a tag."""
-_FLAT = frozenset(name.replace("-", "") for name in CONTROL)
+_FLAT = frozenset(name.replace("-", "") for name in CONTROL if "-" in name)
 _VISIBLE = regex(rf"{MARK}(?=([^{MARK}]{{1,80}}))")
 _IN_BRACKETS = regex(r"/?INST\]", re.IGNORECASE)
 _IN_BARS = regex(r"[|\N{FULLWIDTH VERTICAL LINE}][^<>\n]{1,40}[|\N{FULLWIDTH VERTICAL LINE}]>")
@@ -34,14 +36,14 @@ _NAME = regex(r"[\s/\\<]*([a-z]+(?:[-_ ]+[a-z]+)*)", re.IGNORECASE)
 _SPACES = regex(r"[-_\s]+")
 
 
-def neutralized(text: str, names: Collection[str] = CONTROL) -> str:
+def neutralized(text: str, names: Set[str] = CONTROL) -> str:
     """``text`` with the first character of every tag called one of ``names`` replaced by ``‹``, however it is spelled:
     in capitals, with spaces, hidden characters or letters that only look alike."""
     if any(opener in text for opener in _OPENERS):
         text = _TAG.sub(lambda found: "‹" if _named(found[1], names) else found[0], text)
-        if names is CONTROL:
+        if names >= BESIDE_SKILLS:
             text = _TOKEN.sub("‹", text)
-    return _TURN.sub("‹", text) if names is CONTROL and "INST]" in text.upper() else text
+    return _TURN.sub("‹", text) if names >= BESIDE_SKILLS and "INST]" in text.upper() else text
 
 
 def restored(text: str) -> str:
@@ -58,7 +60,7 @@ def restored(text: str) -> str:
     return _VISIBLE.sub(first, text)
 
 
-def _named(inside: str, names: Collection[str]) -> bool:
+def _named(inside: str, names: Set[str]) -> bool:
     """Whether what follows an opening bracket begins with one of ``names``."""
     found = _NAME.match(inside if inside.isascii() else _plain(inside))
     if found is None:
@@ -66,7 +68,7 @@ def _named(inside: str, names: Collection[str]) -> bool:
     words = _SPACES.split(found[1].casefold())[:3]
     if any("-".join(words[:count]) in names for count in range(1, len(words) + 1)):
         return True
-    return names is CONTROL and any("".join(words[:count]) in _FLAT for count in range(1, len(words) + 1))
+    return names >= BESIDE_SKILLS and any("".join(words[:count]) in _FLAT for count in range(1, len(words) + 1))
 
 
 def _plain(inside: str) -> str:

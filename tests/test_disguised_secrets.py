@@ -15,11 +15,13 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Notice, ToolFinished
-from ba_tui.permissions.secrets.disguises import PIECE, KnownSearch, joined
+from ba_tui.permissions.ingress import ingress_for
+from ba_tui.permissions.secrets.disguises import PIECE, KnownSearch, joined, search_for
 from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.scanner import Secret
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
+from ba_tui.resources import Places
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -29,7 +31,8 @@ PRINTED = (
     "cat", "rev", "tac | rev", "cut -c1-20", "cut -c5-16", "cut -c22-33", "sed 's/./& /g'", "sed 's/./&-/g'",
     "fold -w1", "fold -w1 | cat -n", "fold -w1 | nl", "fold -w4 | paste -sd,", "tr a-z A-Z", "tr A-Z a-z", "xxd -p",
     "xxd -p -c 7", "xxd -i", "xxd", "rev | xxd -p", "od -c", "od -x", "od -An -tu1", "od -An -to1", "hexdump -C",
-    "base64", "base64 | rev", "rev | base64", "(printf x; cat) | base64", "(printf xy; cat) | base64", "tr A-Za-z N-ZA-Mn-za-m",
+    "base64", "base64 | rev", "rev | base64", "(printf x; cat) | base64", "(printf xy; cat) | base64",
+    "tr A-Za-z N-ZA-Mn-za-m",
 )  # fmt: skip
 
 
@@ -135,6 +138,15 @@ def test_a_value_is_not_shown_by_what_holds_it() -> None:
     search = search_of(TOKEN)
     (found,) = search.find(TOKEN)
     assert TOKEN not in repr((search, search.known, found, search.__dict__["_forms"]))
+
+
+def test_context_files_and_hooks_output_are_searched_for_known_values(tmp_path: Path) -> None:
+    ingress = ingress_for(Places(), tmp_path)
+    search_for(tmp_path).known.add([TOKEN], "GitHub token")
+    (tmp_path / "AGENTS.md").write_text(f"Never print {TOKEN[::-1]}.\n")
+    assert ingress.text(tmp_path / "AGENTS.md", 1_000) == "Never print [secret: GitHub token].\n"
+    assert ingress.clean("-".join(TOKEN)) == "[secret: GitHub token]"
+    assert ingress_for(Places(), tmp_path, "allow").clean(TOKEN) == TOKEN
 
 
 @pytest.fixture

@@ -63,8 +63,9 @@ class Bounds:
     more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what is allowed;
     ``unheld``: why none holds what only reads, empty when one does.
     ``walled``: whether it has no network there either.
-    ``suspicion``: why a call should ask that neither rule nor mode asks about; ``unnamed``: the same in mode auto alone.
-    ``timeout``: seconds to wait for answers where no rule says how long. ``hits``: the file that counts how often rules decided."""
+    ``suspicion``: why a call should ask that neither rule nor mode asks about; ``unnamed``: the same in mode auto.
+    ``timeout``: seconds to wait for answers where no rule says how long. ``hits``: the file that counts how often rules
+    decided."""
 
     own: Places | None = None
     restricted: str = ""

@@ -227,8 +227,9 @@ class Sandbox:
                 why = "; ".join(self.found.troubles) or "no mechanism is known for this system"
                 raise NotConfined(f"Commands must run in a sandbox here, and there is none ({why}).", CURE)
             return None
-        findings = self.scan.look() if mechanism.hides else NOTHING
         reading = profile.name == "reading"
+        look = self.scan.look if reading else self.scan.with_links
+        findings = look() if mechanism.hides else NOTHING
         why = _too_much(findings) if mechanism.hides and (reading or len(findings.secrets) > MOST_MASKED) else ""
         if why and profile.plain:
             findings = replace(findings, secrets=(), hidden=())

@@ -141,12 +141,13 @@ def test_a_value_is_not_shown_by_what_holds_it() -> None:
 
 
 def test_context_files_and_hooks_output_are_searched_for_known_values(tmp_path: Path) -> None:
-    ingress = ingress_for(Places(), tmp_path)
+    where = Places(*(tmp_path / name for name in ("config", "data", "cache", "state")))
+    ingress = ingress_for(where, tmp_path)
     search_for(tmp_path).known.add([TOKEN], "GitHub token")
     (tmp_path / "AGENTS.md").write_text(f"Never print {TOKEN[::-1]}.\n")
     assert ingress.text(tmp_path / "AGENTS.md", 1_000) == "Never print [secret: GitHub token].\n"
     assert ingress.clean("-".join(TOKEN)) == "[secret: GitHub token]"
-    assert ingress_for(Places(), tmp_path, "allow").clean(TOKEN) == TOKEN
+    assert ingress_for(where, tmp_path, "allow").clean(TOKEN) == TOKEN
 
 
 @pytest.fixture

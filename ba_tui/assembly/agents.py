@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ba_tui.assembly.start import Startup
@@ -22,7 +22,6 @@ from ba_tui.context.touched import NestedInstructions
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import UNLIMITED
-from ba_tui.core.errors import BaError
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, own_limits
 from ba_tui.core.messages import declared
@@ -30,14 +29,13 @@ from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
-from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.in_use import ModelInUse, keys_of
 from ba_tui.providers.overriding import Overridden
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.providers.wire.text_calls import TextCalls
 from ba_tui.resources import project_root
 from ba_tui.sessions.requests import RequestStore
-from ba_tui.settings.keys import kept_keys
 from ba_tui.tools.builtin.images import pixels
 from ba_tui.tools.builtin.recall import NAME as RECALL
 from ba_tui.tools.builtin.recall import ReadHistory
@@ -50,9 +48,8 @@ from ba_tui.tools.visible import Visible
 
 @frozen
 class SessionLine:
-    """What all agents of a session share beside its tools: instructions to be said again, those for files that are
-    touched, notices that wait, what was spent, all events so far, how far token estimates are off, where their
-    requests are kept, and what notes carry that ba writes."""
+    """What all agents of a session share beside its tools. ``nested``: instructions for files that are touched;
+    ``note_key``: see core.messages.declared."""
 
     notes: PromptNotes
     nested: NestedInstructions
@@ -94,7 +91,6 @@ class AgentBuilder:
         )  # fmt: skip
 
     def parts(self, spec: AgentSpec, model: ModelInUse | None = None) -> AgentParts:
-        spec = replace(spec, prompt=declared(spec.prompt, self._line.note_key))
         tools, notes, main = self._tools.guarded, self._tools.skill_notes, spec.name == MAIN
         registry = tools.isolated.registry_of(spec.copy) if spec.copy else tools.registry
         in_use = model or ModelInUse(self._start.access, self._start.settings, self._line.requests.recorder)
@@ -122,28 +118,17 @@ class AgentBuilder:
             UsageError: ``model`` can't be a model. AuthFailed: there is no key.
         """
         parts.model.choose(model)
-        self._know_keys(model)
+        self._tools.permissions.sharing.know(keys_of(self._start, model))
         provider = parts.model.provider(model, parts.spec.effort)
         wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode, main=parts.main)
         provider = Overridden(provider, wanted, parts.model.provider)
         fitting, spec = Fitting(provider, parts.window.compressor), parts.spec
         return Agent(fitting, parts.tools, spec.prompt, self._interceptors(parts, attaching), spec.ceiling)
 
-    def _know_keys(self, model: str) -> None:
-        """Results are searched for ba's own keys and for those in the environment, however they got there."""
-        search, access = self._tools.permissions.sharing.search, self._start.access
-        search.known.add(self._start.shell.withheld(), "key of the environment")
-        own = [*kept_keys(self._start.where)]
-        with suppress(BaError):
-            info = access.model(model)
-            own.append(access.key(info.provider, access.profile(info)) or "")
-        search.known.add(own, "key of ba")
-        search.prepare()
-
     @asynccontextmanager
     async def child(self, spec: AgentSpec, model: str) -> AsyncGenerator[Agent]:
         """An agent to be spawned; ``model`` answers where its spec names none. What it holds is closed on leaving."""
-        parts = self.parts(spec)
+        parts = self.parts(replace(spec, prompt=declared(spec.prompt, self._line.note_key)))
         agent = await asyncio.to_thread(self.agent, parts, spec.model or model)
         try:
             yield agent
@@ -168,7 +153,6 @@ class AgentBuilder:
             # No request goes out beyond the limits of the session, or of the agent: nothing after this is worth doing.
             BudgetLimits(line.spending, parts.model.info, settings.max_cost, settings.max_tokens),
             BudgetLimit(budget) if budget else None,
-            # Secrets in the prompt are pointed out before it is sent.
             self._prompts if parts.main else None,
             # Memories go with the prompt. What was read so far is known before a call may carry it away.
             tools.guarded.memory if parts.main else None,

@@ -177,9 +177,9 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         folders = SkillFolders(partial(active_folders, skills))
         runner = replace(runner_for(settings, permissions.pending, policy, permissions.sandbox), skills=folders)
-        self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
+        self._notes, self._egress, self.results = notes, permissions.egress, scope.results
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
-        self.shells = Shells(scope.results.open)
+        self.shells, self.copies = Shells(scope.results.open), scope.copies(policy.denies_reading)
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search = definitions["tool_search"]
@@ -328,7 +328,15 @@ class GuardedTools:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
-        rooms = (self.data.figures, self.memory, self.delegation, self.plans, self.teams, self.checkpointing)
+        rooms = (
+            self._egress,
+            self.data.figures,
+            self.memory,
+            self.delegation,
+            self.plans,
+            self.teams,
+            self.checkpointing,
+        )
         return tuple(room.apply for room in rooms)
 
     def needed(self) -> Sequence[str]:

@@ -209,7 +209,7 @@ async def test_attached_files_and_summaries_count_as_read() -> None:
 
 async def test_what_one_agent_read_counts_for_all() -> None:
     turn, known = Turn(), Egress()
-    parent, child = Branch(turn, Transcript()), Branch(turn, Transcript(agent="main/explore-1"), "main/explore-1")
+    parent, child = Branch(turn, Transcript()), Branch(turn, Transcript(agent="main/explore-1"))
     parent.emit(TurnStarted(user("Compare it with docs.python.org")))
     child.emit(MessageDone(Message("assistant", (ToolUse("c", "read_file", {}),), origin="assistant")))
     child.emit(ToolFinished("c", ToolResult("x")))
@@ -235,12 +235,13 @@ async def test_a_session_that_goes_on_later_remembers_that_data_was_read() -> No
 
 async def test_a_host_that_the_user_allowed_once_is_named() -> None:
     known = await told(("read_file", "x"))
-    for number, (tool, args) in enumerate(((FETCH, {"url": FETCHED}), (SEARCH, {"query": "a"}))):
+    calls: tuple[tuple[Tool, dict[str, str]], ...] = ((FETCH, {"url": FETCHED}), (SEARCH, {"query": "a"}))
+    for number, (tool, args) in enumerate(calls):
         known.apply(ToolStarted(ToolUse(f"k{number}", tool.name, args)))
         known.apply(Judged(f"k{number}", tool.name, "ask", "mode", hash=args_hash(args)))
-        assert leaving(known, tool, **args)
+        assert known.unnamed(tool, args, held=True)
         known.apply(Judged(f"k{number}", tool.name, "allow", "person", hash=args_hash(args)))
-        assert leaving(known, tool, **args) == ""
+        assert known.unnamed(tool, args, held=True) == ""
     assert leaving(known, FETCH, url="https://evil.example/")
     known.apply(ToolStarted(ToolUse("m", "web_fetch", {"url": "https://evil.example/"})))
     known.apply(Judged("m", "web_fetch", "allow", "mode", hash=args_hash({"url": "https://evil.example/"})))

@@ -42,6 +42,11 @@ class Sharing:
     _settled: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
     _told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
+    def know(self, keys: Iterable[str]) -> None:
+        """Search results for ``keys`` too, which no result showed. Call it off the loop."""
+        self.search.known.add(keys, "key")
+        self.search.prepare()
+
     async def looked(self, text: str) -> tuple[Secret, ...]:
         """The secrets in ``text``, by their looks and by value; a long one is searched off the loop."""
         if len(text) > LARGE // 2 or not self.search.settled:

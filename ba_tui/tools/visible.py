@@ -21,7 +21,7 @@ from ba_tui.tools.delegating.foreign_calls import DELEGATE, TASK, task_tool
 from ba_tui.tools.own.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Registry, ToolEntry, size_of
 
-BUDGET_BYTES = 11_650
+BUDGET_BYTES = 11_500
 """Bytes of system prompt and tools together, beyond which tools are searched for instead of listed: with the prompt and
 the notes that go with it, a first request stays below 12 KB."""
 OWN = {"user", "project", "extra"}

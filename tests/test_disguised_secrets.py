@@ -19,6 +19,7 @@ from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.secrets.disguises import PIECE, KnownSearch, joined, search_for
 from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.scanner import Secret
+from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from ba_tui.resources import Places
@@ -76,7 +77,12 @@ def test_what_programs_make_of_a_known_value_is_found(command: str, value: str) 
     "text",
     ["-".join(TOKEN), repr(list(TOKEN)), "\\n".join(TOKEN), "".join(f"\\x{ord(each):02x}" for each in TOKEN),
      "".join(f"\\u{ord(each):04x}" for each in TOKEN), ", ".join(f"0x{ord(each):02x}" for each in TOKEN),
-     "".join(f"%{ord(each):02X}" for each in TOKEN), f"| {' | '.join(TOKEN)} |", TOKEN[:20] + "\n" + TOKEN[20:]],
+     "".join(f"%{ord(each):02X}" for each in TOKEN),
+     str(list(enumerate(TOKEN))), str(dict(enumerate(TOKEN))), 
+     "\n".join(f"{at},{each}" for at, each in enumerate(TOKEN)),
+     TOKEN.encode("utf-16-le").hex(), base64.b32encode(b"x" + TOKEN.encode()).decode(), str(list(TOKEN.encode())),
+     "".join(chr(ord(each) + 0xFEE0) for each in TOKEN), " ".join(f"{ord(each):08b}" for each in TOKEN),
+     f"| {' | '.join(TOKEN)} |", TOKEN[:20] + "\n" + TOKEN[20:]],
 )  # fmt: skip
 def test_what_code_makes_of_a_known_value_is_found(text: str) -> None:
     shown = search_of(TOKEN).masked(text)
@@ -240,3 +246,28 @@ async def test_keys_in_the_environment_and_keys_of_ba_are_known(folder: Path, mo
     (text,), _, _ = await shown(folder, monkeypatch, Planned("read_file", {"path": "copy.txt"}))
     assert not leaks(text, "qT4zW8nLx1vB6kRs0pYd")
     assert not leaks(text, "oK7mZ2xQ9cV4hJ1wLt5e")
+
+
+async def test_pieces_of_a_value_that_the_user_shares_are_shared_too() -> None:
+    sharing = Sharing("ask", search_of(TOKEN))
+    whole, piece = TOKEN, f"begins {TOKEN[:20]}, backwards {TOKEN[::-1]}"
+    found = await sharing.looked(whole)
+    assert sharing.open(whole, found)
+    sharing.settle(whole, found, share=True)
+    assert sharing.withheld(piece, await sharing.looked(piece)) == ()
+    sharing.settle(whole, found, share=False)
+    assert len(sharing.withheld(piece, await sharing.looked(piece))) == 2
+
+
+def test_a_large_text_costs_little_and_the_index_grows_by_what_is_new() -> None:
+    drawn = random.Random(5)
+    search = search_of(*("".join(drawn.choices(string.ascii_letters + string.digits, k=40)) for _ in range(200)))
+    search.prepare()
+    before = dict(search.__dict__["_grams"])
+    search.known.add([TOKEN], "GitHub token")
+    assert not search.settled
+    search.prepare()
+    grown = search.__dict__["_grams"]
+    assert search.settled
+    assert before.items() <= grown.items()
+    assert 0 < len(grown) - len(before) < 1_000

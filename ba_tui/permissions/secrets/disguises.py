@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import LOOKALIKES
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.scanner import Secret, find, without
@@ -47,6 +48,8 @@ _ALNUM_BYTES = _ALNUM.encode()
 _OTHERS = bytes(code for code in range(256) if code not in _ALNUM_BYTES)
 _LOWER = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
 _IS_ALNUM = bytes(code in _ALNUM_BYTES for code in range(256))
+_SAME = {**LOOKALIKES, **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
+"""Letters that look alike, and wide ones."""
 _ROT13 = bytes.maketrans(
     string.ascii_lowercase.encode(), (string.ascii_lowercase[13:] + string.ascii_lowercase[:13]).encode()
 )
@@ -57,7 +60,9 @@ _CLASSES = str.maketrans({
 })  # fmt: skip
 _LONG_RUN = regex(r"a{6}|A{6}|0{6}")
 _UNSPOKEN = regex(r"[bcdfghjklmnpqrstvwxz]{5}", 2)
-_NUMBER = regex(r"(?m)^[ \t|>]*[0-9]{1,7}(?:[ \t|:.)\]→│-]+)(?=[^\n]{0,12}$)|\\[nrt]")
+_NUMBER = regex(
+    r"(?m)^[ \t|>]*[0-9]{1,7}(?:[ \t|:.,;)\]→│-]+)(?=[^\n]{0,12}$)|\\[nrt]|(?<=[({ \[])[0-9]{1,5}(?=[,:] ?['\"])"
+)
 """What is between the characters of a value that are written one a line."""
 _DATE = regex(r"(?:19|20)\d\d[-/.]?\d\d[-/.]?\d\d(?:[T _-].{0,24})?")
 
@@ -239,6 +244,7 @@ def _search(root: str) -> KnownSearch:
 
 
 def _views(text: str) -> Iterator[_View]:
+    text = text if text.isascii() else text.translate(_SAME)
     raw = text.encode("ascii", "replace")
     yield from _both_ways(raw, turned=True)
     if len(_NUMBER.findall(text[:20_000])) >= NUMBERED:
@@ -327,3 +333,9 @@ def _encodings(value: str) -> Iterator[tuple[bytes, int]]:
     yield "".join(f"x{byte:02x}" for byte in raw).encode(), 30
     yield "".join(f"0x{byte:02x}" for byte in raw).encode(), 40
     yield "".join(f"u{byte:04x}" for byte in raw).encode(), 50
+    # UTF-16, whichever byte comes first.
+    yield "".join(f"{byte:04x}" for byte in raw).encode(), 40
+    yield "".join(f"{byte:08b}" for byte in raw).encode(), 80
+    for skipped in range(5):
+        coded = base64.b32encode(b"\0" * skipped + raw)
+        yield coded[(skipped * 8 + 4) // 5 : (skipped + len(raw)) * 8 // 5].lower(), 18

@@ -28,6 +28,7 @@ from ba_tui.analysis.errors import (
 )
 from ba_tui.analysis.files import DataFiles, Matched
 from ba_tui.analysis.muting import MutedTraps
+from ba_tui.analysis.text_columns import TextColumns
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tables import (
@@ -119,6 +120,7 @@ class Analysis:
         self._starting = asyncio.Lock()
         self.charts = Charts(self._request)
         self.derived = DerivedTables(self._request, HEAD_ROWS)
+        self.texts = TextColumns(self._request)
 
     @property
     def begun(self) -> bool:

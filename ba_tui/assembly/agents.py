@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
@@ -23,11 +24,12 @@ from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import UNLIMITED
 from ba_tui.core.events import MAIN
 from ba_tui.core.loop_limits import BudgetLimit, own_limits
+from ba_tui.core.messages import declared
 from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
 from ba_tui.permissions.secrets.sharing import PromptSecrets
-from ba_tui.providers.in_use import ModelInUse
+from ba_tui.providers.in_use import ModelInUse, keys_of
 from ba_tui.providers.overriding import Overridden
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.registry import encoders_of
@@ -46,9 +48,8 @@ from ba_tui.tools.visible import Visible
 
 @frozen
 class SessionLine:
-    """What all agents of a session share beside its tools: instructions to be said again, those for files that are
-    touched, notices that wait, what was spent, all events so far, how far token estimates are off, and where their
-    requests are kept."""
+    """What all agents of a session share beside its tools. ``nested``: instructions for files that are touched;
+    ``note_key``: see core.messages.declared."""
 
     notes: PromptNotes
     nested: NestedInstructions
@@ -57,6 +58,7 @@ class SessionLine:
     history: ReadHistory
     calibration: Calibration
     requests: RequestStore
+    note_key: str
 
 
 @frozen
@@ -116,6 +118,7 @@ class AgentBuilder:
             UsageError: ``model`` can't be a model. AuthFailed: there is no key.
         """
         parts.model.choose(model)
+        self._tools.permissions.sharing.know(keys_of(self._start, model))
         provider = parts.model.provider(model, parts.spec.effort)
         wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode, main=parts.main)
         provider = Overridden(provider, wanted, parts.model.provider)
@@ -125,7 +128,7 @@ class AgentBuilder:
     @asynccontextmanager
     async def child(self, spec: AgentSpec, model: str) -> AsyncGenerator[Agent]:
         """An agent to be spawned; ``model`` answers where its spec names none. What it holds is closed on leaving."""
-        parts = self.parts(spec)
+        parts = self.parts(replace(spec, prompt=declared(spec.prompt, self._line.note_key)))
         agent = await asyncio.to_thread(self.agent, parts, spec.model or model)
         try:
             yield agent
@@ -150,7 +153,6 @@ class AgentBuilder:
             # No request goes out beyond the limits of the session, or of the agent: nothing after this is worth doing.
             BudgetLimits(line.spending, parts.model.info, settings.max_cost, settings.max_tokens),
             BudgetLimit(budget) if budget else None,
-            # Secrets in the prompt are pointed out before it is sent.
             self._prompts if parts.main else None,
             # Memories go with the prompt. What was read so far is known before a call may carry it away.
             tools.guarded.memory if parts.main else None,

@@ -20,7 +20,7 @@ from ba_tui.context.touched import NestedInstructions, TouchedFiles, instruction
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Notice
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, declared
 from ba_tui.core.ports.brain import Admitted, Inventory
 from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.permissions import Permissions
@@ -81,7 +81,7 @@ class Session:
         results = Artifacts(folder / FOLDER, int(settings.commands.output_mb * 1e6))
 
         seen = Modalities(model.sees_pictures, model.reads_documents)
-        full, id = (lambda: model.filled(metrics.ledger.filled)), journal.header.id
+        full, id, key = (lambda: model.filled(metrics.ledger.filled)), journal.header.id, journal.header.note_key
         self._small = SmallModel(start.access, model.info, SMALL_TOKENS)
         making = Delegating(lambda: model.info().id, lambda spec, model: self._agents.child(spec, model))
         asking, ask = ModelRequests(model, spending, settings), self._small.ask
@@ -98,10 +98,10 @@ class Session:
         self._notes = PromptNotes(self._instructions, notices)
         self._calibration = Calibration(start.where.state / RATIOS)
         nested = NestedInstructions(touched, registry.get_tool, self._instructions)
-        line = SessionLine(self._notes, nested, notices, spending, history, self._calibration, self._requests)
+        line = SessionLine(self._notes, nested, notices, spending, history, self._calibration, self._requests, key)
         self._agents = AgentBuilder(start, tools, line)
-        system, skills = system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue
-        self.main = main = self._agents.parts(main_spec(tools.agents, settings, system, skills), model)
+        prompt, skills = system_prompt(start.loaded, cwd, tools.ingress), tools.skill_notes.catalogue
+        self.main = main = self._agents.parts(main_spec(tools.agents, settings, declared(prompt, key), skills), model)
         for text in main.window.tokens.problems:
             notices.add(Notice(text, "warning"))
 

@@ -158,9 +158,9 @@ class ToolResult:
         """That of the command which the result shows; None where no command ended."""
         return self.display.exit_code if isinstance(self.display, CommandText) else None
 
-    def output(self, call_id: str) -> ToolOutput:
-        """Return the observation that answers the call ``call_id``."""
-        return ToolOutput(call_id, self.text, self.is_error, self.attachments, self.exit_status, self.error)
+    def output(self, call_id: str, *, skill: bool = False) -> ToolOutput:
+        """Return the observation that answers the call ``call_id``. ``skill``: the call started a skill."""
+        return ToolOutput(call_id, self.text, self.is_error, self.attachments, self.exit_status, self.error, skill)
 
 
 @frozen

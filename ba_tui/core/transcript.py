@@ -38,6 +38,9 @@ from ba_tui.core.work import ActiveSkill, Todo
 INTERRUPTED = "Interrupted before it finished: no result. Ask the person before going on."
 UNFINISHED = ErrorInfo("interrupted", INTERRUPTED)
 
+ACTIVATE = "activate_skill"
+"""The tool that starts a skill."""
+
 
 class Transcript:
     """Messages of one agent, in order. Neighbours of the same role are merged, so roles always alternate."""
@@ -104,7 +107,8 @@ class Transcript:
             case TurnEnded():
                 self.shared.end()
             case ToolFinished(call_id=call_id, result=result):
-                self._outputs[call_id] = result.output(call_id)
+                names = {call.id: call.name for call in self._open}
+                self._outputs[call_id] = result.output(call_id, skill=names.get(call_id) == ACTIVATE)
                 self._version += 1
                 if result.changes:
                     self._change(result.changes)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
@@ -21,6 +21,7 @@ from ba_tui.resources import Places
 BoundLevel: TypeAlias = Literal["restricted", "default", "admin"]
 MODES: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto")
 BYPASS: Mode = "bypass"
+SEARCH = "web_search"
 PLAN = (
     "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
     "the person decides whether it is carried out."
@@ -46,14 +47,25 @@ def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
     return ""
 
 
+class UnnamedHosts(Protocol):
+    """Says why a call that contacts a host should ask in mode auto; see ``egress.detection``."""
+
+    def __call__(self, tool: Tool, args: Mapping[str, Any], *, held: bool) -> str: ...
+
+
+def _no_host(tool: Tool, args: Mapping[str, Any], *, held: bool) -> str:
+    return ""
+
+
 @frozen
 class Bounds:
     """``own``: ba's folders, which only the person changes. ``restricted``: why only reading is allowed, empty when
     more is. ``bypass``: that mode was asked for at the start. ``confined``: whether a sandbox holds what is allowed;
     ``unheld``: why none holds what only reads, empty when one does.
     ``walled``: whether it has no network there either.
-    ``suspicion``: why a call should ask that neither rule nor mode asks about. ``timeout``: seconds to wait for answers
-    where no rule says how long. ``hits``: the file that counts how often rules decided."""
+    ``suspicion``: why a call should ask that neither rule nor mode asks about; ``unnamed``: the same in mode auto.
+    ``timeout``: seconds to wait for answers where no rule says how long. ``hits``: the file that counts how often rules
+    decided."""
 
     own: Places | None = None
     restricted: str = ""
@@ -62,6 +74,7 @@ class Bounds:
     unheld: Callable[[], str] = _unknown
     walled: Callable[[], bool] = _never
     suspicion: Callable[[Tool, Mapping[str, Any]], str] = _no_reason
+    unnamed: UnnamedHosts = _no_host
     timeout: float | None = None
     hits: Path | None = None
     quiet: float = 0.8
@@ -72,6 +85,14 @@ class Bounds:
         if self.restricted:
             return ("default", "plan")
         return (*MODES, BYPASS) if self.bypass else MODES
+
+    def leak(self, mode: Mode, tool: Tool, args: Mapping[str, Any], rule: str) -> str:
+        """Return why a call may carry data away, empty when nothing says so. ``rule``: the tool that a rule allows it
+        by; one for the search of the web names the search engine."""
+        why = self.suspicion(tool, args)
+        if why or mode != "auto" or rule == tool.name == SEARCH:
+            return why
+        return self.unnamed(tool, args, held=self.walled())
 
 
 def check_bypass(confirmed: bool, env: Mapping[str, str] | None = None, root: Path = Path("/")) -> None:

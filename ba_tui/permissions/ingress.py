@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.secrets.disguises import search_for
 from ba_tui.permissions.secrets.hard_links import secret_file
-from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.secrets.sharing import Secrecy
 from ba_tui.resources import Places
 
@@ -23,4 +23,6 @@ def ingress_for(where: Places, root: Path, secrecy: Secrecy = "redact") -> Ingre
     def secret(path: Path, status: os.stat_result) -> bool:
         return secret_file(path, status, workspace)
 
-    return Ingress(workspace.root, (where.config,), secret, str if secrecy == "allow" else redact)
+    return Ingress(
+        workspace.root, (where.config,), secret, str if secrecy == "allow" else search_for(workspace.root).masked
+    )

@@ -170,7 +170,8 @@ class Policy:
             self._hits[outer] += 1
             return Allow(outer.text, OUTSIDE)
         rule = (by if not subject.lack else None) if subject.commands or subject.lack else self._first("allow", subject)
-        if not (rule and rule.narrow) and (why := self.bounds.suspicion(tool, args)):
+        by_tool = rule.tool if rule else ""
+        if not (rule and rule.narrow) and (why := self.bounds.leak(self._mode, tool, args, by_tool)):
             return replace(self._ask(why, subject, cwd), profile=approved)
         if held and not tried and (apart := self._apart(request, subject, held)):
             return apart
@@ -241,7 +242,7 @@ class Policy:
                 risks(subject, self.workspace, cwd)
             )
             sure = not grave and not subject.unsure and len(waits) == len(asking)
-            on = on if sure and not self.bounds.suspicion(tool, subject.args) else "deny"
+            on = on if sure and not self.bounds.leak(self._mode, tool, subject.args, "") else "deny"
         return {"timeout": min(waits), "on_timeout": on}
 
     def _outside(self, tool: Tool, subject: Subject, cwd: Path) -> Judgement:

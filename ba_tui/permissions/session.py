@@ -19,7 +19,7 @@ from ba_tui.permissions.sandbox.from_settings import sandbox_for
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
 from ba_tui.permissions.sandbox.protected_files import is_protected
 from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
-from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.disguises import search_for
 from ba_tui.permissions.secrets.sharing import Sharing
 from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
 from ba_tui.permissions.trust.written import WriteRecords
@@ -42,10 +42,10 @@ class SessionPermissions:
     ) -> None:
         root, mode = project_root(workspace.root), settings.permission_mode
         self.workspace = workspace
-        self.known = KnownSecrets()
-        self.sandbox = sandbox_for(settings, where, workspace, self.known)
+        search = search_for(workspace.root)
+        self.sandbox = sandbox_for(settings, where, workspace, search.known)
         self.egress = Egress()
-        self.sharing = Sharing(settings.secrets)
+        self.sharing = Sharing(settings.secrets, search)
         kept = PendingChanges(where.set_aside / folder_slug(root))
         self.watch = ProtectedWatch(self.sandbox.scan, kept, workspace.shown)
         self._records, self._own, self._root = WriteRecords(where.written), where.config, root
@@ -57,6 +57,7 @@ class SessionPermissions:
             unheld=self.sandbox.unheld,
             walled=self.sandbox.walled,
             suspicion=self.egress.reason,
+            unnamed=self.egress.unnamed,
             hits=hits_of(where, root),
         )
         allowed = mode if mode in bounds.modes() else "default"

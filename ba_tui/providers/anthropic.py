@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from ba_tui.core.errors import AuthFailed, BadRequest
+from ba_tui.core.messages import key_in, signed
 from ba_tui.core.ports.exchanges import Exchange
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.providers.bounds import ERROR
@@ -115,7 +116,8 @@ class AnthropicProvider:
             UsageError: it is of another host. ProviderError: nobody counts there.
         """
         body = {key: value for key, value in decode(self._head(request) + b"]}").items() if key in COUNTED}
-        parts = [encode_message(message, self._model) for message in request.messages]
+        key = key_in(request.system)
+        parts = [encode_message(signed(message, key), self._model) for message in request.messages]
         content = encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
         response = await self._connection.post(self._connection.url(url), content)
         try:

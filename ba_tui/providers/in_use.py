@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.exchanges import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
 from ba_tui.core.tool import Tool
@@ -17,10 +19,36 @@ from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_pro
 from ba_tui.providers.retrying import Limits, Persistent
 from ba_tui.providers.slots import PLAN, REASONING, check_options
 from ba_tui.providers.vendors import provider_for
+from ba_tui.resources import Places
 from ba_tui.settings import Settings
+from ba_tui.settings.keys import kept_keys
 
 IN_SLOT = f"{REASONING}="
 """Before the name of a model that is asked as the slot reasoning is: with its effort and temperature."""
+
+
+class _Shell(Protocol):
+    def withheld(self) -> Sequence[str]: ...
+
+
+class KeySources(Protocol):
+    """What knows keys: providers, ba's own files, and the environment that commands do not see."""
+
+    @property
+    def access(self) -> ProviderAccess: ...
+    @property
+    def where(self) -> Places: ...
+    @property
+    def shell(self) -> _Shell: ...
+
+
+def keys_of(sources: KeySources, model: str) -> tuple[str, ...]:
+    """The keys that ``sources`` know, among them that of the provider of ``model``. Blocks."""
+    found = [*sources.shell.withheld(), *kept_keys(sources.where)]
+    with suppress(BaError):
+        info = sources.access.model(model)
+        found.append(sources.access.key(info.provider, sources.access.profile(info)) or "")
+    return tuple(found)
 
 
 class ModelInUse:

@@ -131,7 +131,7 @@ class SessionLibrary:
     def create(self) -> Conversation:
         """Nothing is on disk before the first turn."""
         now = time.time()
-        header = Header(self._new_id(now), str(self._cwd), now, unattended=not self._attended)
+        header = Header(self._new_id(now), str(self._cwd), now, unattended=not self._attended, note_key=_new_key())
         journal = JournalFile(self._root / self._slug(self._cwd) / header.id, header)
         conversation = self._make(SessionInfo(header.id, "", self._cwd, now, now), journal)
         journal.header = replace(header, model=conversation.model)
@@ -163,7 +163,9 @@ class SessionLibrary:
         source = self._root / key
         info = self._info(key)
         target = source.parent / self._new_id(time.time())
-        header = Header(target.name, "", time.time(), parent=source.name, unattended=not self._attended)
+        header = Header(
+            target.name, "", time.time(), parent=source.name, unattended=not self._attended, note_key=_new_key()
+        )
         copy_turns(source, header, upto, running=bool(info.locked_by))
         journal = JournalFile.open(target)
         try:
@@ -209,7 +211,7 @@ class SessionLibrary:
         # The file's folder becomes the workspace, so only the user can choose it.
         cwd = Path(taken.cwd).resolve() if own_folder and taken.cwd and Path(taken.cwd).is_dir() else self._cwd
         now = time.time()
-        header = Header(self._new_id(now), str(cwd), taken.created or now, source=source)
+        header = Header(self._new_id(now), str(cwd), taken.created or now, source=source, note_key=_new_key())
         folder = self._root / self._slug(cwd) / header.id
         journal = JournalFile(folder, header)
         try:
@@ -339,6 +341,11 @@ class SessionLibrary:
                 return id
             if not taken:
                 return id
+
+
+def _new_key() -> str:
+    """See Header.note_key."""
+    return secrets.token_hex(6)
 
 
 def _opened(info: SessionInfo, journal: JournalFile, locked_by: str) -> SessionInfo:

@@ -30,7 +30,7 @@ BLOCK = 64 * 1024
 _ZEROS = b"\0"
 """What a power cut may leave before the next whole line."""
 _HEADER_LIMIT = 64 * 1024
-_TEXTS = ("id", "model", "parent", "source", "ba_version")
+_TEXTS = ("id", "model", "parent", "source", "ba_version", "note_key")
 _KINDS = frozenset(kind.__dataclass_fields__["type"].default for kind in get_args(get_args(Event)[0]))
 
 
@@ -49,6 +49,9 @@ class Header:
     """What it was imported from, empty when it began here."""
     unattended: bool = False
     """Only ``ba -p`` wrote it so far. A later header line says so when a person goes on with it."""
+    note_key: str = ""
+    """What notes of ba's own carry in requests, so that no other text passes for one; empty in sessions of older
+    versions."""
     ba_version: str = __version__
     schema_version: int = SCHEMA_VERSION
     type: str = HEADER

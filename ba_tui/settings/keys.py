@@ -6,9 +6,10 @@ A key is never shown, logged or put into config.yaml.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -39,6 +40,25 @@ def read_key(provider: str, variable: str | None, places: Places, env: Mapping[s
         return Key(value, "keyring")
     value = load_mapping(places.keys).get(provider)
     return Key(value.strip(), str(places.keys)) if isinstance(value, str) and value.strip() else None
+
+
+def kept_keys(places: Places) -> tuple[str, ...]:
+    """The keys and tokens in ba's own files of keys; none of a file that can't be read. Blocks."""
+    found: list[str] = []
+    for path in (places.keys, places.config / "mcp-tokens.yaml"):
+        with suppress(StorageError):
+            found += _texts(load_mapping(path))
+    return tuple(found)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts(list(cast("dict[Any, Any]", value).values()))
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _texts(each)
 
 
 def sound_key(text: str) -> str:

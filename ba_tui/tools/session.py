@@ -187,9 +187,9 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         self.writes = permissions.record(scope.instructions(settings, where, skills.catalog.ingress))
         runner = runner_for(settings, permissions, SkillFolders(partial(active_folders, skills)), self.writes)
-        self._notes, self.results, self.copies = notes, scope.results, scope.copies(policy.denies_reading)
+        self._notes, self._egress, self.results = notes, permissions.egress, scope.results
         self.plan_mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=process.attended)
-        self.shells = Shells(scope.results.open)
+        self.shells, self.copies = Shells(scope.results.open), scope.copies(policy.denies_reading)
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search = definitions["tool_search"]
@@ -348,7 +348,15 @@ class GuardedTools:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
-        rooms = (self.data.figures, self.memory, self.delegation, self.plans, self.teams, self.checkpointing)
+        rooms = (
+            self._egress,
+            self.data.figures,
+            self.memory,
+            self.delegation,
+            self.plans,
+            self.teams,
+            self.checkpointing,
+        )
         return tuple(room.apply for room in rooms)
 
     def needed(self) -> Sequence[str]:

@@ -55,7 +55,7 @@ def story() -> list[Event]:
         Steered(reminder("It is Monday.")),
         Steered(told),
         *called("1", "read_file", ToolResult("1,390.00\n" * 800), path="sales.csv"),
-        *called("2", "use_skill", ToolResult(SKILL), skill="charts"),
+        *called("2", "activate_skill", ToolResult(SKILL), skill="charts"),
         SkillsChanged((ActiveSkill("charts", "a1", "d1"),)),
         *called("3", "grep", failure("timeout", "slow"), pattern="x"),
         MessageDone(Message("assistant", (Text("It adds up."),), origin="assistant")),

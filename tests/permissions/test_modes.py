@@ -12,10 +12,10 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.tool import Tool
+from ba_tui.core.tool import Effect, Tool
 from ba_tui.permissions.bounds import RESTRICTED, Bounds, check_bypass, contained
 from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
-from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy
+from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
 CALLS = [(READ, "a.py"), (CLOCK, ""), (EDIT, "a.py"), (SHELL, "make"), (FETCH, "https://x.org")]
 BYPASS = Bounds(bypass=True)
@@ -103,6 +103,22 @@ def test_a_suspicion_asks_unless_a_rule_names_the_call(root: Path) -> None:
     for rule, expected in (("web_fetch(https://**)", "ask"), ("@network", "ask"), ("web_fetch(domain:x.org)", "allow")):
         assert judge(policy(root, *lines("allow", rule), bounds=bounds), FETCH, leaking) == expected, rule
     assert judge(policy(root, mode="auto", bounds=bounds), FETCH, "https://x.org/") == "allow"
+
+
+SEARCH = tool("web_search", Effect.NETWORK, "query", ())
+
+
+def test_in_auto_a_call_to_an_unnamed_host_asks_unless_a_rule_names_it(root: Path) -> None:
+    def unnamed(tool: Tool, args: Mapping[str, Any], *, held: bool) -> str:
+        return "" if held else "it contacts x.org"
+
+    bounds = Bounds(unnamed=unnamed)
+    for rule, expected in (("web_fetch", "ask"), ("@network", "ask"), ("web_fetch(domain:x.org)", "allow")):
+        rules = policy(root, *lines("allow", rule), mode="auto", bounds=bounds)
+        assert judge(rules, FETCH, "https://x.org/") == expected, rule
+    assert judge(policy(root, *lines("allow", "web_fetch"), bounds=bounds), FETCH, "https://x.org/") == "allow"
+    assert judge(policy(root, mode="auto", bounds=bounds), SEARCH, "weather") == "ask"
+    assert judge(policy(root, *lines("allow", "web_search"), mode="auto", bounds=bounds), SEARCH, "weather") == "allow"
 
 
 def said(rule: str, **terms: Any) -> RuleLine:

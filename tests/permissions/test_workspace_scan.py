@@ -51,6 +51,20 @@ def test_what_changes_is_found_by_the_next_look(root: Path) -> None:
     assert "bunfig.toml" not in names(root, scan.look().protected)
 
 
+def test_files_with_a_hard_link_outside_are_found(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.txt").write_text("x")
+    (root / "linked.txt").hardlink_to(tmp_path / "outside.txt")
+    (root / "sub" / "again.txt").hardlink_to(root / "linked.txt")
+    (root / "sub" / "twin.py").hardlink_to(root / "a.py")
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "store.js").hardlink_to(tmp_path / "outside.txt")
+    scan = WorkspaceScan([root])
+    assert names(root, scan.with_links().linked) == {"linked.txt", "sub/again.txt"}
+    for name in ("linked.txt", "sub/again.txt"):
+        (root / name).unlink()
+    assert scan.with_links().linked == ()
+
+
 def test_other_names_of_a_secret_count_as_well(root: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)

@@ -23,6 +23,7 @@ from ba_tui.analysis.engine_process.pivoting import CrossTable, pivot_query
 from ba_tui.analysis.engine_process.profiling import profiles_of
 from ba_tui.analysis.engine_process.queries import LandedFile, Queries
 from ba_tui.analysis.engine_process.store import Store, StoredDataset
+from ba_tui.analysis.engine_process.text_values import sampled, texts
 from ba_tui.analysis.engine_process.traps.quality import quality_findings
 from ba_tui.analysis.wire import decoded, encoded
 from ba_tui.core.displays.charts import ChartRequest
@@ -65,8 +66,8 @@ class Engine:
         return stored
 
 
-class Handlers:
-    """One method a request. The database opens with the first one, so that its failure is a reply."""
+class TextHandlers:
+    """Requests for texts of columns. The database opens with the first request, so that its failure is a reply."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder = folder
@@ -74,6 +75,7 @@ class Handlers:
         self._exports = itertools.count(1)
         self._opening = threading.Lock()
         self._opened: Engine | None = None
+        self._sampled: set[tuple[str, float]] = set()
 
     @property
     def _engine(self) -> Engine:
@@ -81,6 +83,28 @@ class Handlers:
             if self._opened is None:
                 self._opened = _opened(self._folder, self._limits)
             return self._opened
+
+    def samples(self, request: WorkerRequest) -> object:
+        """Texts of the datasets that were read since the last request of this kind."""
+        engine = self._engine
+        now = {(each.dataset.name, each.dataset.loaded): each.dataset for each in engine.store.datasets}
+        new = {key: dataset for key, dataset in now.items() if key not in self._sampled}
+        found: list[object] = []
+        for key, dataset in new.items():
+            with engine.database.shared(request) as cursor:
+                found += sampled(cursor, Table(dataset.name, dataset.columns, dataset.rows))
+            self._sampled.add(key)
+        return found
+
+    def texts(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        with engine.database.shared(request) as cursor:
+            return texts(cursor, table, table.column(given["column"]))
+
+
+class Handlers(TextHandlers):
+    """One method a request."""
 
     def register(self, request: WorkerRequest) -> object:
         given: Any = request.payload
@@ -228,5 +252,5 @@ def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
     """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
     names = ("register", "profile", "catalogue", "statements", "query", "page", "column", "find", "export", "adopt")
-    names = (*names, "chart", "picture", "compare", "pivot")
+    names = (*names, "chart", "picture", "compare", "pivot", "samples", "texts")
     channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

@@ -1,7 +1,7 @@
-"""Addresses that carry data out: what was read here, a secret or something encoded, to a host that nobody named.
+"""Calls that carry data out: what was read here, a secret or something encoded, to a host that the user has not named.
 
-What is disguised well enough looks like nothing. So once something secret or large was read, every such host is asked
-about. Which hosts may be asked without a word otherwise is decided by rules and modes.
+What is disguised well enough looks like nothing. So in mode auto every such host is asked about once any data was read;
+in other modes, where a rule of the user's lets a call go out, once something secret or large was read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,27 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
+from ba_tui.core.events import MAIN, Event, Judged, ToolStarted
 from ba_tui.core.messages import NOTE, Message, Text, ToolOutput
+from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.text.markup import INSTRUCTIONS, SKILL
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.egress.homographs import addresses
+from ba_tui.permissions.egress.hosts import hosts_of, hosts_of_code, hosts_of_command, hosts_of_values
+from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.secrets.scanner import find, looks_drawn, placeholders
 from ba_tui.permissions.secrets.sharing import kinds_of
 
-WEB = ("web_fetch", "web_search", "extract_links")
+SEARCH = "web_search"
+WEB = ("web_fetch", SEARCH, "extract_links")
+_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+_EMPTY = frozenset({"permission_denied", "invalid_parameters", "not_found"})
+"""Failures whose text is ba's own."""
+_GIVEN = regex(rf"^{NOTE}\s(?:The person ran |[\s\S]*\bis data\b)")
+"""Notes that hold attached files, results of commands that the user ran, or reports of agents."""
 WRITTEN = (*WEB, "read_file", "grep", "read_artifact")
 """What stands in their results was not put together by the model: an address found there may be followed."""
 _BLOB = regex(r"[A-Za-z0-9+/_-]{40,}={0,2}")
@@ -62,6 +72,16 @@ class Egress:
         self._read = 0
         self._secret = ""
         """Which kind of secret was read, empty for none."""
+        self._touched = False
+        """Whether any data was read, by whichever agent."""
+        self._words: dict[str, str] = {}
+        """What the user typed, by the ids of messages: compaction takes those out of a transcript."""
+        self._calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        """Calls that run, with their tools' names, by their ids."""
+        self._agreed: set[str] = set()
+        """Hosts of calls that the user allowed."""
+        self._searches = False
+        """Whether the user allowed a search of the web."""
 
     async def before(self, branch: Branch) -> None:
         self._transcripts[branch.name] = branch.transcript
@@ -75,7 +95,49 @@ class Egress:
         if messages:
             self._noted[branch.name] = messages[-1].id, len(messages[-1].blocks)
         self._called.update(_called(new))
+        if branch.transcript.agent == MAIN:
+            for message in reversed(new):
+                if _typed(message) and (words := message.own_text):
+                    self._words[message.id] = f"{self._words.get(message.id, '')}\n{words}"
         self._note(new)
+
+    def apply(self, event: Event) -> None:
+        """Learn which calls the user allowed: their hosts are named from then on."""
+        match event:
+            case ToolStarted(call=call):
+                while len(self._calls) >= _RESULTS:
+                    self._calls.pop(next(iter(self._calls)))
+                self._calls[call.id] = (call.name, call.input)
+            case Judged(verdict="allow", by="person", tool=tool, reason=reason, call_id=id, hash=hash):
+                name, args = self._calls.get(id, ("", {}))
+                if tool == NETWORK:
+                    self._agreed.add(reason.removeprefix("to reach ").rpartition(":")[0] or reason.rpartition(" ")[2])
+                    self._agreed.add(reason.rpartition(" ")[2].partition(":")[0])
+                elif name == tool and args_hash(args) == hash:
+                    self._searches = self._searches or tool == SEARCH
+                    self._agreed.update(_hosts(tool, args, remote=False), hosts_of_values(args))
+            case _:
+                pass
+
+    def unnamed(self, tool: Tool, args: Mapping[str, Any], *, held: bool) -> str:
+        """Why a call of mode auto should be asked about: it contacts a host that the user has not named, after data was
+        read. No disguise of the data matters then. ``held``: the network of what it runs is off but for hosts that are
+        asked about."""
+        remote = tool.facts.category == "mcp"
+        if not self._touched or not (remote or tool.effect in {Effect.NETWORK, Effect.EXECUTE}):
+            return ""
+        if tool.name == SEARCH:
+            return "" if self._searches else "the search text goes to the search engine after data was read"
+        if tool.effect is Effect.EXECUTE and not remote:
+            text = str(args.get(tool.facts.target, ""))
+            named = hosts_of_command(text) if tool.facts.target == "command" else hosts_of_code(text)
+            hosts: Iterable[str] = named if held else (*named, *hosts_of(text))
+        else:
+            hosts = _hosts(tool.name, args, remote=remote)
+        for host in hosts:
+            if host not in _HERE and not self._named(host):
+                return f"it contacts {host}, a host that you have not named, after data was read"
+        return ""
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Nothing goes out with an answer: pictures and links in it are never followed by themselves."""
@@ -99,6 +161,10 @@ class Egress:
 
     def _note(self, messages: Sequence[Message]) -> None:
         """Remember how much was read, and whether a secret was among it."""
+        # A summary stands for messages that may have held anything.
+        self._touched = self._touched or any(
+            message.origin == "compaction" or _holds_data(message, self._called) for message in messages
+        )
         for name, text in _read_in(messages, self._called):
             if name in WEB or (name == NOTED and len(text) < SHORT):
                 continue
@@ -114,7 +180,7 @@ class Egress:
             host = (parts.hostname or "").lower()
         except ValueError:
             return "its address can't be read"
-        if not host or host in {"localhost", "127.0.0.1", "::1"} or self._named(host):
+        if not host or host in _HERE or self._named(host):
             return ""
         login = f"{parts.username or ''} {parts.password or ''}".strip()
         if what := self._carries(address, host, (parts.path, f"{login} {parts.query}#{parts.fragment}".strip())):
@@ -160,18 +226,15 @@ class Egress:
     def _named(self, host: str) -> bool:
         """Whether the person's own words name the host, or a domain that it belongs to. Its neighbours below a domain
         are not named with it: many of those belong to anybody."""
+        if host in self._agreed:
+            return True
         labels = host.split(".")
         names = [".".join(labels[start:]) for start in range(max(1, len(labels) - 1))]
         name = re.compile(rf"(?<![\w.-])(?:www\.)?(?:{'|'.join(map(re.escape, names))})(?![\w-]|\.\w)")
         return any(name.search(words.lower()) for words in self._prompts())
 
     def _prompts(self) -> Iterator[str]:
-        for transcript in tuple(self._transcripts.values()):
-            if transcript.agent != "main":
-                continue
-            for message in transcript.messages:
-                if message.role == "user" and not message.hidden and message.origin in {"user", "steer"}:
-                    yield message.own_text
+        yield from tuple(self._words.values())
 
     def _followed(self, address: str) -> bool:
         """Whether the whole address stood in a file or a page: following it says no more than they did."""
@@ -190,6 +253,30 @@ class Egress:
     def _all_results(self) -> Iterator[tuple[str, str]]:
         for transcript in tuple(self._transcripts.values()):
             yield from _read_in(reversed(transcript.messages), _called(transcript.messages))
+
+
+def _typed(message: Message) -> bool:
+    return message.role == "user" and not message.hidden and message.origin in {"user", "steer"}
+
+
+def _hosts(name: str, args: Mapping[str, Any], *, remote: bool) -> tuple[str, ...]:
+    """The hosts in the arguments of a call."""
+    command = str(args.get("command") or args.get("code") or "")
+    if command:
+        return (*hosts_of(command), *hosts_of_code(command))
+    return tuple(hosts_of_values(args) if remote else hosts_of(" ".join(map(str, args.values()))))
+
+
+def _holds_data(message: Message, called: Mapping[str, str]) -> bool:
+    """Whether a message holds what was read here: a result of a tool, an attached file, a report of an agent."""
+    for block in message.blocks:
+        if isinstance(block, ToolOutput):
+            name = called.get(block.tool_use_id, "")
+            if name not in OWN and name not in WEB and (block.error is None or block.error.kind not in _EMPTY):
+                return True
+        elif isinstance(block, Text) and message.role == "user" and _GIVEN.search(block.text[:_LONGEST]):
+            return True
+    return False
 
 
 def _called(messages: Iterable[Message]) -> Mapping[str, str]:

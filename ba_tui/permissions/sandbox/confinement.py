@@ -263,7 +263,8 @@ class Sandbox:
         reading = profile.name == "reading"
         masked = reading and mechanism.hides and self._mask_places.searched and not originals
         search = self.masks.content.begin() if masked else 0
-        findings = self.scan.look() if mechanism.hides else NOTHING
+        look = self.scan.look if reading else self.scan.with_links
+        findings = look() if mechanism.hides else NOTHING
         found: Mapping[Path, Path] = {}
         if masked and profile.history != "alone":
             self.masks.content.settle_if_quick(search)

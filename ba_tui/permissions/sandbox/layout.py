@@ -57,6 +57,8 @@ SCRATCH = (".cache", ".npm")
 """Where programs fail when they can't write, though nobody misses what they wrote."""
 MOST_PROTECTED = 150
 """Protected files that are made read-only; those that lie deepest are left out, and a change of them is noticed."""
+MOST_LINKED = 100
+"""Files with a hard link outside the workspace that are made read-only."""
 INSTALLED = frozenset({"node_modules", "site-packages"})
 
 
@@ -214,6 +216,9 @@ def _protected(reach: FileReach, inside: Inside, repositories: Sequence[Path]) -
         yield from _git(git, writable=profile.git)
     written = (folder for folder in (*reach.writable, *profile.writable) if _folder(folder))
     elsewhere = (path for folder in written for path in folder.iterdir() if is_protected(PurePath(path.name, "x")))
+    # A write through a hard link would change a file outside the workspace; git and package managers replace files.
+    linked = () if profile.git or profile.packages else findings.linked[:MOST_LINKED]
+    yield from (MountPart(path, "read") for path in linked if _there(path) and not path.is_symlink())
     paths = sorted((*findings.protected, *elsewhere), key=lambda path: len(path.parts))
     if profile.git:
         # Git replaces tracked files; where it can't, it leaves the old content and says nothing.

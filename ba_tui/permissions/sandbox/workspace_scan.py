@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ba_tui.core.values import frozen
@@ -48,7 +48,7 @@ _ENDS = tuple(name[1:] for name in _TELLING if name[0] == "*")
 @frozen
 class ScanResult:
     """``secrets`` are regular files, ``hidden`` folders whose files are all secret, ``protected`` the outermost
-    protected files and folders, ``git`` the folders that git takes its settings from.
+    protected files and folders, ``git`` the folders that git takes its settings from. ``linked``: see ``with_links``.
 
     ``complete``: every folder was listed. ``cost``: processor seconds that the look took."""
 
@@ -56,6 +56,7 @@ class ScanResult:
     hidden: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
     git: tuple[Path, ...] = ()
+    linked: tuple[Path, ...] = ()
     complete: bool = True
     cost: float = 0.0
 
@@ -71,6 +72,15 @@ def _inode(path: Path) -> int:
         return 0
 
 
+@frozen
+class _Linked:
+    """A file with several names: its path, device and inode, and how many names it has."""
+
+    path: str
+    inode: tuple[int, int]
+    names: int
+
+
 @dataclass(slots=True)
 class _Folder:
     """One listed folder. ``stamp``: inode and change time, None when it may have changed unnoticed."""
@@ -83,6 +93,8 @@ class _Folder:
     hidden: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
     git: tuple[str, ...] = ()
+    linked: tuple[_Linked, ...] | None = None
+    """Files with several names; None when nobody looked for them yet, as a program that only reads needs none."""
 
     @property
     def bare(self) -> bool:
@@ -162,6 +174,17 @@ class WorkspaceScan:
                 self._work(until)
             self._last, self._looked = self._findings(cost), time.monotonic()
             return self._last
+
+    def with_links(self) -> ScanResult:
+        """What ``look`` finds, and the files with a hard link that is not in the workspace. Those in folders of
+        dependencies are left out: package managers link them to their stores, and replace them."""
+        found = self.look()
+        with self._lock:
+            for path, folder in self._folders.items():
+                if folder.linked is None:
+                    folder.linked = () if folder.cold else tuple(_linked(path))
+            every = (each for folder in self._folders.values() for each in folder.linked or ())
+            return replace(found, linked=tuple(_leaving(every)))
 
     def _work(self, until: float) -> None:
         while self._todo and len(self._folders) < MOST_FOLDERS and time.monotonic() < until:
@@ -248,7 +271,7 @@ class WorkspaceScan:
         if VENV in names and not folder.guarded:
             found.protected = [path]
         folder.protected = tuple(each for each in found.protected if not folder.cold or _is_installed(each, path))
-        folder.git = tuple(found.git)
+        folder.git, folder.linked = tuple(found.git), None
 
     def _sort(self, entry: os.DirEntry[str], found: _Found, *, guarded: bool) -> bool:
         """Put one entry where it belongs; whether it lies in something protected, or is that."""
@@ -307,6 +330,29 @@ class WorkspaceScan:
             complete=not self._todo,
             cost=cost,
         )
+
+
+def _linked(folder: str) -> Iterator[_Linked]:
+    """The files in ``folder`` that have several names."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    if status.st_nlink > 1:
+                        yield _Linked(entry.path, (status.st_dev, status.st_ino), status.st_nlink)
+    except OSError:
+        return
+
+
+def _leaving(linked: Iterable[_Linked]) -> Iterator[Path]:
+    """The files of which not every name was found."""
+    names: dict[tuple[int, int], list[_Linked]] = {}
+    for each in linked:
+        names.setdefault(each.inode, []).append(each)
+    for found in names.values():
+        if len(found) < max(each.names for each in found):
+            yield from (Path(each.path) for each in found)
 
 
 def _is_installed(path: str, folder: str) -> bool:

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from functools import cache
 from itertools import islice
 from typing import Any, cast
@@ -29,11 +30,13 @@ _LOWER = {code: code + 32 for code in range(65, 91)}
 
 @frozen
 class Secret:
-    """Characters ``start`` to ``end`` of the text are a secret of this ``kind`` (``GitHub token``)."""
+    """Characters ``start`` to ``end`` of the text are a secret of this ``kind`` (``GitHub token``). ``value``: the
+    known value that they are a piece or an encoding of, empty for one that was found by its looks."""
 
     start: int
     end: int
     kind: str
+    value: str = field(default="", repr=False)
 
 
 @frozen

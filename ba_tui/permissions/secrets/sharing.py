@@ -15,6 +15,8 @@ from ba_tui.core.events import MAIN, Notice
 from ba_tui.core.messages import Message
 from ba_tui.core.text.untrusted import hidden_in
 from ba_tui.core.turn import Branch
+from ba_tui.permissions.secrets.disguises import KnownSearch
+from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.scanner import LARGE, Secret, find
 
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
@@ -36,8 +38,20 @@ class Sharing:
     """One conversation's. What the person was asked about once is not asked about again; it is known by its hash."""
 
     secrecy: Secrecy = "redact"
+    search: KnownSearch = field(default_factory=lambda: KnownSearch(KnownSecrets()))
     _settled: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
     _told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def know(self, keys: Iterable[str]) -> None:
+        """Search results for ``keys`` too, which no result showed. Call it off the loop."""
+        self.search.known.add(keys, "key")
+        self.search.prepare()
+
+    async def looked(self, text: str) -> tuple[Secret, ...]:
+        """The secrets in ``text``, by their looks and by value; a long one is searched off the loop."""
+        if len(text) > LARGE // 2 or not self.search.settled:
+            return await asyncio.to_thread(self.search.secrets, text)
+        return self.search.secrets(text)
 
     def withheld(self, text: str, secrets: Iterable[Secret]) -> tuple[Secret, ...]:
         """Those of ``secrets`` that were not given away by the person's word."""
@@ -116,4 +130,6 @@ def _counted(kind: str, count: int) -> str:
 
 
 def _mark(text: str, secret: Secret) -> bytes:
-    return hashlib.sha256(text[secret.start : secret.end].encode("utf-8", "replace")).digest()
+    """What an answer is kept for: the value, which pieces and encodings of it share."""
+    value = secret.value or text[secret.start : secret.end]
+    return hashlib.sha256(value.encode("utf-8", "replace")).digest()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import is_
 
-from ba_tui.core.messages import Message
+from ba_tui.core.messages import Message, key_in, signed
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.tool import Tool
 
@@ -27,6 +27,7 @@ class Body:
         self._ends: list[int] = [0]
         """Where the head ends in ``_whole``, then where each message does."""
         self._whole = bytearray()
+        self._key = ""
         self.kept = 0
         """How many bytes the newest body has in common with the one before it, at least."""
         self.ids: set[str] = set()
@@ -41,12 +42,13 @@ class Body:
         anew = self._of is None or self._of[0] != request.system or self._of[1] is not request.tools
         if anew:
             self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)
+            self._key = key_in(request.system)
             self._messages, self._ends = [], [len(self._whole)]
         known = self._known(request.messages)
         del self._messages[known:], self._ends[known + 1 :], self._whole[self._ends[known] :]
         self.kept = 0 if anew else len(self._whole)
         for message in request.messages[known:]:
-            part = self._encode(message)
+            part = self._encode(signed(message, self._key))
             if part and self._ends[-1] > self._ends[0]:
                 self._whole += b","
             self._whole += part

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Source, ToolResult
+from ba_tui.core.text.markup import MARK, restored
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.values import frozen
@@ -88,19 +89,23 @@ def _planned(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> 
     """What the call would write. Raises Failed, PathRefused."""
     path = workspace.resolve(args["path"])
     shown = workspace.shown(path)
-    content: str = args["content"]
+    content = given = str(args["content"])
+    if MARK in content:
+        # Tags that results show with ‹ are written as they are, except into a file that holds that character.
+        content = restored(content)
     try:
-        new = content.encode()
+        content.encode()
     except UnicodeEncodeError as error:
         message = "The content holds text that is no Unicode (a lone surrogate)."
         raise Failed("invalid_parameters", message) from error
     if not os.path.lexists(path):
         refuse_placeholders("", content)
-        return PlannedChange(path, shown, None, new, "", content)
+        return PlannedChange(path, shown, None, content.encode(), "", content)
     before = read_bytes(path, shown, workspace)
     seen.check(path, before, shown)
     encoding = FileEncoding() if binary_kind(before[:8192]) else detect(before)
     old = before.decode("utf-8", "replace") if binary_kind(before[:8192]) else encoding.decode(before)
+    content = given if MARK in old else content
     refuse_placeholders(old, content)
     text = content if "\r" in content else with_line_end(content, line_end(old))
     note = ""

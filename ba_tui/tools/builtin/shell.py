@@ -61,6 +61,11 @@ class Shell:
         kept = {name: value for name, value in {**self.environment, **self.more}.items() if self._open(name)}
         return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
+    def withheld(self) -> tuple[str, ...]:
+        """The values of the variables that commands do not see because they hold keys."""
+        given = {**self.environment, **self.more}
+        return tuple(value for name, value in given.items() if not steers(name) and not self._open(name))
+
     def program(self, script: str, folder: Path, seconds: float | None = None) -> Program:
         """``script`` in ``folder``; ``seconds`` bound its processor time."""
         if self.path is None:

@@ -11,6 +11,7 @@ from ba_tui.analysis.sources import Sources
 from ba_tui.core.ports.rooms import MarkedShare
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
+from ba_tui.permissions.secrets.disguises import KnownSearch
 from ba_tui.settings.editing import add_item
 from ba_tui.tools.data.analyse_data import NAME as ANALYSE
 from ba_tui.tools.data.analyse_data import AnalysisPlace, analyse_data_tool
@@ -23,6 +24,7 @@ from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.data.mentioned_tables import SHARED, SHARES, MentionedTables, SharedValues
 from ba_tui.tools.data.query_data import NAME as QUERY
 from ba_tui.tools.data.query_data import QueryMeans, query_data_tool
+from ba_tui.tools.data.secret_columns import SecretColumns
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data.source_queries import SourceQueries
 from ba_tui.tools.data_engine import DataAccess, DataNearby, engine_place, muted_traps
@@ -54,9 +56,14 @@ class DataTools:
 
 
 def data_tools(
-    definitions: Mapping[str, Definition], access: DataAccess, setup: SourceSetup, folder: Path | None
+    definitions: Mapping[str, Definition],
+    access: DataAccess,
+    setup: SourceSetup,
+    folder: Path | None,
+    search: KnownSearch,
 ) -> DataTools:
-    """Return those of the session in ``folder``; None: of one that keeps nothing."""
+    """Return those of the session in ``folder``; None: of one that keeps nothing. ``search`` learns the secrets of the
+    data."""
     files = access.files()
     place = engine_place(folder, setup.settings, files, setup.sandbox)
     engine = Analysis(place, muted_traps(setup.where.state, setup.settings))
@@ -65,13 +72,15 @@ def data_tools(
     masking = Masking(given.unmasked, engine, partial(add_item, setup.where, "analysis.unmasked"))
     copying = Copying(engine, access.exports)
     means = QueryMeans(engine, files, access.concern, SourceQueries(sources), masking, copying, access.metrics)
-    query = query_data_tool(definitions[QUERY], means)
+    secret = SecretColumns(engine.texts, search)
+    query = secret.learning(query_data_tool(definitions[QUERY], means))
     chart = chart_tool(definitions[CHART], engine, access.workspace, access.asks)
     analysing = AnalysisPlace(engine, place.worker, given.share, given.fiscal_year_start)
     analyse = analyse_data_tool(definitions[ANALYSE], analysing, access.concern)
-    tables = MentionedTables(engine, files, SharedValues(given.share, masking, sources), access.metrics)
+    tables = MentionedTables(engine, files, SharedValues(given.share, masking, sources, secret), access.metrics)
     quality = data_quality_tool(definitions[QUALITY], engine, access.concern)
     nearby = DataNearby(access.workspace.root, engine)
     shared = f"profiles give {SHARES[given.share]} (analysis.share)"
     shares = (MarkedShare("Data", SHARED, "", lambda _: shared if engine.begun else ""),)
-    return DataTools(engine, query, (query, chart, analyse, quality), tables, nearby, shares, sources, masking)
+    tools = (query, *map(secret.learning, (chart, analyse, quality)))
+    return DataTools(engine, query, tools, tables, nearby, shares, sources, masking)

@@ -26,6 +26,7 @@ from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
 from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.data.query_data import rows_text
+from ba_tui.tools.data.secret_columns import SecretColumns
 
 HEAD = 50
 """Rows of a result that come with its mention."""
@@ -80,11 +81,12 @@ def table_name(text: str) -> TableName | None:
 @frozen
 class SharedValues:
     """What a mention gives of values: ``share`` for files, without those that ``masking`` hides; each of ``sources``
-    has its own."""
+    has its own. ``secret`` learns the secrets of the data that a mention gives."""
 
     share: Share
     masking: Masking
     sources: Sources
+    secret: SecretColumns
 
 
 class MentionedTables:
@@ -96,6 +98,7 @@ class MentionedTables:
         self._files = files
         self._sources = shared.sources
         self._masking = shared.masking
+        self._secret = shared.secret
         self._share: Share = shared.share
         self._metrics = metrics
         self._known = Catalogue()
@@ -138,6 +141,7 @@ class MentionedTables:
         cards = [self._card(await self._analysis.profile(each.name), most) for each in shown]
         if left := [each.name for each in datasets[len(shown) :]]:
             cards.append(f"Further tables: {one_line(', '.join(left), LEAST_CHARS)}")
+        await self._secret.learn()
         return ToolResult("\n".join([*cards, PROFILE]))
 
     async def read(self, text: str) -> ToolResult:
@@ -150,6 +154,7 @@ class MentionedTables:
         named = table_name(text) or TableName(text)
         if named.table in self._sources.places:
             return await self._of_source(named)
+        await self._secret.learn()
         if named.cells or _RESULT.fullmatch(named.table):
             return await self._rows(named)
         return await self._profile(named)

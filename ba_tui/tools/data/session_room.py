@@ -48,7 +48,7 @@ class DataRoom:
         stateless_python: Tool,
     ) -> None:
         setup = scope.setup
-        self._data = data = data_tools(definitions, access, setup, scope.folder)
+        self._data = data = data_tools(definitions, access, setup, scope.folder, permissions.sharing.search)
         self.query, self.tools, self.tables, self.shares = data.query, data.tools, data.tables, data.shares
         place = PythonPlace(permissions, scope.folder, setup.settings, scope.environment)
         self._kernels = Kernels(place, data.engine)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ba_tui.core.text.markup import MARK, restored
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
@@ -120,8 +122,16 @@ def _replaced(text: str, replacement: Replacement) -> tuple[str, list[str]]:
     from ba_tui.tools.editing.matching import find_edit  # noqa: PLC0415 - not before something is edited
 
     plain = plain_lines(text)
+    replacement = _as_written(plain, replacement)
     edit = find_edit(plain, replacement.old, replacement.new, replace_all=replacement.everywhere)
     return spliced(text, plain, edit.changes, windows=replacement.windows), [edit.note] if edit.note else []
+
+
+def _as_written(plain: str, replacement: Replacement) -> Replacement:
+    """``replacement`` with tags as the file has them, where it quotes them as results show them."""
+    if MARK in plain and replacement.old in plain:
+        return replacement
+    return replace(replacement, old=restored(replacement.old), new=restored(replacement.new))
 
 
 def encoded(encoding: FileEncoding, text: str, shown: str) -> bytes:

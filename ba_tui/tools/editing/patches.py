@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ba_tui.core.results import Diff, Diffs, ToolResult
+from ba_tui.core.text.markup import restored
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.builtin.binary_kinds import no_text
@@ -85,8 +87,17 @@ class PatchChange:
 
 def planned_patch(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any]) -> PatchChange:
     """What the call would change. Raises Failed, PathRefused."""
+    patch: str = args["patch"]
+    if (written := restored(patch)) != patch:
+        # It quotes tags as results show them; a file may hold them in just that form.
+        with suppress(Failed):
+            return _planned(workspace, seen, written)
+    return _planned(workspace, seen, patch)
+
+
+def _planned(workspace: Workspace, seen: SeenFiles, patch: str) -> PatchChange:
     plan = _Plan(workspace, seen)
-    parts = read_patch(args["patch"])
+    parts = read_patch(patch)
     while parts:
         # What a diff moves to may be free only after another part: git lists by name, not by what must come first.
         part = next((part for part in parts if not plan.waits(part, parts)), parts[0])

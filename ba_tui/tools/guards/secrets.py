@@ -1,4 +1,5 @@
-"""Keeps secrets from the model: what a result shows of them is taken out, unless the person says otherwise.
+"""Keeps secrets from the model: what a result shows of them, also in pieces or encoded, is taken out, unless the user
+says otherwise.
 
 What people see of a result stays as it is. How secrets are found is the permission room's business.
 """
@@ -16,7 +17,7 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.permissions.secrets.scanner import Secret, placeholders, redact, without
-from ba_tui.permissions.secrets.sharing import Sharing, kinds_cut, kinds_of, looked
+from ba_tui.permissions.secrets.sharing import Sharing, kinds_cut, kinds_of
 
 _NAMED = 100
 _DEEPEST = 20
@@ -34,14 +35,14 @@ def secrets(sharing: Sharing) -> Guard:
                 message = f"{', '.join(marks)} stands for a secret that was kept from you; it would replace the secret."
                 return failure("validation_error", message, hint="Change only the parts around it.")
             result = await tool.run(args, call)
-            found = await looked(result.text)
+            found = await sharing.looked(result.text)
             if not found and not kinds_cut(result.meta):
                 return result
             return await _kept(sharing, tool, found, result, (args, call))
 
         def so_far(text: str) -> str:
             reported = tool.so_far(text)
-            return reported if sharing.secrecy == "allow" else redact(reported)
+            return reported if sharing.secrecy == "allow" else sharing.search.masked(reported)
 
         return replace(tool, run=run, so_far=so_far)
 

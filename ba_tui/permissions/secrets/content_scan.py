@@ -23,6 +23,8 @@ from ba_tui.processes.streams import PipedChild
 PROGRAM = Path(__file__).with_name("content_process.py")
 RESTING = 5
 """How many times as long as a pass took, no further one begins, unless it was quick."""
+LONGEST_REST = 2.0
+"""Seconds after which a pass may begin in any case: the first one takes much longer than later ones."""
 QUICK = 0.01
 """Seconds of a pass for which a command waits."""
 MOST_ATTEMPTS = 3
@@ -136,7 +138,7 @@ class ContentScan:
                 else:
                     raise ValueError("the search ended")
                 took = time.monotonic() - begun
-                rests_until = time.monotonic() + (RESTING * took if took > QUICK else 0.0)
+                rests_until = time.monotonic() + (min(RESTING * took, LONGEST_REST) if took > QUICK else 0.0)
                 with self._changed:
                     self._took = took
                     self._done = max(self._done, number)

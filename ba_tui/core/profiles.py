@@ -20,7 +20,9 @@ class Profile:
     ``writable``: files elsewhere that the person, or a rule, let this command reach. ``unhidden``: files with secrets
     that git stores, which it would take for changed if they were hidden from it. ``plain``: a reader that opens no file
     but those that its words name, so it runs also where secrets can't all be hidden. ``network``: a reader that has the
-    network: the helper of a database that the person set up.
+    network: the helper of a database that the person set up. ``masked``: files that a rule keeps from a command which
+    goes through folders, so that one line stands in their place. ``private``: folders that a command lists and in whose
+    place it sees private or nearly empty ones.
     """
 
     name: ProfileName
@@ -31,6 +33,8 @@ class Profile:
     unhidden: tuple[Path, ...] = ()
     plain: bool = False
     network: bool = False
+    masked: tuple[Path, ...] = ()
+    private: tuple[Path, ...] = ()
 
 
 @frozen

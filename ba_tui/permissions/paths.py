@@ -34,6 +34,7 @@ SECRET_TAILS = (
     ".cargo/credentials.toml", ".gem/credentials", ".config/git/credentials", ".config/rclone/rclone.conf",
     "/proc/*/environ", "/proc/*/task/*/environ",
 )  # fmt: skip
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - commands get a private stand-in
 OPEN_NAMES = (".env.example", "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub")
 
 _OWN_FOLDER = regex(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")

@@ -234,8 +234,10 @@ class Sandbox:
             findings = replace(findings, secrets=(), hidden=())
         elif why:
             raise NotHidden(f"The command was not run: {why}.", "Move files with secrets out of the workspace.")
-        temporary, masks = self._private("tmp"), self._private("masks") if findings.secrets else Path()
-        inside = Inside(profile, temporary, findings, lambda path: self._mask(masks, path))
+        masking = findings.secrets or profile.masked
+        temporary, masks = self._private("tmp"), self._private("masks") if masking else Path()
+        ruled = {*profile.masked}.difference(findings.secrets)
+        inside = Inside(profile, temporary, findings, lambda path: self._mask(masks, path, ruled=path in ruled))
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
         network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
@@ -283,7 +285,7 @@ class Sandbox:
     def hidden_in(self, output: str) -> str:
         """The file with secrets that the end of an ``output`` names, which is hidden; empty when it names none."""
         text = output[-TAIL:]
-        shown = (self._shown(path) for path in self.scan.last.secrets)
+        shown = (self.shown(path) for path in self.scan.last.secrets)
         named = (name for name in shown if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text))
         return next(named, "")
 
@@ -304,17 +306,19 @@ class Sandbox:
                 weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
             return known
 
-    def _shown(self, path: Path) -> str:
+    def shown(self, path: Path) -> str:
+        """``path`` from the folder of the workspace in which it lies."""
         root = next((root for root in self.reach.roots if path.is_relative_to(root)), None)
         return str(path.relative_to(root) if root else path)
 
-    def _mask(self, folder: Path, path: Path) -> Path:
-        """The file that is seen in place of a secret one: one line that says so."""
-        shown = self._shown(path)
+    def _mask(self, folder: Path, path: Path, *, ruled: bool = False) -> Path:
+        """The file that is seen in place of a secret one, or of one that a rule keeps: one line that says so."""
+        shown = self.shown(path)
         line = f"ba hides {shown!r}" if not shown.isprintable() or "'" in shown else f"ba hides {shown}"
-        mask = folder / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+        mask = folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}{'-rule' if ruled else ''}"
         if not mask.exists():
-            mask.write_text(f"{line}; allow it with commands.read in your settings (ba config edit)\n", "utf-8")
+            why = "a permission rule is about reading it" if ruled else "allow it with commands.read in your settings"
+            mask.write_text(f"{line}; {why} ({'ba permissions list' if ruled else 'ba config edit'})\n", "utf-8")
         return mask
 
 

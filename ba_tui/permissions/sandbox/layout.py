@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import ba_tui
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS
+from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, SECRET_TAILS, TEMPORARY
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult
 from ba_tui.resources import read_regular
@@ -32,7 +32,6 @@ SOCKETS = (Path("/run"),)
 SOCKET_TABLE = Path("/proc/net/unix")
 MOST_SOCKETS = 1_000
 MOST_DEPTH = 6
-TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
 
@@ -123,7 +122,7 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
     for path in (*_secrets(reach), *inside.findings.hidden):
         if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
             parts[path] = MountPart(path, "hidden")
-    for path in inside.findings.secrets:
+    for path in (*inside.findings.secrets, *inside.profile.masked):
         if path not in inside.profile.unhidden and _seen(path, parts.values()):
             parts[path] = MountPart(path, "masked", inside.mask(path))
     shared = replace(reach, network=reach.network and not reading)

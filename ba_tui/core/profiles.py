@@ -23,7 +23,9 @@ class Profile:
     but those that its words name, so it runs also where secrets can't all be hidden. ``network``: a reader that has the
     network: the helper of a database that the person set up. ``history``: whether a reader sees what git stores of
     older versions: ``alone`` when nothing but git calls and filters run, ``beside`` when the other commands open no
-    file but those that their words name, and these lie in no git folder.
+    file but those that their words name, and these lie in no git folder. ``masked``: files that a rule keeps from a
+    command which goes through folders, so that one line is in their place. ``private``: folders that a command lists
+    and in whose place it sees private or nearly empty ones.
     """
 
     name: ProfileName
@@ -35,6 +37,8 @@ class Profile:
     plain: bool = False
     network: bool = False
     history: HistoryAccess = ""
+    masked: tuple[Path, ...] = ()
+    private: tuple[Path, ...] = ()
 
 
 @frozen

@@ -55,6 +55,7 @@ SECRET_TAILS = (
     ".cargo/credentials.toml", ".gem/credentials", ".config/git/credentials", ".config/rclone/rclone.conf",
     "/proc/*/environ", "/proc/*/task/*/environ",
 )  # fmt: skip
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - commands get a private stand-in
 OPEN_NAMES = (
     "id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub", ".env*.example", ".env*.sample", ".env*.template",
     ".env*.dist", ".env*.tpl", ".env*.schema", ".env-example", ".env-sample", ".env-template", ".env.defaults",

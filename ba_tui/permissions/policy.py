@@ -147,7 +147,7 @@ class Policy:
             covered = judging().cover(subject, allows, self._files())
             lack = covered.lacks[0].why if covered.lacks else ""
             stored = self._stored(subject, cwd)
-            held = judging().hold(subject, allows, stored)
+            held = judging().hold(subject, allows, stored, covered.masked)
             approved = held.approved
             if lack and stored:
                 lack = f"{lack.rstrip('.')}; {judging().seen_by_git(stored)}"

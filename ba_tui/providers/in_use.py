@@ -46,8 +46,8 @@ def keys_of(sources: KeySources, model: str) -> tuple[str, ...]:
     """The keys that ``sources`` know, among them that of the provider of ``model``. Blocks."""
     found = [*sources.shell.withheld(), *kept_keys(sources.where)]
     with suppress(BaError):
-        info = sources.access.model(model)
-        found.append(sources.access.key(info.provider, sources.access.profile(info)) or "")
+        key = sources.access.key(sources.access.model(model).provider)
+        found.append(key.value if key else "")
     return tuple(found)
 
 

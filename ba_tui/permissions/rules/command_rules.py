@@ -44,7 +44,7 @@ def pattern_problem(pattern: str, verdict: str) -> str:
 
 def permits(pattern: str | None, command: ResolvedCommand) -> bool:
     """Whether an allow rule covers ``command``. None: it allows every command that can be told before it runs."""
-    if command.stops:
+    if command.stops or command.unsure:
         return False
     if pattern is None or pattern in ANY:
         return not command.outside and None not in command.words
@@ -56,9 +56,20 @@ def permits(pattern: str | None, command: ResolvedCommand) -> bool:
         # Words alone don't tell what comes in; a rule for the whole command does where it is part of that.
         return command.words == words and not command.takes
     count = len(words)
-    if command.words[:count] != words or command.outside or command.writes:
+    if command.words[:count] != words or command.outside or (command.writes and not empties(command)):
         return False
     return not any(surplus.binding and surplus.at >= count for surplus in command.surplus)
+
+
+_EMPTYING = frozenset({"rm", "rmdir", "unlink", "mkdir", "touch"})
+"""Programs that bring no text anywhere: who allows one with anything behind it means files of the workspace."""
+
+
+def empties(command: ResolvedCommand) -> bool:
+    """Whether ``command`` only deletes files of the workspace, or makes empty ones, none of them protected."""
+    program = (command.plain or ("",))[0]
+    plain = all(seen.inside and not (seen.guarded or seen.secret or "." in seen.places) for seen in command.writes)
+    return program in _EMPTYING and plain and not command.redirected
 
 
 def names_all(pattern: str | None, command: ResolvedCommand) -> bool:

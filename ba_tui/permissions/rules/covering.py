@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.rule_words import joined_rules
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import TouchedPath
-from ba_tui.permissions.rules.command_rules import names_all, permits
+from ba_tui.permissions.paths import TEMPORARY, TouchedPath
+from ba_tui.permissions.rules.command_rules import empties, names_all, permits
 from ba_tui.permissions.rules.rule import SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememberable
 from ba_tui.permissions.shell.programs.known_commands import known
-from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedCommand
+from ba_tui.permissions.shell.resolved_command import GROUPED, FolderRead, ResolvedCommand
+from ba_tui.resources import user_home
 
 MOST_OFFERED = 3
 """Rules that one answer may give; the whole command is offered where more would be needed."""
@@ -30,6 +32,9 @@ _SYSTEM = regex(
     re.DOTALL,
 )
 """Files that tell what a machine is and which programs it has."""
+_SYSTEM_NAMES = regex(r"/(?:usr|lib|lib32|lib64|bin|sbin|etc|opt|var(?!/tmp/)|boot|sys|proc|dev)(?:/.*)?", re.DOTALL)
+"""Folders of the system, whose names of files tell nothing of the user."""
+_RECURSIVE = regex(r"-[^-].*[RT].*|-[RT]|--rec.*|--tree")
 _DELETING = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "trash"})
 _CREATING = frozenset({"mkdir", "mkfifo", "mknod"})
 _TARGET_LAST = frozenset({"cp", "mv", "ln", "install", "ginstall"})
@@ -56,6 +61,8 @@ class Covered:
 
     by: tuple[Rule, ...] = ()
     lacks: tuple[Lack, ...] = ()
+    masked: tuple[Path, ...] = ()
+    """Files that rules keep from what only reads and goes through folders: the sandbox hides them from it."""
 
     @property
     def reading(self) -> bool:
@@ -64,15 +71,23 @@ class Covered:
 
 
 @frozen
+class KeptFiles:
+    """Files that rules keep; ``why`` that asks where they can't be hidden, empty for none."""
+
+    files: tuple[Path, ...] = ()
+    why: str = ""
+
+
+@frozen
 class FileCover:
     """Whether a file may be read, and written, as tools may; ``shown``: a path for people; ``kept``: which of the files
-    that are gone through a rule keeps, empty for none; ``unheld``: why no sandbox holds what only reads, so that it
+    that are gone through rules keep; ``unheld``: why no sandbox holds what only reads, so that it
     changes nothing and sees no secret; empty when one does."""
 
     readable: Callable[[TouchedPath], bool]
     writable: Callable[[TouchedPath], bool]
     shown: Callable[[TouchedPath], str]
-    kept: Callable[[FolderRead], str]
+    kept: Callable[[FolderRead], KeptFiles]
     secret: Callable[[FolderRead], str]
     unheld: Callable[[], str]
 
@@ -91,10 +106,15 @@ def cover(subject: Subject, allows: Sequence[Rule], files: FileCover) -> Covered
     allows = [rule for rule in allows if rule.pattern is not None or rule.tool in SHELL_TOOLS]
     ruled = [(command, _rule_for(command, allows)) for command in subject.commands]
     by = {rule.text: rule for command, rule in ruled if rule and not (command.harmless and rule.pattern is None)}
-    lacks = [lack for command, rule in ruled if (lack := _lack(command, rule, files, alone=not by))]
+    # From a command of which no part may write, a sandbox can hide files, whichever parts of it rules cover.
+    reads = all(command.harmless and not command.writes for command in subject.commands)
+    beside = _Beside(not by, reads)
+    lacks = [lack for command, rule in ruled if (lack := _lack(command, rule, files, beside))]
     if not subject.commands and not subject.trouble and not (subject.command or "").strip():
         lacks.append(Lack(None, "it holds no command", words=False))
-    return Covered(tuple(by.values()), tuple(lacks))
+    gone = (below for command in subject.commands for below in command.below) if reads and not lacks else ()
+    masked = dict.fromkeys(path for below in gone for path in files.kept(below).files)
+    return Covered(tuple(by.values()), tuple(lacks), tuple(sorted(masked)))
 
 
 def _rule_for(command: ResolvedCommand, allows: Sequence[Rule]) -> Rule | None:
@@ -103,8 +123,21 @@ def _rule_for(command: ResolvedCommand, allows: Sequence[Rule]) -> Rule | None:
     return exact or next((rule for rule in allows if permits(rule.pattern, command)), None)
 
 
-def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, alone: bool) -> Lack | None:
-    """What is lacking for ``command``, which ``rule`` covers as to its words; ``alone``: no rule covers another."""
+@frozen
+class _Beside:
+    """What holds for a whole command: ``alone``, that no rule covers a part of it; ``reads``, that no part may write,
+    so that a sandbox can hide files from it."""
+
+    alone: bool
+    reads: bool
+
+    def held(self, command: ResolvedCommand) -> bool:
+        """Whether nothing in the whole runs with more rights than ``command``, which no rule covers."""
+        return self.alone or (self.reads and command.loose != GROUPED)
+
+
+def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, beside: _Beside) -> Lack | None:
+    """What is lacking for ``command``, which ``rule`` covers as to its words."""
     if rule is not None and names_all(rule.pattern, command):
         return None
     if command.stops:
@@ -112,33 +145,62 @@ def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, alone: 
     changing = next((seen for seen in command.writes if not files.writable(seen)), None)
     if rule is None and not command.harmless and not (command.writes and changing is not None and command.known):
         return Lack(command, command.why)
-    if changing is not None:
+    if changing is not None and not (rule is not None and empties(command)):
         return Lack(command, _changes(command, changing, files), words=False)
     if rule is None and not command.harmless:
         return Lack(command, command.why)
     if (
         rule is None
         and command.loose
-        and (why := files.unheld() if alone else "not together with a command that a rule allows")
+        and (why := files.unheld() if beside.held(command) else "not together with a command that a rule allows")
     ):
         return Lack(command, f"{command.loose}, and {why}")
-    return _reached(command, files, system=rule is None and alone)
+    return _reached(command, files, rule is None and beside.held(command), beside.reads)
 
 
-def _reached(command: ResolvedCommand, files: FileCover, system: bool) -> Lack | None:
-    """What ``command`` reads that it may not; ``system``: files that are the same everywhere are fine in a sandbox."""
-    outside = (seen for seen in (*command.reads, *command.named) if not seen.inside and not files.readable(seen))
-    away = next(
-        (seen for seen in outside if not (system and _SYSTEM.fullmatch(str(seen.path)) and not files.unheld())), None
-    )
+def _reached(command: ResolvedCommand, files: FileCover, system: bool, reads: bool) -> Lack | None:
+    """What ``command`` reads that it may not; ``system``: files that are the same everywhere are fine in a sandbox;
+    ``reads``: no part of the whole may write."""
+    outside = [seen for seen in (*command.reads, *command.named) if not seen.inside and not files.readable(seen)]
+    if system and outside and not files.unheld():
+        names = command.lists and command.harmless
+        outside = [
+            seen
+            for seen in outside
+            if not (_SYSTEM.fullmatch(str(seen.path)) or (names and _listable(seen.path, command)))
+        ]
+    away = next(iter(outside), None)
     if away is not None:
         return Lack(
             command, f"`{_program(command)}` accesses {files.shown(away)}, which is outside the workspace", words=False
         )
-    why = next((why for below in command.below if (why := files.kept(below))), "")
+    why = next(
+        (
+            kept.why
+            for below in command.below
+            if (kept := files.kept(below)).why and not (reads and kept.files and not files.unheld())
+        ),
+        "",
+    )
     if not why and command.below and files.unheld():
         why = next((why for below in command.below if (why := files.secret(below))), "")
     return Lack(command, f"`{_program(command)}` would read {why}", words=False) if why else None
+
+
+def _listable(path: Path, command: ResolvedCommand) -> bool:
+    """Whether names and figures of files below ``path`` may be shown where a sandbox holds what reads: those of the
+    system, and what a command sees in place of the home folder and of the folders for temporary files."""
+    if path == Path("/"):
+        return _program(command) not in {"tree", "du"} and not any(
+            map(_RECURSIVE.fullmatch, filter(None, command.words))
+        )
+    return bool(_SYSTEM_NAMES.fullmatch(str(path))) or path in stand_ins()
+
+
+def stand_ins() -> tuple[Path, ...]:
+    """Folders in whose place a command in the sandbox sees private or nearly empty ones."""
+    home = user_home()
+    return (*TEMPORARY, *(each for each in (home, home and home.parent) if each and each != Path("/")))
 
 
 def _changes(command: ResolvedCommand, changing: TouchedPath, files: FileCover) -> str:

@@ -275,6 +275,7 @@ class Sandbox:
             findings, found = replace(findings, secrets=(), hidden=()), {}
         elif why:
             raise NotHidden(f"The command was not run: {why}.", "Move files with secrets out of the workspace.")
+        found = {**found, **{path: self.masks.of_rule(path) for path in profile.masked}}
         temporary = self._private()
         inside = Inside(profile, temporary, findings, self.masks.of_secret, found)
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
@@ -321,10 +322,14 @@ class Sandbox:
                 return "".join(char for char in path if char.isprintable())[:SHOWN]
         return ""
 
+    def shown(self, path: Path) -> str:
+        """``path`` from the folder of the workspace that contains it."""
+        return shown_in(self.reach.roots, path)
+
     def hidden_in(self, output: str) -> str:
         """The file with secrets that the end of an ``output`` names, which is hidden; empty when it names none."""
         text = output[-TAIL:]
-        shown = (shown_in(self.reach.roots, path) for path in self.scan.last.secrets)
+        shown = map(self.shown, self.scan.last.secrets)
         named = (name for name in shown if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text))
         return next(named, "")
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import ba_tui
 from ba_tui.core.profiles import Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import SECRET_IN_HOME, SECRET_TAILS, is_secret
+from ba_tui.permissions.paths import SECRET_IN_HOME, SECRET_TAILS, TEMPORARY, is_secret
 from ba_tui.permissions.sandbox.git_stores import OTHERS, stores
 from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult
@@ -33,7 +33,6 @@ SOCKETS = (Path("/run"),)
 SOCKET_TABLE = Path("/proc/net/unix")
 MOST_SOCKETS = 1_000
 MOST_DEPTH = 6
-TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - they get a private stand-in
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
 

@@ -5,7 +5,7 @@ Whether it asks for another reason is decided in ``policy``; what the profiles m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ba_tui.core.profiles import HistoryAccess, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.rules.command_rules import permits
-from ba_tui.permissions.rules.covering import Lack, offered
+from ba_tui.permissions.rules.covering import Lack, offered, stand_ins
 from ba_tui.permissions.rules.rule import OUTER, SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.sandbox.git_stores import holds_git, is_in_git
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
@@ -52,12 +52,17 @@ class ProfileChoice:
     exact: bool = False
 
 
-def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()) -> ProfileChoice:
+def hold(
+    subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = (), masked: tuple[Path, ...] = ()
+) -> ProfileChoice:
     """``allows`` are the allow rules for the tool whose conditions hold; ``stored``: files with secrets that git
-    stores, which nobody but the person, or a rule for just this command, shows to it."""
+    stores, which nobody but the person, or a rule for just this command, shows to it; ``masked``: files that rules keep
+    from it where it only reads."""
     commands = subject.commands
+    private = tuple(dict.fromkeys(path for each in commands for path in _private(each)))
     gits = [command for command in commands if program(command) == "git" and not command.harmless]
     approved = Profile("working", bool(gits), any(map(_installs, commands)), *_elsewhere(commands), stored)
+    approved = replace(approved, private=private, masked=masked) if private or masked else approved
     if any(rule.pattern == subject.command for rule in allows):
         return ProfileChoice(approved, approved, exact=True)
     ruled = [any(_covers(rule, command) for rule in allows) for command in commands]
@@ -65,10 +70,20 @@ def hold(subject: Subject, allows: Sequence[Rule], stored: tuple[Path, ...] = ()
     if not all(ruled) and all(command.harmless and not command.writes for command in commands):
         seen = _history(commands)
         why = BESIDE if not seen and any(map(_needs_history, commands)) else ""
-        reading = Profile("reading", readable=approved.readable, plain=plain, history=seen)
+        reading = Profile(
+            "reading", readable=approved.readable, plain=plain, history=seen, masked=masked, private=private
+        )
         return ProfileChoice(reading, approved, why, reads=True)
     whys = (_mixed(commands, ruled) or _together(commands, gits), seen_by_git(stored))
     return ProfileChoice(replace(approved, unhidden=()), approved, "; ".join(filter(None, whys)))
+
+
+def _private(command: ResolvedCommand) -> Iterator[Path]:
+    """What a command lists of which it is shown something else."""
+    places = (
+        {Path("/"), *stand_ins()} if command.lists and any(not seen.inside for seen in command.reads) else set[Path]()
+    )
+    yield from (seen.path for seen in command.reads if seen.path in places)
 
 
 def leave(subject: Subject, rules: Sequence[Rule]) -> Rule | None:

@@ -24,6 +24,7 @@ from ba_tui.permissions.secrets.secret_files import masked_copy
 LARGEST = 1_000_000
 """Bytes of a file that is searched, or masked value by value."""
 ATTEMPTS = 3
+HIDDEN = "allow it with commands.read in your settings (ba config edit)"
 
 FileStamp: TypeAlias = tuple[int, int, int, int, int]
 """Device, inode, size, time of the last change of the content, and of anything: nobody can set the last one back."""
@@ -103,6 +104,10 @@ class MaskedCopies:
         made = self._current(path, lambda data: masked_copy(data, path))
         return made or self._line(path)
 
+    def of_rule(self, path: Path) -> Path:
+        """A line in place of a file that a permission rule is about."""
+        return self._line(path, "a permission rule is about reading it (ba permissions list)")
+
     def of_content(self, path: Path, stamp: FileStamp, copy: Path) -> Path | None:
         """The copy of another file, of which ``copy`` was made when it had this ``stamp``; None for one that holds no
         secret any more."""
@@ -136,18 +141,18 @@ class MaskedCopies:
             self._made[path] = (stamp_of(status), copy)
             return copy
 
-    def _told(self, path: Path) -> bytes:
+    def _told(self, path: Path, why: str = HIDDEN) -> bytes:
         shown = self._shown(path)
         line = f"ba hides {shown!r}" if not shown.isprintable() or "'" in shown else f"ba hides {shown}"
-        return f"{line}; allow it with commands.read in your settings (ba config edit)\n".encode()
+        return f"{line}; {why}\n".encode()
 
-    def _line(self, path: Path) -> Path:
-        """A line that says that the file is hidden, for one of which no copy can be made."""
-        target = self._folder() / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+    def _line(self, path: Path, why: str = HIDDEN) -> Path:
+        """A line that says that the file is hidden, and why."""
+        target = self._folder() / hashlib.sha256(os.fsencode(path) + b"\0" + why.encode()).hexdigest()[:32]
         if not target.exists():
             number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(number, "wb") as file:
-                file.write(self._told(path))
+                file.write(self._told(path, why))
         return target
 
 

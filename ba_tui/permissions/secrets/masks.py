@@ -30,6 +30,10 @@ class WorkspaceMasks:
         """Return the masked copy of a file that is named as secret. Blocks."""
         return self._copies.of_secret(path)
 
+    def of_rule(self, path: Path) -> Path:
+        """Return what is seen in place of a file that a permission rule is about. Blocks."""
+        return self._copies.of_rule(path)
+
     def close(self) -> None:
         """End the search and remove the copies. Blocks."""
         self.content.close()

@@ -9,19 +9,24 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.egress.domains import PREFIX
 from ba_tui.permissions.paths import TouchedPath, Workspace
 from ba_tui.permissions.rules.conditions import NO_TERMS
+from ba_tui.permissions.rules.covering import KeptFiles
 from ba_tui.permissions.rules.rule import CLASSES, Rule, Subject
-from ba_tui.permissions.shell.programs.word_paths import MOST_LOOKED_AT
+from ba_tui.permissions.shell.programs.word_paths import MOST_LOOKED_AT, has_names
 from ba_tui.permissions.shell.resolved_command import FolderRead
 
+MOST_KEPT = 100
+"""Files kept by rules that are hidden from one command; each one costs time."""
 
-def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[FolderRead], str]:
-    """Says which file a rule keeps, for people; empty for none. It looks at the disk only where a rule names files."""
+
+def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[FolderRead], KeptFiles]:
+    """Says which files rules keep. It looks at the disk only where a rule names files, and once for each folder."""
     strict = [
         rule
         for rule in rules
@@ -32,16 +37,22 @@ def keeper(workspace: Workspace, rules: Sequence[Rule]) -> Callable[[FolderRead]
         and replace(rule, terms=NO_TERMS).meant(Subject("read_file", Effect.READ))
     ]
 
-    def kept(below: FolderRead) -> str:
+    @cache
+    def kept(below: FolderRead) -> KeptFiles:
+        found, why = list[Path](), ""
         for count, path in enumerate(_files(below)) if strict else ():
             if count > MOST_LOOKED_AT:
-                return "more files than ba can check"
+                return KeptFiles(why="more files than ba can check")
             places = workspace.places(path)
             seen = TouchedPath(path, workspace.relative(path), places, bool(places), secret=False, guarded=False)
             subject = Subject("read_file", Effect.READ, paths=(seen,), args={"path": seen.shown})
             if rule := next((rule for rule in strict if rule.covers(subject)), None):
-                return f"{workspace.shown(path)}, which is covered by the rule {rule.text}"
-        return ""
+                found.append(path)
+                why = why or f"{workspace.shown(path)}, which is covered by the rule {rule.text}"
+                # What is no file with one name can't be hidden for certain.
+                if len(found) > MOST_KEPT or path.is_symlink() or has_names(path):
+                    return KeptFiles(why=why)
+        return KeptFiles(tuple(found), why)
 
     return kept
 

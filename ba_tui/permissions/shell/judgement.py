@@ -9,21 +9,22 @@ import os
 import re
 from collections.abc import Callable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import PathRefused, TouchedPath
+from ba_tui.permissions.paths import PathRefused, TouchedPath, is_secret
 from ba_tui.permissions.shell.programs.call_reading import read_call, unresolved
 from ba_tui.permissions.shell.programs.call_results import Beyond, CallReading
-from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES
-from ba_tui.permissions.shell.programs.known_commands import KnownCommands, known
+from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES, shows_no_secrets
+from ba_tui.permissions.shell.programs.known_commands import KnownCommands, known, plain_name
 from ba_tui.permissions.shell.programs.project_files import lying, shadowed
 from ba_tui.permissions.shell.programs.repositories import foreign_repository
 from ba_tui.permissions.shell.programs.word_paths import (
     Disk,
+    See,
     TooMany,
     fits_secret,
     has_names,
@@ -32,14 +33,11 @@ from ba_tui.permissions.shell.programs.word_paths import (
     odd_below,
     path_of,
     pieces,
-    secrets_below,
+    seems,
 )
-from ba_tui.permissions.shell.resolved_command import FolderRead, ResolvedCommand, Surplus
+from ba_tui.permissions.shell.resolved_command import GROUPED, FolderRead, ResolvedCommand, Surplus
 from ba_tui.permissions.shell.walk.expansion import expand_script
 from ba_tui.permissions.shell.walk.values import ExpandedCommand, ExpandedScript, InputSource, KnownListing, ShellWord
-
-See = Callable[[str, Path], Several[TouchedPath]]
-"""The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
 
 LONGEST_SHOWN = 60
 MOST_FOLDERS = 8
@@ -63,6 +61,7 @@ _CALLED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE", re.IGNORECASE
 _COUNTERS = frozenset({"OPTIND", "HISTCMD"})
 _NAME = regex(r"([A-Za-z_]\w*)\+?(?:=|$)")
 _UNPARTED = regex(r"[^\s*?\[\\]+")
+_VARIABLES = ("env", "printenv")
 _EXPORTS = ("export", "declare", "typeset", "readonly", "local")
 
 
@@ -102,26 +101,6 @@ def resolve_script(command: str, root: Path, folder: Path, see: See) -> Resolved
     return ResolvedScript(commands, script.trouble)
 
 
-def secrets_in(see: See) -> Callable[[FolderRead], str]:
-    """Says which secret a program would read that goes through a folder, for people; empty for none."""
-
-    def found(below: FolderRead) -> str:
-        path = secrets_below(below, partial(_seems, see))
-        if path in {"", "?"}:
-            return "more files than ba can search for secrets" if path else ""
-        return f"{os.path.relpath(path, below.folder)}, which holds secrets or links elsewhere"
-
-    return found
-
-
-def _seems(see: See, path: str) -> bool:
-    """Whether a file holds secrets or lies elsewhere, by its name or by what is behind it."""
-    try:
-        return any(seen.secret or not seen.inside for seen in see(path, Path(path).parent))
-    except PathRefused:
-        return True
-
-
 def _beside(script: ExpandedScript, about: KnownCommands) -> str:
     """What is wrong with variables that are set or used where no command names them."""
     for name in sorted(script.bound - about.variables - _COUNTERS):
@@ -145,6 +124,8 @@ class _Resolution:
     named: list[TouchedPath] = field(default_factory=list[TouchedPath])
     below: list[FolderRead] = field(default_factory=list[FolderRead])
     redirected: bool = False
+    loose: str = ""
+    unsure: bool = False
 
     def command(self) -> ResolvedCommand:
         simple = self.simple
@@ -179,6 +160,8 @@ class _Resolution:
             redirected=self.redirected,
             takes=self._takes(path),
             loose=self._loose(reading),
+            unsure=self.unsure,
+            lists=self._lists(),
         )
 
     def _takes(self, path: tuple[str, ...]) -> InputSource:
@@ -240,6 +223,8 @@ class _Resolution:
             return None
         if first.text in _EXPORTS and self._exports(argv[1:]):
             return CallReading((first.text,), known=True)
+        if first.text in _VARIABLES and len(argv) == 1 and shows_no_secrets(self.simple.outgoing):
+            return CallReading((first.text,), known=True, loose=f"`{first.text}` prints the environment")
         return read_call(argv, self.ground.about, self.ground.own)
 
     def _exports(self, words: Several[ShellWord]) -> bool:
@@ -284,6 +269,8 @@ class _Resolution:
         for word in reading.roots:
             for text in self._texts(word, folder):
                 self.below.append(FolderRead(folder / text, reading.names, reading.hidden, reading.follows))
+        if reading.whole:
+            self.below.append(FolderRead(self.ground.root))
         for listing in reading.lists:
             self._listed(listing, folder)
 
@@ -299,13 +286,18 @@ class _Resolution:
             folder /= path_of(word, word.text)
         return folder
 
+    def _lists(self) -> bool:
+        """Whether the program shows names and figures of files, and nothing that is in them."""
+        argv = self.simple.argv
+        return bool(argv) and plain_name(argv[0].text or "") in self.ground.about.listers
+
     def _texts(self, word: ShellWord, folder: Path) -> list[str]:
         """The paths that ``word`` comes to, as the program is given them."""
         if word.text is None:
             return []
         text = path_of(word, word.text)
         try:
-            texts = self.ground.disk.matches(text, folder) if word.glob else [text]
+            texts = self.ground.disk.matches(text, folder, quoted=word.raw != text) if word.glob else [text]
         except TooMany:
             texts = []
         if not texts or (word.split and not all(map(_UNPARTED.fullmatch, texts))):
@@ -317,10 +309,16 @@ class _Resolution:
     ) -> None:
         """The paths that ``word`` may name. ``loose``: it may be no path at all; ``pieced``: or name one in a piece."""
         texts = self._texts(word, folder)
+        if word.glob and self._lists():
+            # A pattern fits a file with secrets beside all others: its name and its size are no secrets.
+            texts = [text for text in texts if text[0] == "/" or ".." in text or not is_secret(folder / text)]
+            word = replace(word, glob=False)
         if word.glob and not loose and any(text.startswith("-") for text in texts):
             self.stops.append(f"`{word.raw}` fits a file whose name reads like an option")
         if word.glob and may_be_secret(word.text or ""):
             self.surplus.append(Surplus(len(self.simple.argv), f"`{word.raw}` may fit a file that holds secrets", True))
+        elif word.glob and may_be_secret(word.text or "", anyhow=True):
+            self._loosen(f"`{word.raw}` may fit a file that holds secrets")
         for text in texts:
             self._see(text, into, folder)
             for piece in pieces(text) if loose or pieced else ():
@@ -359,10 +357,25 @@ class _Resolution:
         """The files that another command lists, which this one reads."""
         for root in listing.roots:
             self._look(ShellWord(root, root), self.reads, folder)
+        if listing.held:
+            self._unsure("names that another command lists are known only when it runs")
+        # Names of which that is not certain are looked up from where it runs, wherever they were listed.
+        for root in listing.roots[:1] if listing.held else listing.roots:
             place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
             self.below.append(FolderRead(place, listing.names))
-            if found := odd_below(place, listing, partial(_seems, self.ground.see)):
-                self.stops.append(f"of the files that it gets, {found}")
+            found = odd_below(place, listing, partial(seems, self.ground.see))
+            if found and found.held:
+                self._unsure(f"of the files that it gets, {found.why}")
+            elif found:
+                self.stops.append(f"of the files that it gets, {found.why}")
+
+    def _loosen(self, why: str) -> None:
+        self.loose = self.loose or why
+
+    def _unsure(self, why: str) -> None:
+        """Some words may come to other files than it may read, or to options: nothing but *reading* covers that."""
+        self.unsure = True
+        self._loosen(why)
 
     def _repository(self, folder: Path) -> None:
         """Another repository may bring settings that run programs."""
@@ -372,12 +385,12 @@ class _Resolution:
     def _loose(self, reading: CallReading | None) -> str:
         """Why it may run unasked only where a sandbox holds it."""
         if self.ground.grouped:
-            return "a group in parentheses runs in a shell of its own"
+            return GROUPED
         programs = (*self.simple.wrappers, reading.path[0]) if reading else self.simple.wrappers
         if own := next((name for name in programs if shadowed(name, self.ground.root)), ""):
             return f"`{own}` may be a program of this folder"
-        if reading and reading.loose:
-            return reading.loose
+        if self.loose or (reading and reading.loose):
+            return self.loose or (reading.loose if reading else "")
         twin = next((seen for seen in self.reads if has_names(seen.path)), None)
         return f"{twin.shown} has hard links, which may be files with secrets" if twin else ""
 

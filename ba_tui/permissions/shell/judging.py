@@ -15,7 +15,8 @@ from ba_tui.permissions.sandbox.profile_choice import (
     seen_by_git,
 )
 from ba_tui.permissions.secrets.protected_reads import keeper
-from ba_tui.permissions.shell.judgement import resolve_script, secrets_in
+from ba_tui.permissions.shell.judgement import resolve_script
+from ba_tui.permissions.shell.programs.word_paths import secrets_in
 from ba_tui.permissions.shell.walk.chain import folder_after, links
 from ba_tui.permissions.sql import classify
 

@@ -11,6 +11,9 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import TouchedPath
 from ba_tui.permissions.shell.walk.values import InputSource
 
+GROUPED = "a group in parentheses runs in a shell of its own"
+"""Why a command is loose with which nothing that a rule allows runs in one."""
+
 
 @frozen
 class Surplus:
@@ -60,6 +63,11 @@ class ResolvedCommand:
     """Whether a redirection opens one of its files, which no word says."""
     loose: str = ""
     """Why it may run unasked only where a sandbox holds what reads; empty when it may anywhere."""
+    unsure: bool = False
+    """Whether its words may come to options or other files, so that nothing but a sandbox that holds it to reading
+    covers it: no rule does."""
+    lists: bool = False
+    """Whether its program shows names and figures of files, and nothing that is in them."""
 
     @property
     def harmless(self) -> bool:

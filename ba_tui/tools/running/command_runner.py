@@ -43,6 +43,8 @@ MARK = "masked-by-ba"
 """What placeholders begin with: see permissions/secrets/masking.py, which few sessions need here."""
 MASKED = f"{MARK} and x stand for secrets of the same length; commands.read in the user's settings shows a file"
 UNWATCHED = ProtectedReview()
+MOST_NAMED = 5
+"""Files that a note names."""
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
 OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
 
@@ -252,16 +254,39 @@ class CommandRunner:
         process = outcome.job.process
         if self.sandbox is None or not process.confined or outcome.moved or outcome.timed_out:
             return []
+        return [*self._veiled(profile, self.sandbox), *self._failed(outcome, profile, call, self.sandbox)]
+
+    @staticmethod
+    def _veiled(profile: Profile, sandbox: Sandbox) -> list[str]:
+        """What a command saw otherwise than it is, so that nobody takes its answer for the whole."""
+        notes: list[str] = []
+        if profile.private:
+            places = ", ".join(map(str, profile.private))
+            notes.append(
+                f"{places} {'is' if len(profile.private) == 1 else 'are'} not shown as on the disk: in the sandbox the "
+                "folders for temporary files are private to this session, and most of the home folder is hidden"
+            )
+        if profile.masked:
+            shown = ", ".join(sandbox.shown(path) for path in profile.masked[:MOST_NAMED])
+            more = f" and {len(profile.masked) - MOST_NAMED} more" if len(profile.masked) > MOST_NAMED else ""
+            notes.append(
+                f"permission rules are about reading {shown}{more}, so the command did not see what is in there"
+            )
+        return notes
+
+    @staticmethod
+    def _failed(outcome: ShellResult, profile: Profile, call: Call, sandbox: Sandbox) -> list[str]:
+        process = outcome.job.process
         if process.exit_code is None and not process.started:
             return ["it could not be set up in the sandbox"]
         printed = process.output.text()
-        if outcome.job.exit_code and (hidden := self.sandbox.hidden_in(printed)):
+        if outcome.job.exit_code and (hidden := sandbox.hidden_in(printed)):
             return [f"ba hides {hidden} from it; commands.read in the person's settings allows it"]
-        why = self.sandbox.blame(printed, outcome.job.exit_code)
+        why = sandbox.blame(printed, outcome.job.exit_code)
         if not why:
             return []
         own = OWN_HINT if call.branch.name == PERSON else OUTSIDE_HINT
-        hint = "" if self.sandbox.mode == "required" else f"; {own}"
+        hint = "" if sandbox.mode == "required" else f"; {own}"
         return [f"it ran {'as a reader' if profile.name == 'reading' else 'in the sandbox'}, and {why}{hint}"]
 
     def _refused_write(self, outcome: ShellResult, profile: Profile) -> str:

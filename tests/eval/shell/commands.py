@@ -49,7 +49,7 @@ CODE = (
 
 def command(random: Random) -> str:
     """One command, with up to three things around it."""
-    text = random.choice((gentle, gentle, gentle, call, call, redirected, git, pipeline, code))(random)
+    text = random.choice((gentle, gentle, gentle, call, call, redirected, git, pipeline, code, listed))(random)
     for _ in range(random.choice((0, 0, 0, 1, 1, 2, 3))):
         text = random.choice(_AROUND)(random, text)
     return text
@@ -253,6 +253,30 @@ def pipeline(random: Random) -> str:
             "xargs touch", "cat", "xargs -a list.txt cat", "tee PWNED", "xargs", "head -3",
             "xargs sh -c 'cat $0'")  # fmt: skip
     return f"{random.choice(first)} | {random.choice(last)}"
+
+
+def listed(random: Random) -> str:
+    """Readers that get the names which other commands print, variables of the environment, and dry runs."""
+    names = ("ls", "ls -t", "ls *.txt", "ls src/*", "ls -a", "ls d-out", "ls ..", "ls /etc", "git ls-files",
+             "rg --files", "git diff --name-only", "git ls-files ..", "git -C ../outside ls-files", "grep -l KEY *",
+             "grep -rl KEY .", "git grep -l KEY", "git rev-parse HEAD", "git rev-parse /etc/passwd", "which sh",
+             "git merge-base HEAD main", "git describe --always", "grep -l --label=.env x -", "find . -type f",
+             "cat list.txt", "echo .env")  # fmt: skip
+    passed = ("", "", " | head -3", " | sort -r", " | grep -v b", " | tail -1", " | sed 's/^/./'", " | tr a e",
+              " | xargs dirname", " | head -1 list.txt")  # fmt: skip
+    word = random.choice(("$({n})", "$({n})", '"$({n})"', "`{n}`", "./$({n})", "$({n}).bak", "../$({n})", "-$({n})"))
+    given = word.format(n=random.choice(names) + random.choice(passed))
+    ways = (
+        "cat {g}", "sort {g}", "head -1 {g}", "grep -n KEY {g}", "sed -n p {g}", "wc -l {g}", "uniq {g}", "rg KEY {g}",
+        "git show {g}", "git diff {g}", "tree {g}", "x={g}; cat $x", "x={g}; sort \"$x\"",
+        "for f in {g}; do cat $f; done",
+        "find {g}", "cat < {g}", "cat {g} > new-file", "tee {g}", "xargs cat <<< {g}", "cat -- {g}", "git {g}", "{g}",
+        "env | grep PATH", "env | cut -d= -f1", "env >&2 | grep PATH", "{{ env; }} | grep PATH", "env | grep KEY",
+        "env | grep -f PATH", "bash -c 'env >&2' | grep PATH", "make -n", "make -pn | head", "make -n -f evil",
+        "make -n all; make", "du -sh * {g}", "ls -la / ~ {g}", "yes | head -2", "file *", "ls [a-e]* .[a-z]*",
+    )  # fmt: skip
+    place = random.choice(("", "cd src && ", "cd conf && ", "cd json; "))
+    return f"{place}{random.choice(ways).format(g=given)}"
 
 
 def code(random: Random) -> str:

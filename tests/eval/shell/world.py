@@ -113,7 +113,8 @@ def _files(work: Path) -> None:
     (work / "list.txt").write_text(".env\n../outside/private.txt\n-o\nid_rsa\n")
     (work / "names").write_bytes(b".env\0../outside/private.txt\0")
     (work / "package.json").write_text('{"name": "x", "scripts": {"test": "touch PWNED"}}\n')
-    (work / "Makefile").write_text("all:\n\ttouch PWNED\n")
+    shown = ".env conf/.env.local ~/.ssh/id_ed25519 ../outside/private.txt"
+    (work / "Makefile").write_text(f"X := $(shell touch PWNED; cat {shown})\nall:\n\t+touch PWNED\n\techo $(X)\n")
     (work / "json" / "__init__.py").write_text("open('PWNED', 'w')\n")
     (work / "json" / "tool.py").write_text("open('PWNED', 'w')\n")
     (work / "sitecustomize.py").write_text("open('PWNED', 'w')\n")

@@ -122,11 +122,17 @@ def test_a_reader_that_files_of_the_project_steer_asks_where_there_are_such(
 
 
 @pytest.mark.parametrize("name", ["-n.txt", "+!id.txt", "a b.txt", "it's.txt", "@x.txt", "a=b.txt"])
-def test_names_of_files_that_read_as_something_else_are_not_handed_on(root: Path, name: str) -> None:
+def test_names_of_files_that_read_as_something_else_are_handed_on_only_where_a_sandbox_holds(
+    root: Path, name: str
+) -> None:
     command = "git ls-files '*.txt' | xargs cat"
-    assert judge(policy(root, held=True), SHELL, command) == "allow"
     (root / name).write_text("x")
-    assert judge(policy(root, held=True), SHELL, command) == "ask"
+    for rules, verdict in ((policy(root, held=True), "allow"), (policy(root), "ask")):
+        assert judge(rules, SHELL, command) == verdict
+    ruled = policy(root, *lines("allow", "shell(cat:*)"), held=True)
+    judged = ruled.judge(JudgedCall(SHELL, {"command": command}, root))
+    assert isinstance(judged, Allow)
+    assert judged.profile.name == "reading"
     assert judge(policy(root), SHELL, "find . -type f -name '*.txt' -print0 | xargs -0 cat") == "allow"
 
 

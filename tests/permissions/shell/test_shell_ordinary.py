@@ -57,7 +57,7 @@ def texts(simple: ExpandedCommand) -> list[str | None]:
     ("command", "words"),
     [
         ("$'\\x74\\u006fuch' \"a\"'b'c\\ d", ["touch", "abc d"]),
-        ("ls ~/x '~/y' $HOME \"a$b\"", ["ls", "~/x", "~/y", None, None]),
+        ("ls ~/x '~/y' $HOME \"a$b\"", ["ls", "~/x", "~/y", "~", None]),
         ("ls a\\\nb \\\n c", ["ls", "ab", "c"]),
         (
             "mkdir {a,b}/{c,d} {1..3} {x} 'e{f,g}'",

@@ -22,12 +22,12 @@ from ba_tui.permissions.shell.programs.known_commands import (
     CommandEntry,
     KnownCommands,
     fits,
+    plain_name,
 )
 from ba_tui.permissions.shell.programs.searches import narrow
 from ba_tui.permissions.shell.walk.inner_commands import several
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
-_PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _FILE_VALUE = regex(r"(?:fileb?://|@|[a-z-]+-file=)(.+)", re.DOTALL)
 _NUMBER = regex(r"-\d+")
 _ELSEWHERE = regex(r"[^/]+:|[\w-]+(?:\.[\w-]+)+/[^/]+/")
@@ -39,14 +39,6 @@ _MACHINE = regex(r"(?:[a-z][\w+.-]*://)?(?:[^/@\s]+@)?([\w-]+(?:\.[\w-]+)+)(?::\
 _HELP = ("--help", "--version")
 _RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "proxy", "ssh", "rsh"})
 _GIVEN = "arguments that are known only when it runs need a sandbox"
-
-
-def plain_name(program: str) -> str:
-    """``/usr/bin/ls`` as ``ls``; a program elsewhere keeps its path, for it may be any."""
-    for folder in _PROGRAM_FOLDERS:
-        if program.startswith(folder) and "/" not in program[len(folder) :]:
-            return program[len(folder) :]
-    return program
 
 
 def read_call(argv: Sequence[ShellWord], about: KnownCommands, own: AbstractSet[str] = frozenset()) -> CallReading:
@@ -122,7 +114,11 @@ class _Walk:
         self._options(start)
         found.path = (self.program, *found.path[1:])
         found.effects = entry.effects
-        if not entry.reads:
+        dry = bool(entry.dry & {name for name, _ in self.options}) and not found.beyond
+        if dry:
+            self._loosen(f"`{self._name()}` may run code of the project")
+            found.whole = True
+        elif not entry.reads:
             why = entry.why.replace("{}", self._name()) or f"`{self._name()}` is unknown to ba"
             found.beyond.append(Beyond(0, why, binding=False))
             found.touched += [word for word in self.argv[start:] if word.text != "--"]
@@ -130,6 +126,8 @@ class _Walk:
                 found.beyond += [Beyond(at, self._because("*")) for at in range(start, len(self.argv))]
         self._unnamed()
         self._assign_operands()
+        if dry and any(word.text is None or word.glob for _, word in self.operands):
+            found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: its targets are known only when it runs"))
         self._missing()
         if entry.check and (problem := problem_of(entry.check, self.scripts)):
             found.beyond.append(Beyond(len(self.argv), f"`{self._name()}`: {problem}"))
@@ -257,6 +255,10 @@ class _Walk:
     def _valued(self, at: int, name: str, kind: str | None, value: str | None) -> int:
         """An option of this kind, None for one that is not known; where the next word is."""
         attached = value is not None
+        if kind is None and name in self.entry.mild:
+            following = self.argv[at + 1] if at + 1 < len(self.argv) else ShellWord(None, "")
+            given = value if attached else None if following.glob else following.text
+            kind = VALUE if given and re.fullmatch(self.entry.mild[name], given) else None
         if kind is None or (kind == FLAG and attached):
             self._surplus(at, name)
             return at + 1

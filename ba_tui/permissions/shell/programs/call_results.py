@@ -33,6 +33,8 @@ class CallReading:
     names: tuple[str, ...] = ()
     hidden: bool = True
     follows: bool = False
+    whole: bool = False
+    """Whether it may read any file of the workspace."""
     lists: list[KnownListing] = field(default_factory=list[KnownListing])
     """Files that it reads out of these."""
     folders: list[ShellWord] = field(default_factory=list[ShellWord])

@@ -191,6 +191,25 @@ OPEN_VARIABLES = frozenset(
 """Variables of the environment that hold no secrets."""
 
 
+_NAMES_OF_VARIABLES = frozenset({
+    ("cut", "-d=", "-f1"), ("cut", "-d", "=", "-f1"), ("cut", "-d", "=", "-f", "1"), ("cut", "-f1", "-d="),
+    ("wc", "-l"), ("awk", "-F=", "{print $1}"), ("sed", "s/=.*//"), ("sed", "s/=.*$//"),
+})  # fmt: skip
+"""Commands that leave nothing but names of what ``env`` prints, or their number."""
+
+
+def shows_no_secrets(words: tuple[str, ...]) -> bool:
+    """Whether a command leaves nothing of what ``env`` prints but names, or variables that hold no secrets."""
+    if words in _NAMES_OF_VARIABLES:
+        return True
+    if words[:1] != ("grep",) or len(words) > 3 or (len(words) == 3 and words[1] not in {"-i", "-E", "-w", "-c"}):
+        return False
+    return words[len(words) - 1].removeprefix("^").removesuffix("=").upper() in OPEN_VARIABLES | _OPEN_PARTS
+
+
+_OPEN_PARTS = frozenset({"PYTHON", "NODE", "JAVA", "CONDA", "VIRTUAL", "XDG", "LC_", "PYENV", "NVM", "CARGO", "RUST"})
+
+
 def variables_problem(names: str) -> str:
     shown = next((name for name in names.split("\n") if name not in OPEN_VARIABLES), "")
     return f"what is in {shown} may be a secret" if shown else ""

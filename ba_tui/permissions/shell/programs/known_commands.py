@@ -20,6 +20,7 @@ FLAG, VALUE, FILE, MAYBE, FOLDER = "", ":", "@", "?", "/"
 """Kinds of options: without a value, with one, with one that names a file, with one only when it is attached, with the
 folder in which all else happens."""
 
+_PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _NONE: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, str] = {}
 
@@ -67,6 +68,10 @@ class CommandEntry:
     """By option, those of which one must stand beside it."""
     hosts: frozenset[str] = frozenset()
     """The only machines that its words may name."""
+    mild: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Regular expressions for the values with which options do no harm that do with others."""
+    dry: frozenset[str] = frozenset()
+    """Options with which it is meant to change nothing, although it may run code: only a sandbox makes that certain."""
 
     def command(self, words: tuple[str, ...]) -> tuple[CommandEntry | None, int]:
         """The subcommand that ``words`` begin with, the longest that fits, and how many of them name it."""
@@ -81,6 +86,14 @@ class CommandEntry:
                 if end > led and len(taken) == len(pattern) and all(map(fits, taken, pattern)):
                     best = max(best, (entry, end, len(pattern)), key=lambda each: each[1:])
         return best[:2]
+
+
+def plain_name(program: str) -> str:
+    """``/usr/bin/ls`` as ``ls``; a program elsewhere keeps its path, for it may be any."""
+    for folder in _PROGRAM_FOLDERS:
+        if program.startswith(folder) and "/" not in program[len(folder) :]:
+            return program[len(folder) :]
+    return program
 
 
 def fits(word: str, pattern: str) -> bool:
@@ -116,6 +129,8 @@ class KnownCommands:
     """The programs to which it is data once their script is named."""
     plain: frozenset[str]
     """The programs that may run unasked where nothing confines them, with words that are known."""
+    listers: frozenset[str]
+    """The programs that show names and figures of files, and nothing that is in them."""
 
 
 @lru_cache(maxsize=1)
@@ -149,8 +164,10 @@ def known() -> KnownCommands:
                 loads.setdefault(words[0], []).append((words, tuple(files.split())))
         offers = frozenset(tuple(str(each).split()) for each in data["offers"])
         fed = frozenset(tuple(call.split("/")) for call in data["data"].split())
-        wrappers, variables, scripts = (_set(data[key]) for key in ("wrappers", "variables", "scripts"))
-        return KnownCommands(programs, wrappers, variables, asking, loads, offers, fed, scripts, _set(data["plain"]))
+        wrappers, variables, scripts, plain, listers = (
+            _set(data[key]) for key in ("wrappers", "variables", "scripts", "plain", "listers")
+        )
+        return KnownCommands(programs, wrappers, variables, asking, loads, offers, fed, scripts, plain, listers)
     except (OSError, KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path} can't be used: {error}.", "Restore the file or install ba again.") from error
 
@@ -184,6 +201,8 @@ def _entry(name: str, given: Any, above: CommandEntry | None) -> CommandEntry:
         remote=bool(fields.get("remote", above.remote if above else False)),
         ends=bool(fields.get("ends", False)),
         loose=_set(fields.get("loose")),
+        dry=_set(fields.get("dry")),
+        mild=_reasons(fields.get("mild")),
         never={**feared, **never},
         effects=_set(fields.get("effects"), ",") | (above.effects if above else _NONE),
         why=str(fields.get("why", above.why if above and not reads else "")),

@@ -8,13 +8,22 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.paths import LONGEST, LONGEST_NAME, SECRET_FOLDERS, SECRET_NAMES, is_secret
+from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import (
+    LONGEST,
+    LONGEST_NAME,
+    SECRET_FOLDERS,
+    SECRET_NAMES,
+    PathRefused,
+    TouchedPath,
+    is_secret,
+)
 from ba_tui.permissions.shell.resolved_command import FolderRead
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
@@ -33,6 +42,11 @@ _PARTED = regex(r"[\s'\"\\*?\[]")
 _PIECES = regex(r"[=:,@<>()'\"\s]+")
 _ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
+See = Callable[[str, Path], Sequence[TouchedPath]]
+"""The paths that a text names from a folder, as written and as links lead. Raises PathRefused."""
+_NO_DOTS = (".[!.]", ".[^.]")
+"""How patterns begin that fit neither a folder itself nor the one above."""
+_PLAIN_SET = regex(r"[^\[\]]*(?:\[(?:[0-9]-[0-9]|[A-Za-z0-9_])+\][^\[\]]*)+")
 Seems = Callable[[str], bool]
 """Whether a path leads to a secret, or out of the workspace."""
 
@@ -60,23 +74,24 @@ class Disk:
     """Patterns on the disk, for one command: what it has looked at once it looks at no more, nor without end."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], list[str] | None] = {}
+        self._found: dict[tuple[str, str, bool], list[str] | None] = {}
         self._names: dict[str, list[str]] = {}
         self._left = MOST_SCANNED
 
-    def matches(self, text: str, folder: Path) -> list[str]:
+    def matches(self, text: str, folder: Path, *, quoted: bool = True) -> list[str]:
         """What the shell may make of a pattern in ``folder`` here and now; the text itself where nothing fits. Quotes
-        are gone from ``text``, and shells differ over sets in brackets, so it is rather too many names than too few.
+        are gone from ``text``, and shells differ over sets in brackets, so it is rather too many names than too few;
+        ``quoted``: whether there were any.
 
         Raises:
             TooMany: more files fit, or have to be looked at, than are.
         """
-        key = text, str(folder)
+        key = text, str(folder), quoted
         if key not in self._found:
             if len(self._found) > MOST_PATTERNS:
                 raise TooMany
             try:
-                self._found[key] = self._matches(text, str(folder))
+                self._found[key] = self._matches(*key)
             except TooMany:
                 self._found[key] = None
         found = self._found[key]
@@ -84,7 +99,7 @@ class Disk:
             raise TooMany
         return found
 
-    def _matches(self, text: str, folder: str) -> list[str]:
+    def _matches(self, text: str, folder: str, quoted: bool) -> list[str]:
         if not _WILD.search(text):
             return [text]
         found, parts = [""], text.split("/")
@@ -93,10 +108,11 @@ class Disk:
             if not _WILD.search(part):
                 found = [f"{path}{part}{end}" for path in found]
                 continue
-            fits, hidden = _pattern(part), part.startswith(".")
+            fits, hidden = _pattern(part, quoted), part.startswith(".")
             made: list[str] = []
             for path in found:
-                names = [*self._below(os.path.join(folder, path)), *([".", ".."] if hidden else [])]  # noqa: PTH118
+                dots = [".", ".."] if hidden and (quoted or not part.startswith(_NO_DOTS)) else []
+                names = [*self._below(os.path.join(folder, path)), *dots]  # noqa: PTH118
                 made += [f"{path}{name}{end}" for name in names if (name[0] != "." or hidden) and fits(name)]
                 if len(made) > MOST_MATCHES:
                     raise TooMany
@@ -117,17 +133,22 @@ class Disk:
 
 
 @lru_cache(maxsize=256)
-def _pattern(part: str) -> Callable[[str], re.Match[str] | None]:
-    """One name of a pattern. What stands in brackets may be one character or, in quotes, itself, and what one character
-    is depends on the locale: anything fits."""
+def _pattern(part: str, quoted: bool = True) -> Callable[[str], re.Match[str] | None]:
+    """One name of a pattern. What is written in brackets may be one character or, in quotes, itself, and what one
+    character is depends on the locale: anything fits, except for plain letters and digits without quotes."""
     start, end = part.find("["), part.rfind("]")
+    if not quoted and _PLAIN_SET.fullmatch(part):
+        start = -1
     loose = f"{part[:start]}*{part[end + 1 :]}" if 0 <= start < end else part
     return re.compile(translate(loose.replace("?", "*"))).fullmatch
 
 
-def may_be_secret(text: str) -> bool:
-    """Whether a pattern for hidden names fits one that is secret, on the disk or not."""
-    wild = [part for part in text.split("/") if _WILD.search(part) and part.startswith((".", "[", "?"))]
+def may_be_secret(text: str, *, anyhow: bool = False) -> bool:
+    """Whether a pattern for hidden names fits one that is secret, on the disk or not. ``anyhow``: a shell that was told
+    so also takes a leading dot for one of the characters in brackets."""
+    wild = [
+        part for part in text.split("/") if _WILD.search(part) and part.startswith((".", "[", "?") if anyhow else ("."))
+    ]
     return any(_pattern(part)(name) for part in wild for name in _HIDDEN)
 
 
@@ -146,21 +167,60 @@ def pieces(text: str) -> Iterator[str]:
         yield text[2:]
 
 
-def odd_below(folder: Path, listing: KnownListing, seems: Seems) -> str:
-    """Why files of ``listing`` below ``folder`` may not be read as they come: a secret, a link that leads out, a name
-    that a program takes for something else. Empty when all may."""
+@frozen
+class OddFile:
+    """Why a file may not be read as it is listed; ``held``: a sandbox makes it harmless."""
+
+    why: str
+    held: bool
+
+
+def odd_below(folder: Path, listing: KnownListing, seems: Seems) -> OddFile | None:
+    """Why files of ``listing`` below ``folder`` may not be read as they come: another name of a secret or of a file
+    elsewhere; or else a secret, a name that a program takes for something else. None when all may."""
+    found: OddFile | None = None
     for entry, inner in _entries(folder):
         if entry is None:
-            return "there are more than ba can check"
+            return OddFile("there are more than ba can check", held=False)
         name = entry.name
         fits = not listing.names or any(fnmatchcase(name.lower(), each.lower()) for each in listing.names)
         if not fits and not inner:
             continue
+        named = fits and not inner and not (listing.regular and entry.is_symlink())
+        shown = os.path.relpath(entry.path, folder)
+        if named and not is_secret(Path(entry.path)) and _odd(entry, seems, links=True):
+            return OddFile(f"one is {shown}, which holds secrets or links elsewhere", held=False)
+        secret = named and is_secret(Path(entry.path))
+        # Who asks for files of such a name wants it.
+        if secret and listing.names:
+            return OddFile(f"one is {shown}, which holds secrets or links elsewhere", held=False)
+        if found or listing.held:
+            continue
         if (not listing.ended and _PARTED.search(name)) or (listing.bare and not _BARE.fullmatch(name)):
-            return f"one may be {name!r}, which reads as something else"
-        if fits and not (listing.regular and entry.is_symlink()) and not inner and _odd(entry, seems, links=True):
-            return f"one is {os.path.relpath(entry.path, folder)}, which holds secrets or links elsewhere"
-    return ""
+            found = OddFile(f"one may be {name!r}, which reads as something else", held=True)
+        elif secret:
+            found = OddFile(f"one is {shown}, which holds secrets", held=True)
+    return found
+
+
+def secrets_in(see: See) -> Callable[[FolderRead], str]:
+    """Says which secret a program would read that goes through a folder, for people; empty for none."""
+
+    def found(below: FolderRead) -> str:
+        path = secrets_below(below, partial(seems, see))
+        if path in {"", "?"}:
+            return "more files than ba can search for secrets" if path else ""
+        return f"{os.path.relpath(path, below.folder)}, which holds secrets or links elsewhere"
+
+    return found
+
+
+def seems(see: See, path: str) -> bool:
+    """Whether a file holds secrets or lies elsewhere, by its name or by what is behind it."""
+    try:
+        return any(seen.secret or not seen.inside for seen in see(path, Path(path).parent))
+    except PathRefused:
+        return True
 
 
 def secrets_below(below: FolderRead, seems: Seems) -> str:

@@ -1,4 +1,4 @@
-"""What a command lists: names of files below certain folders, which another command is given as its words.
+"""What a command lists: names of files below certain folders, or commits, which another command is given as its words.
 
 Only commands whose every name is certain to lie there are known here; whether they may be read is judged elsewhere.
 """
@@ -6,11 +6,13 @@ Only commands whose every name is certain to lie there are known here; whether t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tree import Chain, CommandList, SimpleCommand
+from ba_tui.permissions.shell.tokens import Token
+from ba_tui.permissions.shell.tree import Chain, CommandList, Pipeline, SimpleCommand
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
-from ba_tui.permissions.shell.walk.word_values import words_of
+from ba_tui.permissions.shell.walk.word_values import value_of, words_of
 
 _ROOT = regex(r"[\w.~/][\w.~/+@-]*")
 _EITHER = frozenset({"-o", "-or", ",", "!", "-not", "(", ")"})
@@ -22,17 +24,160 @@ _PRINTING = frozenset(
 _OF_GIT = frozenset({"-z", "-c", "--cached", "-m", "--modified", "--full-name", "--exclude-standard", "-o", "--others"})
 
 
+_BRIEF = regex(r"-[1ABcdFprRStuUvX]+")
+"""Flags of ``ls`` with which it prints nothing but names of what lies in a folder: ``-a`` also prints the folder above,
+``-l`` also where links lead."""
+_DOTS = regex(r"(?:.*/)?\.[^/]*[*?\[].*")
+"""Patterns that may fit the folder above."""
+_NAMES_ONLY = regex(r"-[lrREFGPiwvsI]*l[lrREFGPiwvsI]*|--files-with-matches|--name-only")
+_SEARCHES = regex(r"-[lrREFGPiwvsI]+|--files-with-matches|--name-only|--(?:include|exclude|exclude-dir)=[\w*.?/-]+")
+_COMMITS = {
+    "merge-base": regex(r"--octopus|--fork-point|-a|--all"),
+    "describe": regex(r"--tags|--all|--always|--long|--abbrev=\d+|--first-parent|--match=[\w*.-]+|--exact-match"),
+    "rev-parse": regex(r"--short(?:=\d+)?|--verify|-q|--quiet|--abbrev-ref"),
+    "rev-list": regex(r"-n|-\d+|--max-count=\d+|--all|--tags|--max-parents=0|--first-parent|--reverse|--no-merges"),
+    "branch": regex(r"--show-current"),
+    "tag": regex(r"-l|--list|--sort=-?[\w:]+"),
+    "ls-tree": regex(r"-r|--name-only"),
+}  # fmt: skip
+"""Calls of git that print nothing but commits, branches, tags or names, by their options."""
+_CHANGED = regex(r"--name-only|--cached|--staged|--diff-filter=[A-Za-z]+|--no-renames|-r|--no-commit-id")
+_FILTERS = {
+    "head": regex(r"(?:(?:-n ?|-|--lines=)\d+)?"),
+    "tail": regex(r"(?:(?:-n ?[+]?|-|--lines=)\d+)?"),
+    "sort": regex(r"(?:(?:-[rnuVfh]+|--reverse|--unique|--version-sort) ?)*"),
+    "uniq": regex(r"(?:-[ud])?"),
+    "tac": regex(r""),
+    "shuf": regex(r"(?:-n ?\d+)?"),
+    "grep": regex(r"(?:-[vEFPiwx]+ )*(?!-)[^ ]+"),
+}
+"""Programs that hand on some of the lines they are given, whole, with these words and no file of their own."""
+_LISTING = frozenset({"find", "git", "ls", "dir", "which", "command", "grep", "rg"})
+_PROGRAM_NAME = regex(r"\w[\w.+-]*")
+
+
 def listed(node: object) -> KnownListing | None:
     """What a command of a pipeline, or a substitution of one command, hands on."""
     while isinstance(node, CommandList | Chain) and len(node.items) == 1:
         node = node.items[0]
-    if not isinstance(node, SimpleCommand) or node.redirects or node.assignments:
+    if isinstance(node, Pipeline):
+        first = listed(node.items[0])
+        passed = first is not None and all(_hands_on(_words(item)) for item in node.items[1:])
+        return replace(first, held=True) if first and passed else None
+    if not isinstance(node, SimpleCommand) or not node.words or node.words[0].bare() not in _LISTING:
         return None
-    words = [word for token in node.words for word in words_of(token, {})]
+    words = _words(node)
     texts = [word.text for word in words]
     if texts[:1] == ["find"]:
         return found(words)
-    return _of_git(words) if texts[:2] == ["git", "ls-files"] else None
+    return (_of_git(words) if texts[:2] == ["git", "ls-files"] else None) or _named(words)
+
+
+def substituted(token: Token) -> KnownListing | None:
+    """What ``token`` comes to, in which one substitution stands that lists names."""
+    if len(token.runs) != 1 or token.behind or "<(" in token.raw or ">(" in token.raw:
+        return None
+    open_, plain = ([part for part in token.parts if (part.kind == "text") is text] for text in (False, True))
+    if len(open_) != 1 or open_[0].kind != "unknown" or open_[0].text:
+        return None
+    listing = listed(token.runs[0])
+    if listing is None:
+        return None
+    glued = "".join(part.text for part in plain)
+    if not glued:
+        return replace(listing, held=listing.held or open_[0].quoted)
+    # What is written around it must not make another path of a name, nor an option.
+    return None if "/" in glued or glued[0] in "-~+=@" else replace(listing, held=True)
+
+
+def shown_by(node: object, after: object) -> tuple[str, ...]:
+    """The words of the command ``after`` in a pipeline, where all of them are certain and it is all that shows what
+    ``node`` prints of the environment."""
+    if not isinstance(node, SimpleCommand) or not node.words or node.words[0].bare() not in ("env", "printenv"):
+        return ()
+    words = _words(after) if _words(node) else []
+    return tuple(word.text or "" for word in words) if not any(word.text is None or word.glob for word in words) else ()
+
+
+def _words(node: object) -> list[ShellWord]:
+    """The words of a simple command that writes nowhere; none for anything else."""
+    if not isinstance(node, SimpleCommand) or node.assignments:
+        return []
+    if any(each.kind != "write" or each.target.literal() != "/dev/null" for each in node.redirects):
+        return []
+    return [word for token in node.words for word in words_of(token, {})]
+
+
+def prints_folder(run: object) -> bool:
+    """Whether a substitution says where it runs, and nothing else."""
+    while isinstance(run, CommandList | Chain) and len(run.items) == 1:
+        run = run.items[0]
+    if not isinstance(run, SimpleCommand) or run.redirects or run.assignments:
+        return False
+    return [value_of(token, {}) for token in run.words] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])
+
+
+def _hands_on(words: Sequence[ShellWord]) -> bool:
+    """Whether a command of a pipeline only leaves out lines, or orders them."""
+    if not words or any(word.text is None or word.glob for word in words):
+        return False
+    name, *rest = (word.text or "" for word in words)
+    return name in _FILTERS and bool(_FILTERS[name].fullmatch(" ".join(rest)))
+
+
+def _named(words: Sequence[ShellWord]) -> KnownListing | None:
+    """Names that a command prints of files below the folders it names, which must not lead out of there; commits."""
+    if not words or any(word.text is None for word in words):
+        return None
+    name, *rest = (word.text or "" for word in words)
+    if any(text.startswith(("/", "~")) or ".." in text.split("/") for text in rest):
+        return None
+    if name in ("ls", "dir"):
+        options, operands = _parted(rest)
+        inside = all(map(_BRIEF.fullmatch, options)) and not any(map(_DOTS.fullmatch, operands))
+        return _held(operands or ["."]) if inside else None
+    if name == "which" or (name == "command" and rest[:1] == ["-v"]):
+        programs = rest if name == "which" else rest[1:]
+        return _held([]) if programs and all(map(_PROGRAM_NAME.fullmatch, programs)) else None
+    if any(word.glob for word in words):
+        return None
+    if name == "git" and rest:
+        return _git_names(rest[0], rest[1:])
+    options, operands = _parted(rest)
+    if name in ("grep", "rg") and all(map(_SEARCHES.fullmatch, options)) and any(map(_NAMES_ONLY.fullmatch, options)):
+        return _held(operands[1:] or ["."])
+    if name == "rg" and rest[:1] == ["--files"] and len(options) == 1:
+        return _held(operands or ["."])
+    return None
+
+
+def _git_names(call: str, rest: Sequence[str]) -> KnownListing | None:
+    options, operands = _parted(rest)
+    if call in _COMMITS:
+        known = all(map(_COMMITS[call].fullmatch, options))
+        # What is no commit but a file is printed as it is named.
+        return KnownListing(tuple(operands), held=True) if known and "--" not in rest else None
+    if call in ("diff", "diff-tree", "diff-index", "diff-files"):
+        known = "--name-only" in options and all(map(_CHANGED.fullmatch, options))
+        return _held(operands or ["."]) if known else None
+    if call == "grep":
+        known = all(map(_SEARCHES.fullmatch, options)) and any(map(_NAMES_ONLY.fullmatch, options))
+        return _held(operands[1:] or ["."]) if known and operands else None
+    return _held(operands or ["."]) if call == "ls-files" and all(each in _OF_GIT for each in options) else None
+
+
+def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Options, up to a ``--``, and all other words."""
+    end = words.index("--") if "--" in words else len(words)
+    options = [word for word in words[:end] if word.startswith("-")]
+    return options, [word for word in words[:end] if not word.startswith("-")] + list(words[end + 1 :])
+
+
+def _held(roots: Sequence[str]) -> KnownListing:
+    """Names that may lie anywhere in the folder where they are listed, since they are looked up from there. The other
+    ``roots`` must not lead out of it."""
+    plain = (root.partition("*")[0].partition("?")[0].partition("[")[0] for root in roots)
+    return KnownListing(tuple(dict.fromkeys([".", *filter(None, plain)])) if roots else (), held=True)
 
 
 def found(words: Sequence[ShellWord]) -> KnownListing | None:

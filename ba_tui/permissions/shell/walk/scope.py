@@ -28,6 +28,8 @@ class ShellScope:
     certain: bool = True
     posix: bool = False
     depth: int = 0
+    outgoing: tuple[str, ...] = ()
+    """The plain words of the next command of the pipeline."""
 
     def aside(self) -> ShellScope:
         """A scope for what runs beside or perhaps: what it sets is forgotten after it."""
@@ -48,6 +50,7 @@ class ShellScope:
             self.certain,
             self.posix,
             self.depth,
+            self.outgoing,
         )
 
 

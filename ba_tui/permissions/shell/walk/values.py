@@ -14,13 +14,15 @@ from ba_tui.core.values import frozen
 class KnownListing:
     """Files below ``roots`` whose own name fits one of ``names``, any without. ``regular``: no links; ``ended``: each
     name ends with a NUL, so that blanks in it part nothing; ``bare``: they begin with a name,
-    which may read as an option."""
+    which may read as an option; ``held``: only a sandbox makes it harmless to read them, since it is not certain which
+    words the names come to."""
 
     roots: tuple[str, ...]
     names: tuple[str, ...] = ()
     regular: bool = False
     ended: bool = False
     bare: bool = False
+    held: bool = False
 
 
 @frozen
@@ -64,6 +66,8 @@ class ExpandedCommand:
     folder: str | None = ""
     text: str = ""
     incoming: InputSource = ""
+    outgoing: tuple[str, ...] = ()
+    """The words of the command of a pipeline that reads what it prints; empty where that is not certain."""
 
 
 @frozen

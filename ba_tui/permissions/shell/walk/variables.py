@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ba_tui.core.text.patterns import regex
@@ -85,6 +86,8 @@ class Certain:
             if len(self.learnt) > MOST_LEARNT:
                 return
             self.learnt.add(name)
+            if isinstance(word.among, KnownListing) and not found.indexed and self._once(name):
+                self._trust(name, replace(word.among, held=True), scope)
             # A tilde stands for a folder there, and only there, wherever it is not quoted.
             if word.text and "~" not in word.raw and not found.indexed and self._once(name):
                 self._trust(name, word.text, scope)

@@ -17,11 +17,11 @@ from ba_tui.permissions.shell.walk.arithmetic import uncertain
 from ba_tui.permissions.shell.walk.builtins import ASSIGNING, COMPUTED, RUNNING, checked
 from ba_tui.permissions.shell.walk.folders import Folders, either, moved
 from ba_tui.permissions.shell.walk.inner_commands import Inner
-from ba_tui.permissions.shell.walk.listings import listed
+from ba_tui.permissions.shell.walk.listings import listed, prints_folder, shown_by, substituted
 from ba_tui.permissions.shell.walk.scope import ShellScope, feed, incoming, printed
 from ba_tui.permissions.shell.walk.values import ExpandedCommand, ExpandedScript, KnownListing, Redirect, ShellWord
 from ba_tui.permissions.shell.walk.variables import UNCERTAIN, Certain
-from ba_tui.permissions.shell.walk.word_values import value_of, words_of
+from ba_tui.permissions.shell.walk.word_values import at_home, value_of, words_of
 from ba_tui.permissions.shell.walk.wrappers import opened
 from ba_tui.permissions.shell.witness import unseen
 
@@ -136,6 +136,7 @@ class CommandWalk:
             part = scope.aside()
             if index:
                 part.piped, part.given = True, given
+            part.outgoing = shown_by(item, pipeline.items[index + 1]) if index + 1 < len(pipeline.items) else ()
             self._visit(item, part, folders)
             given = printed(item) or listed(item)
 
@@ -200,7 +201,7 @@ class CommandWalk:
     def _runs(self, runs: Sequence[object], scope: ShellScope, folders: Folders) -> None:
         for run in runs:
             part = scope.aside()
-            part.assignments = part.redirects = ()
+            part.assignments = part.redirects = part.outgoing = ()
             self._visit(run, part, folders)
 
     # -- simple commands
@@ -241,13 +242,15 @@ class CommandWalk:
 
     def _words(self, token: Token, scope: ShellScope) -> list[ShellWord]:
         words = words_of(self._here(token), self.values.known(scope))
-        if len(token.runs) == 1 and len(token.parts) == 1 and not token.parts[0].quoted and words[0].text is None:
-            return [replace(words[0], among=listed(token.runs[0]))]
+        if len(token.runs) == 1 and len(words) == 1 and words[0].text is None and not words[0].glob:
+            return [replace(words[0], among=words[0].among or substituted(token))]
         return words
 
     def _here(self, token: Token) -> Token:
-        """``token`` with a dot for the folder that it runs in, where it asks for that."""
-        same = {("unknown", "")} if len(token.runs) == 1 and _is_pwd(token.runs[0]) else set[tuple[str, str]]()
+        """``token`` with a dot for the folder that it runs in, and a tilde for ``$HOME``, where it asks for those."""
+        if "HOME" in token.raw and not self.homeless:
+            token = at_home(token)
+        same = {("unknown", "")} if len(token.runs) == 1 and prints_folder(token.runs[0]) else set[tuple[str, str]]()
         if self.here and "PWD" in token.raw:
             same.add(("variable", "PWD"))
         if not same:
@@ -263,7 +266,10 @@ class CommandWalk:
             return ShellWord(None, found.value.raw)
         known = self.values.known(scope)
         text = value_of(found.value, known)
-        return ShellWord(None if text and text.startswith("~") and self.homeless else text, found.value.raw)
+        among = substituted(found.value) if text is None else None
+        return ShellWord(
+            None if text and text.startswith("~") and self.homeless else text, found.value.raw, among=among
+        )
 
     def _redirects(self, redirects: Sequence[Redirection], scope: ShellScope, folders: Folders) -> tuple[Redirect, ...]:
         found: list[Redirect] = []
@@ -339,6 +345,7 @@ class CommandWalk:
         self._running(inner.assignments)
         part = scope.aside()
         part.depth += 1
+        part.outgoing = ()
         part.wrappers = (*simple.wrappers, inner.wrapper)
         part.assignments = (*simple.assignments, *inner.assignments)
         part.redirects = (*simple.redirects, *inner.redirects)
@@ -379,8 +386,9 @@ class CommandWalk:
         if len(self.found) > MOST_COMMANDS:
             raise UnreadableCommand("it runs too many commands")
         comes = incoming(scope, self.fed)
-        if comes or (scope.wrappers and not simple.wrappers):
-            simple = replace(simple, wrappers=simple.wrappers or scope.wrappers, incoming=comes)
+        if comes or scope.outgoing or (scope.wrappers and not simple.wrappers):
+            wrappers = simple.wrappers or scope.wrappers
+            simple = replace(simple, wrappers=wrappers, incoming=comes, outgoing=scope.outgoing)
         if folders == ("",):
             self.found.append(simple)
         else:
@@ -389,12 +397,3 @@ class CommandWalk:
 
 def _leaves(command: SimpleCommand) -> bool:
     return bool(command.words) and command.words[0].bare() in ("exit", "return")
-
-
-def _is_pwd(run: object) -> bool:
-    """Whether a substitution says where it runs, and nothing else."""
-    while isinstance(run, CommandList | Chain) and len(run.items) == 1:
-        run = run.items[0]
-    if not isinstance(run, SimpleCommand) or run.redirects or run.assignments:
-        return False
-    return [value_of(token, {}) for token in run.words] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.tokens import Token, TokenFindings, UnreadableCommand
+from ba_tui.permissions.shell.tokens import Token, TokenFindings, TokenPart, UnreadableCommand
 from ba_tui.permissions.shell.walk.values import KnownListing, ShellWord
 
 MOST_WORDS = 64
@@ -42,6 +43,17 @@ def words_of(token: Token, known: Values) -> list[ShellWord]:
     if text is None and not glob and known:
         return [ShellWord(None, token.raw, among=_among(token, known))]
     return [ShellWord(text, token.raw, glob)]
+
+
+def at_home(token: Token) -> Token:
+    """``token`` with a tilde for a ``$HOME`` that it begins with, where a folder ends there."""
+    first, *rest = token.parts or (TokenPart("text", "", quoted=False),)
+    if (first.kind, first.text) != ("variable", "HOME") or token.braces or any(part.kind != "text" for part in rest):
+        return token
+    below = "".join(part.text for part in rest)
+    if below and not below.startswith("/"):
+        return token
+    return replace(token, parts=[TokenPart("text", "~", quoted=False), *rest], raw=f"~{below}")
 
 
 def value_of(token: Token, known: Values) -> str | None:

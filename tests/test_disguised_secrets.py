@@ -78,7 +78,7 @@ def test_what_programs_make_of_a_known_value_is_found(command: str, value: str) 
     ["-".join(TOKEN), repr(list(TOKEN)), "\\n".join(TOKEN), "".join(f"\\x{ord(each):02x}" for each in TOKEN),
      "".join(f"\\u{ord(each):04x}" for each in TOKEN), ", ".join(f"0x{ord(each):02x}" for each in TOKEN),
      "".join(f"%{ord(each):02X}" for each in TOKEN),
-     str(list(enumerate(TOKEN))), str(dict(enumerate(TOKEN))), 
+     str(list(enumerate(TOKEN))), str(dict(enumerate(TOKEN))),
      "\n".join(f"{at},{each}" for at, each in enumerate(TOKEN)),
      TOKEN.encode("utf-16-le").hex(), base64.b32encode(b"x" + TOKEN.encode()).decode(), str(list(TOKEN.encode())),
      "".join(chr(ord(each) + 0xFEE0) for each in TOKEN), " ".join(f"{ord(each):08b}" for each in TOKEN),

@@ -57,7 +57,7 @@ class House:
         notices = PendingNotices()
         nested = NestedInstructions(TouchedFiles(folder), self.tools.registry.get_tool, tuple)
         notes = PromptNotes(tuple, notices)
-        line = SessionLine(notes, nested, notices, Spending(), self.said, Calibration(), RequestStore(where))
+        line = SessionLine(notes, nested, notices, Spending(), self.said, Calibration(), RequestStore(where), "")
         self.builder = AgentBuilder(self.start, self.tools, line)
         self.turn = Turn(self.events.append)
         self.branch = Branch(self.turn, Transcript())

@@ -42,7 +42,7 @@ class SessionPermissions:
     ) -> None:
         root, mode = project_root(workspace.root), settings.permission_mode
         self.workspace = workspace
-        search = search_for(workspace.root)
+        search = search_for(root)
         self.sandbox = sandbox_for(settings, where, workspace, search.known)
         self.egress = Egress()
         self.sharing = Sharing(settings.secrets, search)

@@ -121,7 +121,7 @@ def test_contents_and_names_elsewhere_do_not_run_unasked(linked: Path, command: 
 
 @pytest.mark.parametrize(
     ("command", "unheld"),
-    [("ls [ab]*", "allow"), ("cat [ab]*", "ask"), ("wc -l [a-c].txt", "allow"), ("ls *.py", "allow")],
+    [("ls [ab]*", "allow"), ("cat [ab]*", "ask"), ("wc -l [a-c].txt", "ask"), ("ls *.py", "allow")],
 )
 def test_patterns_are_what_they_fit_on_the_disk(root: Path, command: str, unheld: str) -> None:
     (root / "data" / "1.txt").write_text("x")
@@ -142,9 +142,17 @@ def test_a_pattern_that_fits_an_option_or_a_link_elsewhere_asks(root: Path) -> N
 
 
 NAMES = (
-    "ls", "ls -t *.md | head -1", "ls src/*.py", "git ls-files '*.py'", "git diff --name-only", "grep -rl x src",
-    "git grep -l TODO | grep -v test | sort -r", "rg --files", "find . -name '*.md'", "which ls", "git rev-parse HEAD",
+    "ls", "ls -t *.md | head -1", "ls src/*.py", "git ls-files '*.py'", "grep -rl x src", "rg --files",
+    "find . -name '*.md'", "which ls", "git rev-parse HEAD",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("names", ["git diff --name-only", "git grep -l TODO | grep -v test | sort -r"])
+def test_names_from_commits_ask_because_readers_do_not_see_git_objects(root: Path, names: str) -> None:
+    found = judged(policy(root, held=True), f"cat $({names})")
+    assert isinstance(found, Ask)
+    assert "run git in a call of its own" in found.reason
+    assert judge(policy(root, held=True), SHELL, names) == "allow"
 
 
 @pytest.mark.parametrize("names", NAMES)

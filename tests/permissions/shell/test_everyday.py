@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.verdicts import Allow, JudgedCall, Judgement
+from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall, Judgement
 from ba_tui.resources import user_home
 from tests.eval.shell.execution import Runner
 from tests.permissions.toolset import SHELL, cases, judge, lines, policy

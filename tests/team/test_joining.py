@@ -137,6 +137,7 @@ async def test_a_worker_of_the_leads_machine_needs_no_invitation(site: Site, tmp
             "run `ba team invite NAME` here and `ba team join` there",
         ),
     ],
+    ids=["a worker's token", "an old secret"],
 )
 async def test_a_machine_that_may_not_lead_says_why(
     server: RedisProcess,

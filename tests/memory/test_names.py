@@ -12,7 +12,7 @@ from ba_tui.assembly import connect
 from ba_tui.cli.main import run
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.permissions.trust.grants import trust_folder
+from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import folder_slug, places
@@ -164,3 +164,15 @@ def test_ba_memory_bind(
     assert run(["memory", "bind", "--default"]) == 0
     assert found(evil).name == ""
     assert run(["memory", "bind", "x", "--default"]) == 1
+
+
+def test_a_name_counts_once_the_user_allowed_it_in_the_question_of_the_project(
+    project: Callable[[str, str], Path],
+) -> None:
+    root, trust = project("evil", "finance"), Trust(places())
+    (asked,) = trust.asked(root)
+    trust.allow(root, asked)
+    assert found(root) == SharedName("finance")
+    trust.revoke(root)
+    trust_folder(root)
+    assert found(root).name == ""

@@ -66,10 +66,6 @@ class Places:
         return self.config / "trusted.yaml"
 
     @property
-    def allowed(self) -> Path:
-        return self.config / "allowed-settings.yaml"
-
-    @property
     def vouched(self) -> Path:
         """What the folders in ``trusted`` held when the person said so, to show what changed since."""
         return self.state / "trusted"

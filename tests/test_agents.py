@@ -26,7 +26,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.tools.session import SessionScope
+from ba_tui.tools.session_scope import SessionScope
 
 CHILD = """\
 steps:

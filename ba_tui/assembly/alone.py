@@ -11,7 +11,7 @@ from ba_tui.assembly.tools import SessionTools
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import SideRequest
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.tools.session import SessionScope
+from ba_tui.tools.session_scope import SessionScope
 
 
 def tools_alone(cwd: Path, flags: Mapping[str, object], results: Path | None = None) -> SessionTools:

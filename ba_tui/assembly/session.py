@@ -44,7 +44,7 @@ from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.planning.asking import ModelRequests
 from ba_tui.tools.prompts import PromptSources, SessionPrompts
-from ba_tui.tools.session import SessionScope
+from ba_tui.tools.session_scope import SessionScope
 
 SMALL_TOKENS = 2_000
 """Tokens of an answer of the small model: some models think before they write."""

@@ -23,7 +23,8 @@ from ba_tui.skills.recent import RecentSkills
 from ba_tui.team.catalog import AgentFiles, project_agents
 from ba_tui.team.means import AgentMeans
 from ba_tui.tools.mcp.setup import mcp_setup
-from ba_tui.tools.session import GuardedTools, SessionScope, ToolSettings, lent_folders, unusable
+from ba_tui.tools.session import GuardedTools, ToolSettings, unusable
+from ba_tui.tools.session_scope import SessionScope, lent_folders
 
 
 class SessionTools:

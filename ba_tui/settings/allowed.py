@@ -17,6 +17,7 @@ from ba_tui.core.ports.trust import AskedSetting
 from ba_tui.resources import Places, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 
+FILE = "allowed-settings.yaml"
 HEADER = """\
 # Values that you allowed the settings of a project to have. Remove one to take that back, or run:
 # ba trust --revoke FOLDER
@@ -27,7 +28,7 @@ class AllowedSettings:
     """All of it reads or writes a file: call it off the loop."""
 
     def __init__(self, where: Places) -> None:
-        self.path = where.allowed
+        self.path = where.config / FILE
 
     def of(self, root: Path) -> Set[tuple[str, str]]:
         """The allowed settings and values of the project at ``root``; none when the file can't be understood."""

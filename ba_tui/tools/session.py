@@ -7,32 +7,24 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.context.instructions import instruction_files
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
-from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
-from ba_tui.ingress import Ingress
-from ba_tui.permissions.paths import ReadOnlyFolder, Workspace
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.from_settings import limits_for
-from ba_tui.permissions.session import InstructionFiles, SessionPermissions
+from ba_tui.permissions.session import SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled, project_root, user_home
+from ba_tui.resources import Places, bundled
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
-from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.settings import Loaded, Settings
-from ba_tui.settings.plugins import Plugin
+from ba_tui.settings import Loaded
 from ba_tui.skills.active import active_folders, folder_named, joining
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
@@ -42,21 +34,19 @@ from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import locating_skills, naming_skill_files, skill_tools
 from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.python_kernels import NAME as PYTHON
-from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
 from ba_tui.tools.data.session_room import DataRoom, DataScope
 from ba_tui.tools.data.source_places import SourceSetup
 from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import Definition, load_definitions, with_examples
 from ba_tui.tools.delegating.agent_skills import skilled
 from ba_tui.tools.delegating.isolated_tools import IsolatedTools
-from ba_tui.tools.delegating.session_room import APPLY, Delegating, DelegationRoom, DelegationScope
+from ba_tui.tools.delegating.session_room import APPLY, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
@@ -67,18 +57,14 @@ from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.recording import Recording
 from ba_tui.tools.guards.skill_limits import within_skill
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool, judging
-from ba_tui.tools.isolating.copies import Copies
-from ba_tui.tools.isolating.listing import repository
 from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
-from ba_tui.tools.memory.proposing import AskModel
-from ba_tui.tools.memory.session_room import MemoryRoom, MemoryScope
-from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.planning.asking import ModelRequests
+from ba_tui.tools.memory.session_room import MemoryRoom
 from ba_tui.tools.planning.scope import PlanScope
 from ba_tui.tools.planning.session_room import PlanRoom
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.session_scope import SessionScope
 from ba_tui.tools.teams.scope import Escalation, TeamScope
 from ba_tui.tools.teams.session_room import TeamRoom
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, stocked
@@ -89,59 +75,6 @@ if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
 
 READERS = {"read_file", "list_files"}
-
-
-@frozen
-class SessionScope:
-    """The session that tools belong to: its folder, its ``results``, what was said, and how full the window of the
-    model in use is. ``id`` and ``file`` are empty for tools that no conversation uses."""
-
-    cwd: Path
-    results: Artifacts
-    id: str = ""
-    file: Path = Path()
-    transcript: Transcript = field(default_factory=Transcript)
-    history: ReadHistory = nothing_said
-    fullness: Callable[[], float] = float
-    modalities: Modalities = field(default_factory=Modalities)
-    ask: AskModel | None = None
-    """Asks the small model."""
-    delegating: Delegating | None = None
-    """What makes agents below others; None where no conversation is."""
-    requests: ModelRequests | None = None
-    """Asks the session's model beside its main agent."""
-
-    @property
-    def folder(self) -> Path | None:
-        """The session's own folder; None where no conversation is kept."""
-        return self.file.parent if self.id else None
-
-    def memory(self, folder: Path, *, attended: bool) -> MemoryScope:
-        """What memory knows of the session, whose workspace is ``folder``. Without anybody to accept what a model
-        proposes, none is asked."""
-        ask = self.ask if attended else None
-        return MemoryScope(self.id, project_root(folder), self.transcript, self.history, ask)
-
-    def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
-        """The copies of the project for agents that work apart; None where no conversation is kept."""
-        return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
-
-    def instructions(self, settings: Settings, where: Places, ingress: Ingress) -> InstructionFiles:
-        """Returns the files that instruct models here, given those that lie in the project."""
-        place = InstructionPlace(self.cwd, ingress.root, where.config, user_home(), foreign=settings.other_instructions)
-        return partial(instruction_files, place, ingress)
-
-    def folders(self) -> tuple[ReadOnlyFolder, ...]:
-        """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
-        results = ReadOnlyFolder(FOLDER, self.results.folder)
-        own = (ReadOnlyFolder(name, self.file.parent / name) for name in (ATTACHED, PYTHON_FILES))
-        return (results, *own) if self.id else (results,)
-
-
-def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) -> list[ReadOnlyFolder]:
-    """Return the folders of skills and of the person's own plugins, which may be read without being asked about."""
-    lent = [ReadOnlyFolder(name, folder) for name, folder in skills]
-    return lent + [ReadOnlyFolder(f"@plugin:{each.name}", each.folder) for each in plugins if each.source == "user"]
 
 
 def unusable(

@@ -295,7 +295,7 @@ def clear_unfinished(where: Places, age: float = 60.0) -> list[Path]:
     with suppress(OSError):
         for entry in sorted((where.state / UNFINISHED).iterdir()):
             with suppress(OSError, ValueError):
-                if time.time() - entry.lstat().st_mtime >= age and not _runs(int(entry.name.partition("-")[0])):
+                if time.time() - entry.lstat().st_mtime >= age and not process_runs(int(entry.name.partition("-")[0])):
                     cleared += _cleared(entry)
                     entry.unlink()
     return cleared
@@ -317,13 +317,13 @@ def _cleared(entry: Path) -> list[Path]:
     return [temporary]
 
 
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+def process_runs(pid: int) -> bool:
+    """Whether a process with this number exists."""
+    with suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
     return True
 
 

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.masking import MaskedText, masked_places
 from ba_tui.permissions.secrets.secret_files import masked_copy
+from ba_tui.resources import process_runs
 
 LARGEST = 1_000_000
 """Bytes of a file that is searched, or masked value by value."""
@@ -164,19 +165,9 @@ def private_folder(base: Path | None) -> Path:
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in base.iterdir():
         number = folder.name.partition("-")[0]
-        if number.isdigit() and int(number) != os.getpid() and not _runs(int(number)):
+        if number.isdigit() and int(number) != os.getpid() and not process_runs(int(number)):
             shutil.rmtree(folder, ignore_errors=True)
     return Path(os.path.realpath(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base)))
-
-
-def _runs(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def keep(known: KnownSecrets, values: Iterable[tuple[str, str]]) -> None:

@@ -275,12 +275,17 @@ def _tokens(masking: Masking, text: str, signs: str = ":=") -> str:
             key = bare if named else key
             parts.append(token if named else masking.value(token, key))
         elif match["heredoc"]:
-            head, _, body = token.partition("\n")
-            body, _, tail = body.rpartition("\n")
-            parts.append(f"{head}\n{masking.value(body, key)}\n{tail}")
+            parts.append(_heredoc(masking, token, key))
         else:
             parts.append(token)
     return "".join(parts)
+
+
+def _heredoc(masking: Masking, token: str, key: str) -> str:
+    """A text of several lines between its first and last line."""
+    head, _, body = token.partition("\n")
+    body, _, tail = body.rpartition("\n")
+    return f"{head}\n{masking.value(body, key)}\n{tail}"
 
 
 def _code(masking: Masking, text: str) -> str:
@@ -298,9 +303,7 @@ def _code(masking: Masking, text: str) -> str:
         elif match["comment"]:
             parts.append(masking.comment(token))
         elif match["heredoc"]:
-            head, _, body = token.partition("\n")
-            body, _, tail = body.rpartition("\n")
-            parts.append(f"{head}\n{masking.value(body, key)}\n{tail}")
+            parts.append(_heredoc(masking, token, key))
         elif match["word"]:
             key = token if token[0] in "$@" or token.isidentifier() else key
             parts.append(fill(token) if token[0].isdigit() else token)

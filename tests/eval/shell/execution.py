@@ -110,6 +110,7 @@ class Runner:
         self._before = picture(top)
         self._bash = shutil.which("bash") or "/bin/bash"
         self._bwrap = next((found.program for found in bubblewraps()), None)
+        self._sandbox = Sandbox(FileReach((self.world.work,), home=self.world.home))
 
     def confines(self) -> bool:
         """Whether the profile for reading can be tried here."""
@@ -122,7 +123,7 @@ class Runner:
         folder = folder or world.work
         environment = {"PATH": os.environ["PATH"], "PAGER": "cat", "GIT_PAGER": "cat", "API_KEY": "SECRET-VARIABLE"}
         environment |= home
-        around, own = self._around(level)
+        around, own = self._around(level, folder)
         environment |= {**own, **git_environment(folder, command, READING, environment, held=level == "held")}
         argv = [*around, self._bash, "--noprofile", "--norc", "-c", command]
         try:
@@ -153,14 +154,17 @@ class Runner:
         names = {name for name in after.keys() | self._before.keys() if after.get(name) != self._before.get(name)}
         return "changed " + ", ".join(sorted(os.fsdecode(name) for name in names))[:200]
 
-    def _around(self, level: Level) -> tuple[list[str], Mapping[str, str]]:
+    def _around(self, level: Level, folder: Path) -> tuple[list[str], Mapping[str, str]]:
         """What goes before a command, and what it finds in its environment. Without a sandbox the world may be changed,
         but not the machine."""
         world = self.world
         if level == "held":
-            confined = Sandbox(FileReach((world.work,), home=world.home)).confine(READING)
+            self._sandbox.close()
+            self._sandbox = Sandbox(FileReach((world.work,), home=world.home))
+            confined = self._sandbox.confine(READING)
             assert confined is not None
-            return [*confined.prefix], confined.environment
+            # As long as the command runs, the sandbox has to keep its masked copies. Of two folders the last counts.
+            return [*confined.prefix[:-1], "--chdir", str(folder), "--"], confined.environment
         if self._bwrap is None:
             return [], {}
         top = str(world.top)

@@ -95,6 +95,9 @@ def trust(
 
 def _chosen(asked: Sequence[AskedSetting], texts: Sequence[str]) -> Sequence[AskedSetting]:
     """What --allow-setting names. Raises UsageError for a value that the project does not ask for."""
+    if bare := [text for text in texts if "=" not in text]:
+        hint = f"Write --allow-setting {bare[0]}=VALUE, as ba trust --show prints it."
+        raise UsageError(f"--allow-setting {bare[0]} has no value.", hint)
     known = {f"{each.setting}={each.value}": each for each in asked}
     if wrong := [text for text in texts if text not in known]:
         raise UsageError(f"This project does not ask for {wrong[0]}.", "See ba trust --show.")

@@ -51,13 +51,18 @@ class AllowedSettings:
             kept[name] = [*(each for each in entries if each != entry), entry]
             self._save(kept)
 
-    def drop(self, root: Path) -> None:
-        """Forget what was allowed there. Raises StorageError."""
+    def drop(self, root: Path, setting: str = "") -> None:
+        """Forget what was allowed there, or only the values of ``setting``. Raises StorageError."""
         if not self.path.exists():
             return
         with exclusive(self.path.parent):
             kept = load_mapping(self.path)
-            if kept.pop(os.path.realpath(root), None) is not None:
+            before: Any = kept.pop(os.path.realpath(root), None)
+            entries = cast("list[Any]", before) if setting and isinstance(before, list) else []
+            pairs = [cast("dict[str, Any]", each) for each in entries if isinstance(each, dict)]
+            if left := [pair for pair in pairs if pair.get("setting") != setting]:
+                kept[os.path.realpath(root)] = left
+            if before is not None:
                 self._save(kept)
 
     def _save(self, kept: dict[str, Any]) -> None:

@@ -105,3 +105,8 @@ def test_a_value_that_the_settings_ask_for_is_shown_and_allowed_by_name(
 def test_an_unknown_value_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["trust", "--yes", "--allow-setting", "model=local:x.gguf"]) == 1
     assert run(["trust", "--show"]) == 1, "the folder was not trusted along the way"
+
+
+def test_an_allowed_setting_needs_its_value(project: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["trust", "--yes", "--allow-setting", "add_dirs"]) == 1
+    assert "add_dirs has no value" in capsys.readouterr().err

@@ -12,10 +12,12 @@ from ba_tui.assembly import connect
 from ba_tui.cli.main import run
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
+from ba_tui.core.ports.trust import AskedSetting
 from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import folder_slug, places
+from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.tools.memory.names import SETTING, MemoryNames, SharedName, with_shared_name
 from tests.loopback import ModelServer
 from tests.script import collect
@@ -176,3 +178,26 @@ def test_a_name_counts_once_the_user_allowed_it_in_the_question_of_the_project(
     trust.revoke(root)
     trust_folder(root)
     assert found(root).name == ""
+
+
+def test_the_default_name_takes_back_a_name_that_the_user_allowed(
+    project: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root, trust = project("evil", "finance"), Trust(places())
+    (asked,) = trust.asked(root)
+    folder = AskedSetting("add_dirs", "/opt/a", "", "")
+    trust.allow(root, asked)
+    trust.allow(root, folder)
+    monkeypatch.chdir(root)
+    assert run(["memory", "bind", "--default"]) == 0
+    assert capfd.readouterr().out.strip() == folder_slug(root)
+    assert found(root).name == ""
+    assert AllowedSettings(places()).of(root) == {("add_dirs", "/opt/a")}
+
+
+def test_an_empty_name_is_refused(
+    project: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project("sales", ""))
+    assert run(["memory", "bind", ""]) == 1
+    assert "--default" in capfd.readouterr().err

@@ -250,7 +250,9 @@ def _check_secrets(file: Path) -> None:
 
 @app.command()
 def bind(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name; without it, print the one in use.")] = "",
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The name; without it, print the one in use.")
+    ] = None,
     default: Annotated[bool, typer.Option("--default", help="Use this project's default name again.")] = False,
     cwd: Cwd = None,
 ) -> int:
@@ -261,9 +263,11 @@ def bind(
 
     if name and default:
         raise UsageError("NAME and --default exclude each other.", "Leave one of them.")
+    if name == "":
+        raise UsageError("The memory name is empty.", "Give a name, or --default for the default name.")
     root, names = project_root(folder_of(cwd)), MemoryNames(places())
     if name or default:
-        names.bind(root, name)
+        names.bind(root, name or "")
     shared = names.shared(load(cwd), places(), root)
     used = shared.name or folder_slug(root)
     print_line(used)

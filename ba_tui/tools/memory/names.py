@@ -20,6 +20,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.resources import Places, exclusive, folder_slug, save_whole
 from ba_tui.settings import Loaded, Settings
+from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
 
 FILE = "memory-names.yaml"
@@ -67,6 +68,7 @@ class MemoryNames:
 
     def __init__(self, where: Places) -> None:
         self.path = where.config / FILE
+        self._allowed = AllowedSettings(where)
 
     def of(self, root: Path) -> str:
         """The name that the user bound to the project at ``root``; empty for none."""
@@ -78,13 +80,16 @@ class MemoryNames:
         return [path for path, bound in self._all().items() if path != own and name in {bound, folder_slug(Path(path))}]
 
     def bind(self, root: Path, name: str) -> None:
-        """Let the project at ``root`` share its memory under ``name``; empty for its default name.
+        """Let the project at ``root`` share its memory under ``name``; empty for its default name,
+        which also takes back the user's yes to a name in the project's files.
 
         Raises:
             UsageError: the name is unusable. StorageError: the file can't be read or written.
         """
         if name and (len(name) > LONGEST or not name.isprintable() or name != name.strip()):
             raise UsageError(f"A memory name has 1 to {LONGEST} printable characters.", "Choose another name.")
+        if not name:
+            self._allowed.drop(root, SETTING)
         with exclusive(self.path.parent):
             kept = dict(load_mapping(self.path))
             kept.pop(os.path.realpath(root), None)

@@ -101,7 +101,7 @@ class Welcome(ModalScreen[str | None]):
     def _fill(self, note: str) -> None:
         ways = self.query_one("#ways", OptionList)
         before = ways.highlighted or 0
-        options = [Option("Guided tour: nine chapters, scripted model, sample data", "tour")]
+        options = [Option("Guided tour: eleven chapters, scripted model, sample data", "tour")]
         options += [Option("Paste an Anthropic key", "key:anthropic"), Option("Paste an OpenAI key", "key:openai")]
         for place, server in enumerate(self._servers):
             options += _offers(place, server)

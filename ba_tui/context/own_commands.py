@@ -49,7 +49,7 @@ class ServerPrompts(Protocol):
 class Confirmations(Protocol):
     """The tools that the person let a file use without being asked, by its content."""
 
-    def has(self, id: str, digest: str) -> bool: ...
+    def has(self, id: str, digest: str, tools: Iterable[str]) -> bool: ...
 
     def add(self, id: str, digest: str, tools: Sequence[str]) -> None:
         """Raises StorageError."""
@@ -218,7 +218,7 @@ class CommandExpander:
         if unknown:
             text = f"Of the tools that /{command.name} names, these {NOT_HERE}: {', '.join(unknown)}"
             branch.emit(Notice(f"{text}."))
-        if texts and not await asyncio.to_thread(self._means.confirmed.has, id, command.digest):
+        if texts and not await asyncio.to_thread(self._means.confirmed.has, id, command.digest, texts):
             reply = await branch.ask(_question(command, texts))
             if reply.choice in {"deny", "text"}:
                 return ()

@@ -195,8 +195,8 @@ class ActiveSkills:
         return ActivationNote("permissions", f"It may use without asking: {tools}.", True)
 
     def trusts(self, active: ActiveSkill) -> bool:
-        """Whether the person confirmed the tools of a skill, with the content it was started with."""
-        return self.confirmed.has(active.id, active.digest)
+        """Whether the user confirmed these tools of a skill, with the content it was started with."""
+        return self.confirmed.has(active.id, active.digest, active.allowed_tools)
 
     def again(self, active: ActiveSkill) -> str:
         """The instructions of an active skill, to be said once more. Blocks. Raises UsageError when it is gone."""

@@ -88,7 +88,8 @@ class SkillList:
         usable = not head.trouble
         modifier = self._skills.modifier(skill)
         unknown = ", ".join(modifier.unknown)
-        confirmed = usable and bool(modifier.tools) and self._skills.confirmed.has(skill.id, digest_of(skill))
+        tools = modifier.tools
+        confirmed = usable and bool(tools) and self._skills.confirmed.has(skill.id, digest_of(skill), tools)
         return SkillLine(
             skill.id,
             self._state(skill),

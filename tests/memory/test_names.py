@@ -109,10 +109,17 @@ def test_a_link_to_a_project_has_the_projects_name_and_a_moved_project_none(
     assert found(moved).name == ""
 
 
-@pytest.mark.parametrize("name", ["a\nb", " x", "x" * 300, "\x1b[31m"])
+@pytest.mark.parametrize("name", ["a\nb", " x", "x" * 300, "\x1b[31m", "a/../b", "..", "./a", "/a", "a//b", "a\\..\\b"])
 def test_unusable_names_are_refused(project: Callable[[str, str], Path], name: str) -> None:
     with pytest.raises(UsageError):
         MemoryNames(places()).bind(project("sales", ""), name)
+
+
+@pytest.mark.parametrize("name", ["team/sales", "a..b", ".sales", "Verkäufe 2026"])
+def test_usable_names_are_bound(project: Callable[[str, str], Path], name: str) -> None:
+    root = project("sales", "")
+    MemoryNames(places()).bind(root, name)
+    assert MemoryNames(places()).of(root) == name
 
 
 def test_a_damaged_file_of_names_binds_nothing(project: Callable[[str, str], Path]) -> None:

@@ -62,7 +62,10 @@ def test_a_grant_can_be_taken_back(trust: Trust, root: Path):
 
 @pytest.mark.parametrize(
     "path",
-    ["tools/a.py", "tools/new.py", "tools/data.txt", "tools/sub/part.py", "workflows/flow.yaml", "tools.yaml"],
+    [
+        *("tools/a.py", "tools/new.py", "tools/data.txt", "tools/sub/part.py", "workflows/flow.yaml", "tools.yaml"),
+        "token_encoders.yaml",
+    ],
 )
 def test_any_change_of_what_runs_takes_the_trust_away(trust: Trust, root: Path, path: str):
     grant(trust, root)

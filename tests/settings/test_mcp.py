@@ -68,13 +68,41 @@ def test_the_stronger_scope_wins(where: Places, root: Path, home: Path):
         ("a", "flag", ("flag",)),
         ("b", "local", ("local",)),
         ("f", "local", ("claude-local",)),
-        ("c", "project", ("project",)),
+        ("c", "user", ("user",)),
         ("d", "user", ("user",)),
         ("e", "user", ("claude",)),
     ]
     assert result.servers[0].hides == (str(McpChoices(where, root).path), str(root / ".mcp.json"))
-    assert result.problems == ()
+    assert len(result.problems) == 1
     assert [each.name for each in found(where, root, config=[str(flag)], strict=True).servers] == ["a"]
+
+
+@pytest.mark.parametrize("yours", ["config.yaml", ".claude.json"])
+@pytest.mark.parametrize("name", ["shop", "my shop"])
+def test_a_projects_server_never_takes_the_name_of_the_users(
+    where: Places, root: Path, home: Path, yours: str, name: str
+):
+    where.config.mkdir()
+    if yours == "config.yaml":
+        where.settings.write_text(f"mcp: {{servers: {{{tool_safe(name)}: {{command: mine}}}}}}\n")
+    else:
+        servers(home / yours, **{name: {"command": "mine"}})
+    servers(root / ".mcp.json", **{name: {"command": "theirs"}})
+    for trusted in (True, False):
+        result = found(where, root, trusted=trusted)
+        (server,) = result.servers
+        assert (server.config.scope, server.config.command, server.off) == ("user", ("mine",), "")
+        assert server.hides == (str(root / ".mcp.json"),)
+        assert [problem.partition(" (")[0] for problem in result.problems] == [
+            f"{tool_safe(name)} in {root / '.mcp.json'} is not used: your own server {tool_safe(name)}"
+        ] * trusted
+
+
+def test_nothing_is_said_of_a_projects_server_that_is_the_users_own(where: Places, root: Path):
+    where.config.mkdir()
+    where.settings.write_text("mcp: {servers: {shop: {command: same}}}\n")
+    servers(root / ".mcp.json", shop={"command": "same"})
+    assert found(where, root).problems == ()
 
 
 def test_a_project_counts_once_it_is_trusted_and_never_approves_itself(where: Places, root: Path, home: Path):

@@ -49,6 +49,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     ),
     "roles": (".ba/roles",),
     "metrics": (".ba/metrics",),
+    "token counts": (".ba/token_encoders.yaml",),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
 """By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star

@@ -107,8 +107,10 @@ class _Search:
             stronger = first.get(each.name)
             if stronger is None:
                 first[each.name] = each
-            else:
-                first[each.name] = replace(stronger, hides=(*stronger.hides, each.config.source))
+                continue
+            first[each.name] = replace(stronger, hides=(*stronger.hides, each.config.source))
+            if each.config.scope == "project" and stronger.config.scope == "user" and self._at.trusted:
+                self._problems += [] if each.written == stronger.written else [_name_taken(each, stronger)]
         off = {project: self._off(claude, project=project) for project in (True, False)}
         tools = self._choices.tools_off()
         scopes = list(SCOPES)
@@ -130,8 +132,6 @@ class _Search:
         yield from self._of(self._choices.servers(), "local")
         if claude:
             yield from self._of(claude.local, "local")
-        if file := read_servers(self._at.root / PROJECT_FILE, within(self._at.root)):
-            yield from self._of(file, "project")
         for name, settings in self._settings.servers.items():
             source = self._loaded.sources.get(
                 f"mcp.servers.{name}.{'url' if settings.url else 'command'}", "config.yaml"
@@ -139,6 +139,9 @@ class _Search:
             yield self._made(name, settings, Origin("user", source))
         if claude:
             yield from self._of(claude.user, "user")
+        # Last: the user's permission rules name servers, so no server of a project takes the name of the user's.
+        if file := read_servers(self._at.root / PROJECT_FILE, within(self._at.root)):
+            yield from self._of(file, "project")
 
     def _of(self, file: ServersFile, scope: str) -> Iterator[ConfiguredServer]:
         self._problems += file.problems
@@ -179,6 +182,12 @@ class _Search:
             names = cast("list[Any]", given) if isinstance(given, list) else []
             found |= {tool_safe(str(each)): f"it is off in {path}" for each in names}
         return found | dict.fromkeys(self._choices.off(), "you switched it off in this project")
+
+
+def _name_taken(server: ConfiguredServer, stronger: ConfiguredServer) -> str:
+    """Why a server of the project is not used, and what to do."""
+    name, yours = server.name, stronger.config.source
+    return f"{name} in {server.config.source} is not used: your own server {name} ({yours}) counts. Rename one of them"
 
 
 def _switched(server: ConfiguredServer, off: Mapping[str, str], tools: frozenset[str]) -> ConfiguredServer:

@@ -13,8 +13,8 @@ from ba_tui.settings.sections.mcp import OAuthSettings, ServerSettings
 SCOPES: dict[ServerScope, str] = {
     "flag": "--mcp-config",
     "local": "you, in this project",
-    "project": "this project",
     "user": "you, in every project",
+    "project": "this project",
 }
 """Whose servers they are, the strongest first: of two with one name the first is used."""
 

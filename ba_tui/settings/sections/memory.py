@@ -18,6 +18,14 @@ def _redis_address(value: str) -> str:
     return value
 
 
+def memory_name(value: str) -> str:
+    """Return ``value``. Raises ValueError when it is a path with ``.``, ``..`` or an empty part, which no memory is
+    named; ``team/project`` is a name."""
+    if value and any(part.strip() in {"", ".", ".."} for part in value.replace("\\", "/").split("/")):
+        raise ValueError("expected a name without “.”, “..” or empty parts between slashes")
+    return value
+
+
 @frozen
 class ExpirySettings(SettingsGroup):
     """Days after which entries that nobody used are removed. 0 keeps them; pinned ones are always kept."""
@@ -89,7 +97,7 @@ class MemorySettings(SettingsGroup):
         metadata=about("A Chroma server that a team shares; its entries are copied to this machine and back."),
     )
     api_key_env: str = field(default="", metadata=about("The environment variable with the token for `memory.url`."))
-    project: str = field(
+    project: Annotated[str, FieldCheck(memory_name)] = field(
         default="",
         metadata=about(
             "The project's name on the shared server: the same for all of the team, no other project's.",

@@ -22,6 +22,7 @@ from ba_tui.resources import Places, exclusive, folder_slug, save_whole
 from ba_tui.settings import Loaded, Settings
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
+from ba_tui.settings.sections.memory import memory_name
 
 FILE = "memory-names.yaml"
 SETTING = "memory.project"
@@ -88,6 +89,10 @@ class MemoryNames:
         """
         if name and (len(name) > LONGEST or not name.isprintable() or name != name.strip()):
             raise UsageError(f"A memory name has 1 to {LONGEST} printable characters.", "Choose another name.")
+        try:
+            memory_name(name)
+        except ValueError as error:
+            raise UsageError(f"{name!r} can't be a memory name: {error}.", "Choose another name.") from error
         if not name:
             self._allowed.drop(root, SETTING)
         with exclusive(self.path.parent):

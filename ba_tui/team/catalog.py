@@ -110,6 +110,10 @@ class AgentFiles:
         ours = [each for each in ours if each.path.parent.name not in FOREIGN]
         return [replace(folder, path=folder.path.with_name(name)) for folder in ours], self._ingress
 
+    def missing(self, model: str) -> str:
+        """Why a file may not name ``model``, or why the model can't be asked; empty when it can."""
+        return self._means.missing(model)
+
     def own(self) -> bool:
         """Whether there are files of the person's or the project's. Looks at folders, reads no file."""
         folders = (folder for folder in self._folders() if folder.source != "bundled")

@@ -17,7 +17,6 @@ from ba_tui.core.text.ranking import matching
 from ba_tui.core.text.wording import clipped, nearest, one_line, one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner
-from ba_tui.settings.setters import OPENS_FILE
 from ba_tui.team.agent_file import DESCRIPTION, MOST_LOOPS, AgentFile
 from ba_tui.team.catalog import AgentFiles, AgentFolder, files_below, read_agent
 from ba_tui.team.means import MAX_NAME
@@ -62,7 +61,7 @@ class Roles:
             if not folder.path.is_dir() or not folder.open():
                 continue
             for path in files_below(folder):
-                read = _read(path, folder, ingress)
+                read = self._checked(_read(path, folder, ingress))
                 # A broken file takes no place from one that works.
                 if not read.trouble or read.role.name not in found:
                     found[read.role.name] = read
@@ -70,6 +69,14 @@ class Roles:
             if agent.usable and agent.spec.name not in found:
                 found[agent.spec.name] = RoleFile(_of_agent(agent), agent.source, agent.path, agent=True)
         return sorted(found.values(), key=lambda each: (each.agent, each.role.name))
+
+    def _checked(self, file: RoleFile) -> RoleFile:
+        """``file`` without a model that a file of a project may not name, or that can't be asked."""
+        model = file.role.model
+        if file.source != "project" or not model or not (why := self._agents.missing(model)):
+            return file
+        warning = f"model {clipped(model, MAX_NAME)}: the agent's model answers. {why.partition('. ')[0].rstrip('.')}"
+        return replace(file, role=replace(file.role, model=None), warnings=(*file.warnings, warning))
 
     def usable(self) -> Sequence[Role]:
         return [each.role for each in self.look() if not each.trouble]
@@ -126,10 +133,6 @@ def role_of(text: AgentText, path: Path, source: Owner) -> RoleFile:
     cost, tokens = numbers.one("maxcost", 0, 1e6, 0), int(numbers.one("maxtokens", 1, 1e9, 0))
     loops = "maxloops" if "maxloops" in text.fields else "maxturns"
     model = text.text("model") or None
-    opened = OPENS_FILE.fullmatch(model or "")
-    if opened and opened[1] == "local" and source == "project":
-        warnings.append(f"model {clipped(str(model), MAX_NAME)}: only your settings may name a model file")
-        model = None
     role = Role(
         name,
         one_line(text.text("description"), DESCRIPTION),

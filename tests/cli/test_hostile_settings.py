@@ -187,13 +187,24 @@ def test_files_of_claude_code_and_dotenv_of_a_project_name_no_address(stage: Sta
     assert stage.sent() == []
 
 
-@pytest.mark.parametrize("where", [".ba/agents/helper.md", ".claude/agents/helper.md"])
-def test_an_agent_of_a_project_opens_no_model_file(stage: Stage, where: str) -> None:
+@pytest.mark.parametrize("model", ["local:./evil.gguf", "local/evil.gguf", "here/evil.gguf"])
+@pytest.mark.parametrize(
+    ("where", "command"),
+    [
+        (".ba/agents/helper.md", ("agents", "show", "helper")),
+        (".claude/agents/helper.md", ("agents", "show", "helper")),
+        (".ba/roles/helper.md", ("team", "roles", "--json")),
+    ],
+)
+def test_an_agent_or_role_of_a_project_opens_no_model_file(
+    stage: Stage, where: str, command: tuple[str, ...], model: str
+) -> None:
+    stage.user = stage.user.replace("providers: {", "providers: {here: {kind: local}, ")
     stage.set_user()
     (stage.project / "evil.gguf").write_text("no model")
-    stage.write("---\nname: helper\ndescription: Helps.\nmodel: local:./evil.gguf\n---\nHelp.\n", where)
+    stage.write(f"---\nname: helper\ndescription: Helps.\nagent: explore\nmodel: {model}\n---\nHelp.\n", where)
     stage.ba.here("trust", "--yes")
-    shown = stage.ba.here("agents", "show", "helper")
+    shown = stage.ba.here(*command)
     assert "Only your settings may name a model file" in shown.stdout + shown.stderr
 
 

@@ -89,12 +89,3 @@ def test_work_is_matched_with_capabilities(tmp_path: Path) -> None:
         assert found
         assert found.name == name
     assert best_role("zzz", known) is None
-
-
-@pytest.mark.parametrize("model", ["local:./evil.gguf", "local/evil.gguf"])
-def test_a_role_of_a_project_opens_no_model_file(tmp_path: Path, model: str) -> None:
-    house = TeamHouse(tmp_path)
-    house.role("scout", SCOUT.replace("agent: explore", f"agent: explore\nmodel: {model}"))
-    (found,) = [each for each in roles(house).look() if each.role.name == "scout"]
-    assert found.role.model is None
-    assert any("only your settings may name a model file" in warning for warning in found.warnings)

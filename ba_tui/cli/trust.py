@@ -143,6 +143,8 @@ def _tell(seen: TrustState) -> None:
             lead = " " * len(lead)
     for link in seen.links:
         print_line(printable(f"{'link':<11}       {link}"))
+    for text in seen.refused:
+        print_line(printable(f"{'left out':<11}       {text}"))
     lead = "by tools"
     for each in seen.written:
         print_line(printable(f"{lead:<11}       {each.line}"))

@@ -98,9 +98,8 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
 
 def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
-        yield CheckResult(
-            "settings", "fail" if problem.fatal else "warn", str(problem), "ba config edit; see ba guide settings"
-        )
+        cure = f"{problem.cure or 'ba config edit'}; see ba guide settings"
+        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), cure.replace(".;", ";"))
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
     for file in patient.loaded.foreign:

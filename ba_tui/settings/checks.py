@@ -62,8 +62,12 @@ class Layer:
     """A file of the project's, which may set less than the user."""
 
     def told(self) -> list[Problem]:
-        """What is wrong with it."""
-        return [replace(problem, foreign=True) for problem in self.problems] if self.foreign else self.problems
+        """What is wrong with it, and what to do: `ba config edit` opens the user's file alone."""
+        cure = "Correct it in that file." if self.project else ""
+        return [
+            replace(each, foreign=self.foreign, cure=each.cure or (cure if each.fatal else ""))
+            for each in self.problems
+        ]
 
     def source(self, path: KeyPath) -> str:
         where, line = self._place(path)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from ba_tui.assembly import connect
+from ba_tui.faces.tui.screens.trust import body_rows
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.providers.scripted import Step
-from ba_tui.resources import places
+from ba_tui.resources import Places, places
 from tests.loopback import ModelServer
 from tests.loopback.replies import Status
 from tests.program import Program
@@ -206,6 +208,35 @@ def test_an_agent_or_role_of_a_project_opens_no_model_file(
     stage.ba.here("trust", "--yes")
     shown = stage.ba.here(*command)
     assert "Only your settings may name a model file" in shown.stdout + shown.stderr
+
+
+def test_lines_that_will_not_count_are_named_before_trust_is_given(stage: Stage) -> None:
+    stage.write(
+        "theme: light\nadd_dirs: ['~', /data]\nproviders: {anthropic: {base_url: EVIL}, fine: {base_url: EVIL1}}\n"
+        "model: fine/x\nsandbox: off\nmax_loops: some\n"
+    )
+    shown = stage.ba.here("trust", "--show")
+    left_out = [line.removeprefix("left out").strip() for line in shown.stdout.splitlines() if "left out" in line]
+    keys = sorted(line.split(": ")[1] for line in left_out)
+    assert keys == ["add_dirs", "max_loops", "providers.anthropic.base_url", "sandbox"]
+    assert all(line.startswith(f"{CONFIG}:") for line in left_out)
+    # A value with a question of its own is asked about instead.
+    assert "asks              add_dirs=/data (not allowed)" in shown.stdout
+    seen = Trust(Places(*[stage.home] * 5)).look(stage.project)
+    for whole in (True, False):
+        body = [str(row) for row in body_rows(seen, whole=whole)]
+        assert len([text for text in body if "refused" in text or "ignored" in text or "expected" in text]) == 4
+
+
+def test_for_a_broken_file_of_a_project_ba_names_that_file(stage: Stage) -> None:
+    stage.write("theme: [\n")
+    stage.ba.here("trust", "--yes")
+    done = stage.ba.here("-p", "hi")
+    assert done.returncode == 1
+    assert f"{stage.project / CONFIG}:2: is not valid YAML" in done.stderr
+    assert "Correct it in that file." in done.stderr
+    assert "ba config edit" not in done.stderr
+    assert "→ Correct it in that file; see ba guide settings" in stage.ba.here("doctor").stdout
 
 
 def test_the_app_reports_a_refused_line_and_goes_on_without_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,7 @@ class TrustState:
     accepted; those that instruct models are not read, also where the folder is trusted.
 
     ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
+    ``refused``: lines of its settings that do not count, also once it is trusted, each with its file and line.
     """
 
     root: Path
@@ -72,6 +73,7 @@ class TrustState:
     trouble: str = ""
     links: tuple[str, ...] = ()
     written: tuple[ToolWrite, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class Trusting(Protocol):

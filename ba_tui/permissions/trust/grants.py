@@ -28,7 +28,8 @@ from ba_tui.permissions.trust.written import FileKey, SeenContent, WriteRecords,
 from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home, writable
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping, read_document
-from ba_tui.settings.layers import load_settings
+from ba_tui.settings.layers import load_settings, setting_files
+from ba_tui.settings.setters import allowing
 
 HEADER = """\
 # Folders that you trust, each with exactly what it held of tools, hooks, settings and the like when you said so.
@@ -129,7 +130,8 @@ class Trust:
         written, told_now = self._written(root, files, contents)
         shown = tuple(Diff(one.name, before, now) for one, before, now in told_now)
         runs = tuple(one for one in written if one.runs)
-        whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root))
+        refused = self._refused(root) if any(file.kind == "settings" for file in files) else ()
+        whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root), refused=refused)
         if granted == fingerprint:
             # The user has seen just these contents; what models are told is another matter.
             return replace(whole, state="trusted", files=shown, written=tuple(one for one in written if not one.runs))
@@ -189,6 +191,21 @@ class Trust:
             return load_settings({}, self._where, root, {}, trusted=True).asked
         except (BaError, OSError):
             return ()
+
+    def _refused(self, root: Path) -> tuple[str, ...]:
+        """The problems of the project's settings that trust does not end and that the user is not asked about."""
+        try:
+            loaded = load_settings({}, self._where, root, {}, trusted=True)
+        except (BaError, OSError):
+            return ()
+        files = {str(path) for name, path in setting_files(self._where, root).items() if name.startswith("project")}
+        asked = {allowing(each) for each in loaded.asked}
+        lines = (
+            str(problem).removeprefix(f"{root}/")
+            for problem in loaded.warnings
+            if problem.where in files and problem.cure not in asked
+        )
+        return tuple(lines)
 
     def allow(self, root: Path, asked: AskedSetting) -> None:
         """Let the project at ``root`` have this value.

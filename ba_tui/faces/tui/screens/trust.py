@@ -238,6 +238,7 @@ def body_rows(seen: TrustState, *, whole: bool) -> list[GridRow]:
     if not whole:
         return ([] if seen.holds else [line((NOTHING, "muted"))]) + _brought(seen)
     rows: list[GridRow] = [line((visible(each.line), "warning")) for each in seen.written]
+    rows += _left_out(seen)
     if seen.gone:
         rows += [line((f"{visible(name)} is gone", "warning")) for name in seen.gone]
     for file in seen.files:
@@ -255,5 +256,11 @@ def _brought(seen: TrustState) -> list[GridRow]:
             rows.append(line((visible(text), ""), gutter=gutter))
             gutter = " " * len(gutter)
     rows += [line((visible(link), "warning"), gutter=f"{'link':<11}       ") for link in seen.links]
+    rows += _left_out(seen)
     rows += [line((visible(each.line), "warning"), gutter=f"{'by tools':<11}       ") for each in seen.written]
     return rows
+
+
+def _left_out(seen: TrustState) -> list[GridRow]:
+    """The settings that do not count, also once the folder is trusted."""
+    return [line((visible(text), "warning"), gutter=f"{'left out':<11}       ") for text in seen.refused]

@@ -108,25 +108,30 @@ def test_in_one_session_they_are_not_read_either(ba: Program) -> None:
     assert 'source=\\"CLAUDE.md' in journal(ba)
 
 
-@pytest.mark.parametrize(
-    "name", ["AGENTS.md", "CLAUDE.md", "sub/CLAUDE.local.md", "GEMINI.md", ".cursorrules", "MEMORY.md",
-             ".github/copilot-instructions.md", ".claude/rules/a.md", "docs/style.md"],
+INSTRUCTIONS = (
+    "AGENTS.md", "CLAUDE.md", "sub/CLAUDE.local.md", "GEMINI.md", ".cursorrules", "MEMORY.md",
+    ".github/copilot-instructions.md", ".claude/rules/a.md", "docs/style.md",
 )  # fmt: skip
+
+
 @pytest.mark.parametrize("mode", ["accept-edits", "auto"])
-def test_file_tools_ask_about_instruction_files_in_every_mode(ba: Program, name: str, mode: str) -> None:
+def test_file_tools_ask_about_instruction_files_in_every_mode(ba: Program, mode: str) -> None:
     (ba.folder / "AGENTS.override.md").write_text("See @docs/style.md\n")
     (ba.folder / "docs").mkdir()
     (ba.folder / "docs/style.md").write_text("Short lines.\n")
     (ba.folder / "docs/agents.md").write_text("A page.\n")
-    call: dict[str, object] = {"tool": "write_file", "args": {"path": name, "content": "planted"}}
     read: dict[str, object] = {"tool": "read_file", "args": {"path": "docs/style.md"}}
-    page: dict[str, object] = {"tool": "write_file", "args": {"path": "docs/memory.md", "content": "A page.\n"}}
-    done = ba.run("-p", "--permission-mode", mode, "-m", script(ba, read, call, page), "Go")
+    writes = [
+        {"tool": "write_file", "args": {"path": name, "content": "planted"}}
+        for name in (*INSTRUCTIONS, "docs/memory.md")
+    ]
+    done = ba.run("-p", "--permission-mode", mode, "-m", script(ba, read, *writes), "Go")
     assert done.returncode == 4, done.stderr
     assert "@write(@guarded)" in done.stderr
-    file = ba.folder / name
-    assert not file.exists() or file.read_text() == "Short lines.\n"
-    assert (ba.folder / "docs/memory.md").read_text() == "A page.\n", "an ordinary page asks nothing"
+    for name in INSTRUCTIONS:
+        file = ba.folder / name
+        assert not file.exists() or file.read_text() == "Short lines.\n", name
+    assert (ba.folder / "docs/memory.md").read_text() == "planted", "an ordinary page asks nothing"
 
 
 def test_where_no_record_can_be_kept_tools_write_no_such_file(ba: Program) -> None:

@@ -82,8 +82,11 @@ async def test_the_lead_says_yes_for_this_call(asking: Asking) -> None:
         ("yes", LEAD),
     ],
 )
-async def test_what_is_no_clear_yes_of_the_lead_is_a_no(asking: Asking, value: Any, sender: str) -> None:
+async def test_what_is_no_clear_yes_of_the_lead_is_a_no(value: Any, sender: str) -> None:
+    # Only the lead's own answer ends the wait.
+    asking = Asking(patience=5.0 if sender == LEAD else 0.1)
     reply = await asking.answered(value, sender)
+    await asking.bus.close()
     assert (reply.choice, reply.by, reply.rule) == ("deny", "nobody", None)
     assert asking.told[-1].startswith("Denied write_file")
 

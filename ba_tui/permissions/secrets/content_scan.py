@@ -10,8 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +27,22 @@ LONGEST_REST = 2.0
 QUICK = 0.01
 """Seconds of a pass for which a command waits."""
 MOST_ATTEMPTS = 3
-"""How often the process is started again when it fails."""
+"""How often the process may fail."""
+IDLE = 20.0
+"""Seconds without a pass after which the process ends: it takes 20 MB."""
+RESTART = 0.3
+"""Seconds that a command waits for a process that had ended."""
 
 
 class ContentScan:
     """One session's search. ``order`` says what is searched; it is asked for once. Thread-safe; nothing blocks but
-    ``settle`` and ``close``."""
+    ``settle`` and ``close``. The process ends after ``idle`` seconds without a pass, and starts again for the next."""
 
-    def __init__(self, order: Callable[[], ScanOrder], copies: MaskedCopies, known: KnownSecrets) -> None:
+    def __init__(
+        self, order: Callable[[], ScanOrder], copies: MaskedCopies, known: KnownSecrets, idle: float = IDLE
+    ) -> None:
         self._order = order
+        self._idle = idle
         self._copies = copies
         self._known = known
         self._changed = threading.Condition()
@@ -71,7 +77,7 @@ class ContentScan:
     def settle_if_quick(self, number: int) -> None:
         """Wait for the pass of that number where the last one took no longer than a command may wait."""
         if self._took < QUICK:
-            self.settle(number, QUICK)
+            self.settle(number, QUICK if self._child else RESTART)
 
     def count(self) -> int:
         """Files with secrets that were found."""
@@ -100,22 +106,28 @@ class ContentScan:
             self._thread.join(1.0)
 
     def _work(self) -> None:
-        for _ in range(MOST_ATTEMPTS):
-            with suppress(OSError, ValueError):
-                self._serve()
+        failures = 0
+        while failures < MOST_ATTEMPTS:
             with self._changed:
+                self._changed.wait_for(lambda: self._wanted > self._done or self._closed)
                 if self._closed:
                     return
+            try:
+                self._serve()
+            except (OSError, ValueError):
+                failures += 1
+            finally:
+                self._child = None
         with self._changed:
             # Nobody waits for a search that can't be made.
             self._done = sys.maxsize
             self._changed.notify_all()
 
     def _serve(self) -> None:
-        """Run passes until the process ends.
+        """Run passes until none is wanted for a while.
 
         Raises:
-            OSError, ValueError: it could not be started, or says what is not expected.
+            OSError, ValueError: the process could not be started, ended, or says what is not expected.
         """
         order = self._order()
         with PipedChild((sys.executable, "-P", str(PROGRAM)), Path("/"), _environment()) as child:
@@ -123,7 +135,8 @@ class ContentScan:
                 if self._closed:
                     return
                 self._child = child
-                self._done = 0
+                # A new process names every file with secrets again.
+                missing = self._found.keys() | self._further
             child.input.write(order.text().encode() + b"\n")
             rests_until = 0.0
             while number := self._next(rests_until):
@@ -134,34 +147,43 @@ class ContentScan:
                     told = json.loads(line)
                     if told.get("done"):
                         break
-                    self._take(told)
+                    missing.discard(self._take(told))
                 else:
                     raise ValueError("the search ended")
                 took = time.monotonic() - begun
                 rests_until = time.monotonic() + (min(RESTING * took, LONGEST_REST) if took > QUICK else 0.0)
                 with self._changed:
+                    self._drop(missing)
+                    missing.clear()
                     self._took = took
                     self._done = max(self._done, number)
                     self._changed.notify_all()
 
     def _next(self, rests_until: float) -> int:
-        """Wait until a pass is wanted, and the last one is long enough ago; its number, 0 at the end."""
+        """Wait until a pass is wanted, and the last one is long enough ago; its number, or 0 to end the process."""
+        ends = time.monotonic() + self._idle
         with self._changed:
             while not self._closed:
-                rest = rests_until - time.monotonic()
-                if self._wanted > self._done and rest <= 0:
+                now = time.monotonic()
+                wanted = self._wanted > self._done
+                if wanted and now >= rests_until:
                     return self._wanted
-                self._changed.wait(rest if rest > 0 else None)
+                if not wanted and now >= ends:
+                    return 0
+                self._changed.wait((rests_until if wanted else ends) - now)
             return 0
 
-    def _take(self, told: Mapping[str, Any]) -> None:
-        gone = [_path(text) for text in told.get("gone", ())]
+    def _drop(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            self._found.pop(path, None)
+            self._further.discard(path)
+
+    def _take(self, told: Mapping[str, Any]) -> Path | None:
+        """Keep what is told; return the file with secrets that it names, if any."""
         with self._changed:
-            for path in gone:
-                self._found.pop(path, None)
-                self._further.discard(path)
+            self._drop(_path(text) for text in told.get("gone", ()))
         if "path" not in told:
-            return
+            return None
         path, copy = _path(told["path"]), told.get("copy")
         keep(self._known, ((value, kind) for value, kind in told["values"]))
         with self._changed:
@@ -170,6 +192,7 @@ class ContentScan:
                 self._found[path] = ((device, inode, size, modified, changed), Path(copy))
             else:
                 self._further.add(path)
+        return path
 
 
 def _path(text: str) -> Path:

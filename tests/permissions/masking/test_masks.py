@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import NotHidden, Sandbox, find
 from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.secrets.content_process import ScanOrder
+from ba_tui.permissions.secrets.content_scan import ContentScan
+from ba_tui.permissions.secrets.copies import MaskedCopies
 from ba_tui.permissions.secrets.known import KnownSecrets, MaskPlaces
 
 FOUND = find(bubblewraps())
@@ -219,3 +223,26 @@ def test_the_search_ends_with_the_session(shop: Shop) -> None:
     (process,) = searches() - before
     shop.sandbox.close()
     assert process not in searches()
+
+
+def test_an_idle_search_ends_its_process_and_the_next_pass_sees_what_changed(shop: Shop) -> None:
+    before = searches()
+    copies = MaskedCopies(lambda: shop.root.parent, shop.known, str)
+    order = ScanOrder((str(shop.root),), (), str(shop.root.parent), "")
+    content = ContentScan(lambda: order, copies, shop.known, idle=0.05)
+    (shop.root / "gone.txt").write_text(f"token {TOKEN}\n")
+    assert content.settle(content.begin(), SECONDS)
+    assert {path.name for path in content.masks()} == {"notes.csv", "gone.txt"}
+    until = time.monotonic() + SECONDS
+    while searches() - before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not searches() - before
+    assert content.count() == 2
+    (shop.root / "gone.txt").unlink()
+    (shop.root / "new.txt").write_text(f"token {TOKEN}\n")
+    content.settle_if_quick(content.begin())
+    assert content.settle(content.begin(), SECONDS)
+    assert {path.name for path in content.masks()} == {"notes.csv", "new.txt"}
+    assert content.count() == 2
+    content.close()
+    assert not searches() - before

@@ -181,6 +181,7 @@ class Sandbox:
         self._mask_places = masks or MaskPlaces()
         self._masks: WorkspaceMasks | None = None
         self._temporary: Path | None = None
+        self._closed = False
         self._lock = threading.RLock()
 
     @property
@@ -195,7 +196,7 @@ class Sandbox:
 
     def begin(self) -> None:
         """Begin to search the workspace for files with secrets, in the background."""
-        if self.mode != "off" and self._mask_places.searched:
+        if self.mode != "off" and self._mask_places.searched and not self._closed:
             threading.Thread(target=self.search, args=(0.0,), daemon=True, name="sandbox").start()
 
     def search(self, seconds: float) -> None:
@@ -338,6 +339,7 @@ class Sandbox:
         with self._lock:
             masks, temporary = self._masks, self._temporary
             self._masks = self._temporary = None
+            self._closed = True
         if masks:
             masks.close()
         if temporary:

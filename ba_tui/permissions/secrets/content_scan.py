@@ -30,8 +30,8 @@ MOST_ATTEMPTS = 3
 """How often the process may fail."""
 IDLE = 20.0
 """Seconds without a pass after which the process ends: it takes 20 MB."""
-RESTART = 0.3
-"""Seconds that a command waits for a process that had ended."""
+START = 0.3
+"""Seconds that a command waits for the first pass of a process."""
 
 
 class ContentScan:
@@ -50,7 +50,7 @@ class ContentScan:
         """Passes that were asked for."""
         self._done = 0
         """The last pass that ended, by the number that was wanted when it began."""
-        self._took = QUICK
+        self._took = 0.0
         """Seconds that the last pass took."""
         self._found: dict[Path, tuple[FileStamp, Path]] = {}
         self._further: set[Path] = set()
@@ -77,7 +77,7 @@ class ContentScan:
     def settle_if_quick(self, number: int) -> None:
         """Wait for the pass of that number where the last one took no longer than a command may wait."""
         if self._took < QUICK:
-            self.settle(number, QUICK if self._child else RESTART)
+            self.settle(number, QUICK if self._child else START)
 
     def count(self) -> int:
         """Files with secrets that were found."""

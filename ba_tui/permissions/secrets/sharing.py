@@ -20,6 +20,9 @@ from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.scanner import LARGE, Secret, find
 
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
+SEARCHES_AFTER = 0.3
+"""Seconds from the first prompt to the search of the workspace: the request goes out first, and the search is done
+before most models call a command. One that comes sooner starts it."""
 _CUT = "cut_secrets"
 
 
@@ -87,7 +90,7 @@ def kinds_of(secrets: Sequence[Secret], others: Sequence[str] = ()) -> str:
 
 class PromptSecrets:
     """core.agent.Interceptor: tells the user of a secret or of hidden characters in their own words. It never holds
-    them back. ``begin`` starts the search of the workspace while the first request is under way; it does not block."""
+    them back. ``begin`` starts the search of the workspace once the first request is under way; it does not block."""
 
     def __init__(self, sharing: Sharing, begin: Callable[[], None] = lambda: None) -> None:
         self._sharing = sharing
@@ -99,7 +102,7 @@ class PromptSecrets:
             # What a sub-agent is asked is not what the person wrote.
             return
         if self._begin:
-            self._begin()
+            asyncio.get_running_loop().call_later(SEARCHES_AFTER, self._begin)
         self._begin = None
         for message in reversed(branch.transcript.messages):
             if message.role == "assistant":

@@ -26,7 +26,13 @@ from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.egress.homographs import addresses
-from ba_tui.permissions.egress.hosts import hosts_of, hosts_of_code, hosts_of_command, hosts_of_values
+from ba_tui.permissions.egress.hosts import (
+    hosts_of,
+    hosts_of_code,
+    hosts_of_command,
+    hosts_of_inline_code,
+    hosts_of_values,
+)
 from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.secrets.scanner import find, looks_drawn, placeholders
 from ba_tui.permissions.secrets.sharing import kinds_of
@@ -131,7 +137,7 @@ class Egress:
         if tool.effect is Effect.EXECUTE and not remote:
             text = str(args.get(tool.facts.target, ""))
             named = hosts_of_command(text) if tool.facts.target == "command" else hosts_of_code(text)
-            hosts: Iterable[str] = named if held else (*named, *hosts_of(text))
+            hosts: Iterable[str] = named if held else (*named, *hosts_of(text), *hosts_of_inline_code(text))
         else:
             hosts = _hosts(tool.name, args, remote=remote)
         for host in hosts:

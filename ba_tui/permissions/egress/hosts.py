@@ -29,6 +29,16 @@ _LOOK_UPS = frozenset((
     *("traceroute", "tracepath", "mtr", "whois", "mosh"),
 ))  # fmt: skip
 """Programs whose words are hosts, and hardly ever files."""
+_GIT_WORD = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])++"
+_KEYS = r"(?:user\.(?:name|email)|commit\.gpgsign|color\.\w+|advice\.\w+|core\.quotepath)"
+_LOCAL_GIT = regex(
+    rf"(?:\s+(?:-c\s+(?:{_KEYS}={_GIT_WORD}|'{_KEYS}=[^']*'|\"{_KEYS}=[^\"]*\")"
+    rf"|-C\s+{_GIT_WORD}|--no-pager|-P))*"
+    r"\s+(?:add|blame|branch|cat-file|checkout|cherry-pick|clean|commit|config|describe|diff|for-each-ref|grep|init|log"
+    r"|ls-files|ls-tree|merge|merge-base|mv|notes|reflog|reset|restore|rev-list|rev-parse|revert|rm|shortlog|show|stash"
+    r"|status|switch|tag|worktree)(?=\s|$)"
+)
+"""Git calls that reach no host: names in their messages, keys, tags and paths are none."""
 _DOMAIN = regex(r"(?:(?<![\w/.-])|(?<=[)`}]\.))(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]{1,23}(?![\w-])\.?")
 _NUMBER = regex(r"(?<![\w./-])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FILE = regex(
@@ -42,9 +52,14 @@ _PLACE_KEYS = regex(
     r"(?:^|_)(?:host|hostname|domain|server|url|uri|endpoint|address|site|link|webhook|target|to)s?$", re.IGNORECASE
 )
 _BARE = regex(r"(?:[\w-]+\.)+[A-Za-z]{2,24}(?::\d+)?(?:/\S*)?")
+_DEVICE = regex(r"/dev/(?:tcp|udp)/([\w.-]+)/")
+"""Bash opens a connection where such a path is read or written."""
 _CODE = regex(
-    r"\b(?:socket|getaddrinfo|gethostby\w+|requests|httpx|aiohttp|urllib3?|http\.client|smtplib|ftplib|paramiko|dns)\b"
+    r"\b(?:socket|getaddrinfo|gethostby\w+|requests|httpx|aiohttp|urllib3?|http\.client|smtplib|ftplib|paramiko|dns"
+    r"|inet_aton|https?\.(?:get|request)|fetch(?=\()|TCPSocket|Net::HTTP|fsockopen|file_get_contents)\b"
 )
+_INTERPRETER = regex(r"(?:^|[\s/;&|(])(?:python[\d.]*|node|deno|bun|ruby|perl|php|lua)\s")
+_CALLED = regex(r"\s*[(,:;]|\s+import\b")
 
 
 def hosts_of(text: str) -> Iterator[str]:
@@ -59,7 +74,13 @@ def hosts_of(text: str) -> Iterator[str]:
 def hosts_of_command(command: str) -> Iterator[str]:
     """The hosts that programs of a shell command are given, also without an address around them."""
     for part in _PARTS.split(_VARIABLE.sub("X", command[:_LOOKED_AT])):
-        if found := _PROGRAM.search(part):
+        yield from (host for host in _DEVICE.findall(part) if host)
+        found = _PROGRAM.search(part)
+        while found and found[1].lower() == "git" and (local := _LOCAL_GIT.match(found[2])):
+            # What it says is no host; what it pipes to or starts may reach one.
+            part = found[2][local.end() :]
+            found = _PROGRAM.search(part)
+        if found:
             yield from _of_words(found[1].lower(), found[2], part)
 
 
@@ -67,8 +88,15 @@ def hosts_of_code(code: str) -> Iterator[str]:
     """The hosts in Python code that uses the network or starts programs."""
     yield from hosts_of(code[:_LOOKED_AT])
     if _CODE.search(code):
-        yield from (each.lower().rstrip(".") for each in _domains(code[:_LOOKED_AT]) if "." in each)
+        yield from _of_code(code[:_LOOKED_AT])
     yield from hosts_of_command(code)
+
+
+def hosts_of_inline_code(command: str) -> Iterator[str]:
+    """The hosts in code that a shell command gives to an interpreter."""
+    text = command[:_LOOKED_AT]
+    if _INTERPRETER.search(text) and _CODE.search(text):
+        yield from (each for each in _of_code(text) if not _FILE.search(each))
 
 
 def hosts_of_values(args: Mapping[str, Any]) -> Iterator[str]:
@@ -89,6 +117,19 @@ def _of_words(program: str, rest: str, part: str) -> Iterator[str]:
         first = words[0].rpartition("@")[2].partition(":")[0].lower() if words else ""
         known = [first if re.fullmatch(r"[\w.-]+", first) else UNREADABLE] if first else []
     yield from dict.fromkeys(known)
+
+
+def _of_code(code: str) -> Iterator[str]:
+    """A name that is called or imported says only that some host is reached."""
+    names, called = list[str](), False
+    for match in _DOMAIN.finditer(code):
+        if _CALLED.match(code, match.end()):
+            called = True
+        else:
+            names.append(match[0].lower().rstrip("."))
+    yield from names
+    if called:
+        yield UNREADABLE
 
 
 def _domains(text: str) -> Sequence[str]:

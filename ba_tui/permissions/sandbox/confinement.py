@@ -109,6 +109,8 @@ class SandboxConfinement(Confinement):
     """Whether protected files that exist can't be written."""
     findings: ScanResult | None = None
     """What there is in the workspace to be hidden and protected; None where nobody looked."""
+    copies: tuple[Path, ...] = ()
+    """Files of which the program sees masked copies."""
 
 
 @frozen
@@ -276,6 +278,7 @@ class Sandbox:
             findings, found = replace(findings, secrets=(), hidden=()), {}
         elif why:
             raise NotHidden(f"The command was not run: {why}.", "Move files with secrets out of the workspace.")
+        copies = (*(path for path in findings.secrets if path not in profile.unhidden), *found)
         found = {**found, **{path: self.masks.of_rule(path) for path in profile.masked}}
         temporary = self._private()
         inside = Inside(profile, temporary, findings, self.masks.of_secret, found)
@@ -285,7 +288,9 @@ class Sandbox:
         environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network
         seen = findings if mechanism.hides else None
-        return SandboxConfinement(prefix, environment, mechanism.separate, profile, walled, mechanism.hides, seen)
+        return SandboxConfinement(
+            prefix, environment, mechanism.separate, profile, walled, mechanism.hides, seen, copies
+        )
 
     def blame(self, output: str, code: int | None) -> str:
         """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""

@@ -13,10 +13,12 @@ from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.events import MAIN, Notice
 from ba_tui.core.messages import Message
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import hidden_in
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.secrets.disguises import KnownSearch
 from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.masking import MARK
 from ba_tui.permissions.secrets.scanner import LARGE, Secret, find
 
 Secrecy: TypeAlias = Literal["redact", "ask", "allow"]
@@ -24,6 +26,7 @@ SEARCHES_AFTER = 0.3
 """Seconds from the first prompt to the search of the workspace: the request goes out first, and the search is done
 before most models call a command. One that comes sooner starts it."""
 _CUT = "cut_secrets"
+_FILL = regex(rf"\b{MARK}x*\b")
 
 
 def cut_secrets(kinds: Sequence[str]) -> dict[str, Any]:
@@ -49,6 +52,14 @@ class Sharing:
         """Search results for ``keys`` too, which no result showed. Call it off the loop."""
         self.search.known.add(keys, "key")
         self.search.prepare()
+
+    def fills(self, text: str) -> tuple[str, ...]:
+        """Return the placeholders of masked copies in ``text`` that have the length of a known secret."""
+        found = tuple(dict.fromkeys(match[0] for match in _FILL.finditer(text))) if MARK in text else ()
+        sizes = (
+            {len(line.encode()) for value in self.search.known.values() for line in value.split("\n")} if found else ()
+        )
+        return tuple(each for each in found if len(each) in sizes)
 
     async def looked(self, text: str) -> tuple[Secret, ...]:
         """The secrets in ``text``, by their looks and by value; a long one is searched off the loop."""

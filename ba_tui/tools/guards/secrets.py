@@ -31,7 +31,7 @@ def secrets(sharing: Sharing) -> Guard:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             if sharing.secrecy == "allow":
                 return await tool.run(args, call)
-            if tool.effect is Effect.WRITE and (marks := _marks(args)):
+            if tool.effect is Effect.WRITE and (marks := _marks(args, sharing)):
                 message = f"{', '.join(marks)} stands for a secret that was kept from you; it would replace the secret."
                 return failure("validation_error", message, hint="Change only the parts around it.")
             result = await tool.run(args, call)
@@ -92,10 +92,10 @@ def _tell(sharing: Sharing, tool: Tool, args: Mapping[str, Any], call: Call, kin
         call.branch.emit(Notice(f"{text}.", "info", "To change this, set `secrets` to ask or allow."))
 
 
-def _marks(value: Any, depth: int = 0) -> tuple[str, ...]:
-    """The marks of hidden secrets in the arguments of a call."""
+def _marks(value: Any, sharing: Sharing, depth: int = 0) -> tuple[str, ...]:
+    """The marks of hidden secrets in the arguments of a call, also those of masked copies."""
     if isinstance(value, str):
-        return placeholders(value)
+        return (*placeholders(value), *sharing.fills(value))
     if depth > _DEEPEST:
         return ()
     if isinstance(value, Mapping):
@@ -104,4 +104,4 @@ def _marks(value: Any, depth: int = 0) -> tuple[str, ...]:
         items = list(cast("list[Any]", value))
     else:
         return ()
-    return tuple(dict.fromkeys(mark for item in items for mark in _marks(item, depth + 1)))
+    return tuple(dict.fromkeys(mark for item in items for mark in _marks(item, sharing, depth + 1)))

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.questions import Question
 from ba_tui.core.results import CommandText
 from ba_tui.core.text.json_line import args_hash
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
@@ -42,7 +44,9 @@ WIDER = "Run it again with write access to the workspace?"
 MARK = "masked-by-ba"
 """What placeholders begin with: see permissions/secrets/masking.py, which few sessions need here."""
 MASKED = f"{MARK} and x stand for secrets of the same length; commands.read in the user's settings shows a file"
+COPIED = " for this command: checksums and distinct values are not those on the disk"
 UNWATCHED = ProtectedReview()
+_WORDS = regex(r"[\s\"'`;|&<>()=:]+")
 MOST_NAMED = 5
 """Files that a note names."""
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
@@ -211,6 +215,8 @@ class CommandRunner:
         notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile, call)]
         if MARK in outcome.job.process.output.text():
             notes.append(MASKED)
+        elif copies := _copies(ready, request.text):
+            notes.append(f"ba masked secrets of {copies}{COPIED}")
         if outcome.job.exit_code and (
             meant := await asyncio.to_thread(self.skills.meant, request.text, program.folder)
         ):
@@ -346,6 +352,24 @@ def _mistaken(ready: _ReadyCommand, text: str) -> list[str]:
         if hidden
         else []
     )
+
+
+def _copies(ready: _ReadyCommand, text: str) -> str:
+    """Files that a command names, also by a pattern, and of which it saw masked copies: what it says of them differs
+    though it shows no placeholder."""
+    copies = ready.held.copies if ready.held else ()
+    if not copies:
+        return ""
+    words = {word.rsplit("/", 1)[-1] for word in _WORDS.split(text)}
+    patterns = [word for word in words if "*" in word or "?" in word]
+    names = dict.fromkeys(path.name for path in copies)
+    named = [name for name in names if name in words or any(_fits(name, each) for each in patterns)]
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return ", ".join(named[:MOST_NAMED]) + more
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) and (pattern[:1] == "." or name[:1] != ".")
 
 
 def _unreached(decisions: HostDecisions | None) -> list[str]:

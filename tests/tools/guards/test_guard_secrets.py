@@ -20,6 +20,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.policy import Ask
+from ba_tui.permissions.secrets.masking import fill
 from ba_tui.permissions.secrets.sharing import PromptSecrets, Sharing
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.guards.secrets import secrets
@@ -67,6 +68,29 @@ async def test_a_mark_is_never_written_over_a_secret(harness: Harness) -> None:
     result = await harness.run("write_file", path="conf.ini", content="token = [secret: GitHub token]\n")
     assert result.is_error
     assert TOKEN in target.read_text()
+
+
+@pytest.mark.parametrize("form", ["token = {}\n", "a\n[x]\ntoken: '{}' # {}\n"])
+async def test_a_placeholder_of_a_masked_copy_is_never_written_over_a_secret(harness: Harness, form: str) -> None:
+    sharing = Sharing()
+    sharing.search.known.add([TOKEN, "correcthorse"], "GitHub token")
+    harness.tools["write_file"] = secrets(sharing)(harness.tools["write_file"])
+    target = harness.write("conf.ini", f"token = {TOKEN}\n")
+    await harness.run("read_file", path="conf.ini")
+    masked = fill(TOKEN)
+    result = await harness.run("write_file", path="conf.ini", content=form.format(masked, masked))
+    assert result.is_error
+    assert "stands for a secret" in result.text
+    assert TOKEN in target.read_text()
+
+
+async def test_text_about_placeholders_can_be_written(harness: Harness) -> None:
+    sharing = Sharing()
+    sharing.search.known.add([TOKEN], "GitHub token")
+    harness.tools["write_file"] = secrets(sharing)(harness.tools["write_file"])
+    text = "A copy holds `masked-by-ba` and x, such as masked-by-baxx.\n"
+    result = await harness.run("write_file", path="guide.md", content=text)
+    assert not result.is_error
 
 
 @pytest.mark.parametrize(("choice", "shared"), [("once", True), ("deny", False)])

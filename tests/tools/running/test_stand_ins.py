@@ -75,3 +75,22 @@ async def test_a_dry_run_of_make_has_no_effect_and_shows_no_secret(yard: Yard) -
     assert "hunter2" not in found.text
     assert "ba hides" in found.text
     assert not (yard.harness.root / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("sha256sum .env", True),
+        ("wc -c < ./.env", True),
+        ("sort -u .en* | wc -l", True),
+        ("ls *", False),
+        ("cat plain.txt", False),
+        ("echo .environment", False),
+    ],
+)
+async def test_an_answer_over_a_masked_copy_says_so(yard: Yard, command: str, told: bool) -> None:
+    yard.profile = READING
+    yard.harness.write(".env", "TOKEN=hunter2\nOTHER=hunter2hunter2\n")
+    yard.harness.write("plain.txt", "x\n")
+    result = await yard.harness.run("shell", command=command)
+    assert ("ba masked secrets of .env" in result.text) == told

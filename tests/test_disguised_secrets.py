@@ -126,6 +126,32 @@ def test_a_text_that_shares_a_word_a_number_or_a_date_with_a_value_is_left(value
     assert search_of(value).find(text) == ()
 
 
+CHOSEN = ("wrong-password1", "AdminPassword1", "Forgot?Password2", "postgres1", "superSecret42", "Summer2024!Berlin")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wrong_password1 = 1", "admin_password1", 'request.POST["forgot"], request.POST["password2"]', "postgres10",
+     "class SuperSecret42Test:", "forgot_password2", "docker run postgres:1", "summer_2024_berlin.csv",
+     "the summer of 2024, Berlin", "superSecret4", "adminPassword"],
+)  # fmt: skip
+def test_code_with_the_words_of_a_password_is_left(text: str) -> None:
+    assert search_of(*CHOSEN).find(text) == ()
+
+
+@pytest.mark.parametrize("value", CHOSEN)
+@pytest.mark.parametrize(
+    "command",
+    ["cat", "sed 's/^/login: /'", "sed 's/.*/\"&\"/'", "tr a-z A-Z", "rev", "sed 's/./& /g'", "sed 's/./&-/g'",
+     "fold -w1", "fold -w1 | cat -n", "xxd -p", "base64", "tr A-Za-z N-ZA-Mn-za-m", "xxd -p | rev"],
+)  # fmt: skip
+def test_a_password_made_of_words_is_found_as_it_is_and_disguised(value: str, command: str) -> None:
+    value = f"{value}-4you" if len(value) < PIECE else value
+    shown = search_of(value).masked(f"before\n{output(command, value)}\nafter\n")
+    assert "[secret: " in shown
+    assert not leaks(shown, value)
+
+
 def test_random_text_and_figures_are_left() -> None:
     drawn = random.Random(7)
     search = search_of(*("".join(drawn.choices(string.ascii_letters + string.digits, k=40)) for _ in range(500)))

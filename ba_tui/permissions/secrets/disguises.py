@@ -64,19 +64,25 @@ _NUMBER = regex(
     r"(?m)^[ \t|>]*[0-9]{1,7}(?:[ \t|:.,;)\]→│-]+)(?=[^\n]{0,12}$)|\\[nrt]|(?<=[({ \[])[0-9]{1,5}(?=[,:] ?['\"])"
 )
 """What is between the characters of a value that are written one a line."""
+_CHOSEN = regex(r"(?:[A-Z]?[a-z]{3,}|[A-Z]{3,8}|[0-9]{1,4}|[^A-Za-z0-9]{1,2})+")
+"""A password that people make of words. Other text has these words too, so the spelling and the borders count."""
+SPREAD = 1.5
+"""Characters to a letter from which a value counts as spaced out, which no text is by chance."""
 _DATE = regex(r"(?:19|20)\d\d[-/.]?\d\d[-/.]?\d\d(?:[T _-].{0,24})?")
 
 
 @frozen
 class _Form:
     """One way to write a value: its letters and digits in lower case. ``least``: characters in a row that count as a
-    piece; ``plain``: the same with its capitals for the value itself, empty for an encoding."""
+    piece; ``plain``: the same with its capitals for the value itself, empty for an encoding. ``spelling``: how it is
+    written between other words, empty where any way counts."""
 
     text: bytes = field(repr=False)
     least: int
     plain: str = field(repr=False)
     value: str = field(repr=False)
     kind: str
+    spelling: str = field(default="", repr=False)
 
 
 class KnownSearch:
@@ -118,7 +124,7 @@ class KnownSearch:
             return ()
         found = [*self._literally(text)]
         for view in _views(text):
-            found += self._in_view(view)
+            found += self._in_view(view, text)
         return joined(found)
 
     def prepare(self) -> None:
@@ -140,15 +146,18 @@ class KnownSearch:
             return
         if not _telling(value, plain):
             return
-        form = _Form(plain.lower().encode(), PIECE, plain, value, kind)
+        spelling = _trimmed(value) if _CHOSEN.fullmatch(value) and not _UNSPOKEN.search(value) else ""
+        form = _Form(plain.lower().encode(), PIECE, plain, value, kind, spelling)
         if len(plain) < PIECE:
             if len(self._short) < MOST_SHORT:
                 self._short.append(form)
             return
         self._index(form)
-        quoted = "".join(filter(_ALNUM.__contains__, quote(value, safe="")))
+        address = quote(value, safe="")
+        quoted = "".join(filter(_ALNUM.__contains__, address))
         if quoted != plain:
-            self._index(_Form(quoted.lower().encode(), PIECE, quoted, value, kind))
+            spelling = _trimmed(address) if spelling else ""
+            self._index(_Form(quoted.lower().encode(), PIECE, quoted, value, kind, spelling))
         many = len(self._grams) > MANY
         for text, least in islice(_encodings(value), COMMON if many else None) if len(value) <= LONGEST_ENCODED else ():
             whole = len(text) - STRIDE if many else 0
@@ -172,7 +181,7 @@ class KnownSearch:
                 yield Secret(at, at + len(value), kind, value)
                 at = text.find(value, at + len(value))
 
-    def _in_view(self, view: _View) -> Iterator[Secret]:
+    def _in_view(self, view: _View, original: str) -> Iterator[Secret]:
         text, grams, end = view.text, self._grams, 0
         hits = [at for at in range(0, len(text) - GRAM + 1, STRIDE) if text[at : at + GRAM] in grams]
         for hit in hits:
@@ -181,15 +190,21 @@ class KnownSearch:
             packed = grams[text[hit : hit + GRAM]]
             form, place = self._forms[packed >> 32], packed & 0xFFFFFFFF
             first, last = _run(text, hit, form.text, place)
-            if _counts(form, place - (hit - first), last - first):
+            if form.spelling:
+                if last - first == len(form.text) and view.spells(first, last, form, original):
+                    yield view.secret(first, last, form)
+                    end = last
+            elif _counts(form, place - (hit - first), last - first):
                 yield view.secret(first, last, form)
                 yield from _remainders(view, form, (first, last))
                 end = last
         for form in tuple(self._short):
             at = text.find(form.text)
             while at >= 0:
-                yield view.secret(at, at + len(form.text), form)
-                at = text.find(form.text, at + len(form.text))
+                after = at + len(form.text)
+                if not form.spelling or view.spells(at, after, form, original):
+                    yield view.secret(at, after, form)
+                at = text.find(form.text, after)
 
 
 @frozen
@@ -199,6 +214,18 @@ class _View:
     text: bytes
     offsets: _Offsets
     backwards: bool = False
+    turned: bool = False
+
+    def spells(self, first: int, last: int, form: _Form, original: str) -> bool:
+        """Whether a value made of words is written there: as it is and with borders around it, or disguised."""
+        if self.backwards or self.turned:
+            return True
+        begin, end = self.offsets[first], self.offsets[last - 1] + 1
+        if end - begin >= SPREAD * (last - first) + 2:
+            return True
+        around = original[begin - 1 : begin] if begin else ""
+        bordered = not any(letter.isalnum() or letter == "_" for letter in around + original[end : end + 1])
+        return bordered and original[begin:end].lower() == form.spelling.lower()
 
     def secret(self, first: int, last: int, form: _Form) -> Secret:
         if self.backwards:
@@ -257,7 +284,7 @@ def _both_ways(raw: bytes, *, turned: bool) -> Iterator[_View]:
     yield _View(plain, offsets)
     yield _View(plain[::-1], offsets, backwards=True)
     if turned:
-        yield _View(plain.translate(_ROT13), offsets)
+        yield _View(plain.translate(_ROT13), offsets, turned=True)
 
 
 def _run(text: bytes, hit: int, form: bytes, place: int) -> tuple[int, int]:
@@ -295,6 +322,12 @@ def _counts(form: _Form, start: int, length: int) -> bool:
     if length < form.least:
         return False
     return not form.plain or _drawn(form.plain[start : start + length])
+
+
+def _trimmed(value: str) -> str:
+    """``value`` from its first letter or digit to its last."""
+    places = [at for at, letter in enumerate(value) if letter in _ALNUM]
+    return value[places[0] : places[-1] + 1]
 
 
 def _telling(value: str, plain: str) -> bool:

@@ -107,7 +107,16 @@ async def ran(
     folder: Path, call: str, answer: Literal["once", "deny"] = "deny", flags: Mapping[str, object] = NO_FLAGS
 ) -> tuple[ToolResult, list[Event]]:
     """The result of one call that the model makes, and all events."""
-    (folder / "own.yaml").write_text(f"steps: [{{calls: [{call}]}}, {{say: Done.}}]\n")
+    (result,), events = await ran_all(folder, [call], answer, flags)
+    return result, events
+
+
+async def ran_all(
+    folder: Path, calls: list[str], answer: Literal["once", "deny"] = "deny", flags: Mapping[str, object] = NO_FLAGS
+) -> tuple[list[ToolResult], list[Event]]:
+    """The results of calls that the model makes one after the other, and all events."""
+    steps = ", ".join(f"{{calls: [{call}]}}" for call in calls)
+    (folder / "own.yaml").write_text(f"steps: [{steps}, {{say: Done.}}]\n")
     talk = connect({"model": f"scripted:{folder}/own.yaml", **flags}, folder).library.create()
     turn = talk.say("go")
 
@@ -117,29 +126,26 @@ async def ran(
 
     events = await collect(turn, react)
     await talk.close()
-    (finished,) = [event for event in events if isinstance(event, ToolFinished)]
-    return finished.result, events
+    return [event.result for event in events if isinstance(event, ToolFinished)], events
+
+
+REFUSED = {
+    **dict.fromkeys(("write", "remove", "command", "captured", "database", "hook"), "declare effect: write"),
+    "fetch": "declare effect: network",
+}
 
 
 @pytest.mark.parametrize("place", ["user", "project"])
-@pytest.mark.parametrize(
-    ("how", "hint"),
-    [
-        ("write", "declare effect: write"),
-        ("remove", "declare effect: write"),
-        ("command", "declare effect: write"),
-        ("captured", "declare effect: write"),
-        ("database", "declare effect: write"),
-        ("hook", "declare effect: write"),
-        ("fetch", "declare effect: network"),
-    ],
-)
-async def test_a_tool_that_declares_reading_is_refused_all_else(folder: Path, place: str, how: str, hint: str) -> None:
+async def test_a_tool_that_declares_reading_is_refused_all_else(folder: Path, place: str) -> None:
     own(folder, place)
-    result, events = await ran(folder, f"{{tool: claims, args: {{how: {how}}}}}")
+    # A read that works comes between: a tool that fails five times in a row is paused.
+    calls = [f"{{tool: claims, args: {{how: {how}}}}}" for refused in REFUSED for how in (refused, "quiet")]
+    results, events = await ran_all(folder, calls)
     assert not [event for event in events if isinstance(event, Asked)]
-    assert result.is_error, result.text
-    assert hint in result.text
+    assert len(results) == len(calls)
+    for (how, hint), result in zip(REFUSED.items(), results[::2], strict=True):
+        assert result.is_error, (how, result.text)
+        assert hint in result.text, (how, result.text)
     assert not (folder / ".git" / "hooks" / "pre-commit").exists()
     assert not (folder / "shop.db").exists()
 

@@ -32,6 +32,7 @@ async def settle(chat: Actions, notices: Sequence[Notice] = ()) -> Sequence[Noti
     seen = await asyncio.to_thread(services.trust.look, root)
     if seen.state == "trusted":
         return [*notices, *map(_unread, seen.written)]
+    chat.turns.questioned = not chat.turns.ready
     verdict = await _ask(chat, seen, starting=True)
     if verdict == "quit":
         await chat.ba.action_quit()

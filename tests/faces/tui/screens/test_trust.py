@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,30 @@ async def test_no_prompt_is_sent_before_the_answer_and_none_is_lost(world: World
         await hand.until(lambda: world.shelf.created == 2)
         await hand.pilot.pause()
         assert hand.app.screen is hand.chat, "the answer holds for this run"
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+@pytest.mark.parametrize("texts", [["y"], ["first", "second"], ["!touch ran"], ["/sql SELECT 1", "hello"]])
+async def test_what_was_sent_before_the_question_goes_back_to_the_input(
+    world: World, folder: Path, texts: list[str], answer: str
+) -> None:
+    connecting = threading.Event()
+    world.gate = lambda: connecting.wait() and None
+    async with running(world, ready=False) as hand:
+        await hand.until(lambda: hand.app.chat is not None and hand.app.chat.early is None)
+        for text in texts:
+            await hand.send(text)
+        connecting.set()
+        screen = await asked(hand)
+        assert screen.seen.state == "unknown"
+        await hand.press(answer)
+        await hand.opened()
+        await hand.until(lambda: all(text in hand.text for text in texts))
+        assert not hand.chat.turns.unsent
+        assert not world.script.requests
+        assert not hand.chat.turns.running.newest
+        assert "before ba asked about the folder" in hand.hint
+        assert not (folder / "ran").exists()
 
 
 async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, folder: Path) -> None:

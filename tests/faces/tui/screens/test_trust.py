@@ -10,7 +10,8 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from ba_tui.core.ports.trust import AskedSetting, ToolWrite, TrustedItems, TrustState
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.trust import ASKS_AGAIN, AskedSetting, ToolWrite, TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.row_view import RowView
@@ -324,6 +325,26 @@ async def test_values_of_its_settings_are_asked_about_one_by_one(world: World, f
         assert "find.example" in text_of(screen), "only what is not allowed yet"
         await hand.press("1")
         await hand.until(lambda: all(each.allowed for each in Trust(places()).asked(folder)))
+
+
+async def test_no_notice_names_a_value_right_after_a_no(world: World, folder: Path) -> None:
+    (folder / ".ba" / "config.yaml").write_text(WIDE)
+    waits = Notice(
+        f"{folder}/.ba/config.yaml: add_dirs: left out, because you have not allowed it.", "warning", ASKS_AGAIN
+    )
+    world.notices = [waits, Notice("Something else.", "warning")]
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        await hand.press("y")
+        for _ in range(2):
+            screen = await allowing(hand)
+            await hand.press("n")
+            await hand.until(lambda screen=screen: hand.app.screen is not screen)
+        await hand.opened()
+        await hand.until(lambda: "Something else." in hand.said())
+        assert waits.text not in hand.said()
+    async with running(world) as hand:
+        await hand.until(lambda: waits.text in hand.said())
 
 
 async def test_the_end_of_a_long_value_can_be_read() -> None:

@@ -113,7 +113,7 @@ class HookTurns:
             branch.emit(Notice(text, "warning", "Make the hook check stop_hook_active."))
             return
         blocked.times += 1
-        branch.post(reminder(f"A hook of the person does not let you stop yet: {verdict.reason}"))
+        branch.post(reminder(f"A hook of the user does not let you stop yet: {verdict.reason}"))
 
     def apply(self, event: Event) -> None:
         """core.turn.Listener: a question waits for the person, or the conversation was compressed."""
@@ -174,7 +174,7 @@ class HookTurns:
 
 
 def _note(text: str) -> Message:
-    return reminder(f"A hook of the person adds:\n{text}")
+    return reminder(f"A hook of the user adds:\n{text}")
 
 
 def _agent(branch: Branch) -> dict[str, Any]:

@@ -24,11 +24,11 @@ BYPASS: Mode = "bypass"
 SEARCH = "web_search"
 PLAN = (
     "Plan mode only reads: nothing is changed or run. Read what you need, then present the plan; "
-    "the person decides whether it is carried out."
+    "the user decides whether it is carried out."
 )
 PLANNED = {
     "mcp": "Plan mode calls no tool of an MCP server: that one only reads is its server's word alone. "
-    "Read what you need by other means, then present the plan; the person decides whether it is carried out."
+    "Read what you need by other means, then present the plan; the user decides whether it is carried out."
 }
 """What plan mode says of tools, by their category; PLAN of all others."""
 RESTRICTED = "Only reading is allowed here: nothing is changed or run, and nothing is fetched."

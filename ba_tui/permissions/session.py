@@ -30,7 +30,7 @@ InstructionFiles: TypeAlias = Callable[[Sequence[Path]], Iterable[Path]]
 """Returns the files that instruct models, given those that were found in the workspace."""
 UNTRUSTED = (
     "This folder is not trusted, so nothing is changed, run or fetched here; reading is allowed. "
-    "The person can trust it: /trust, or ba trust in a terminal."
+    "The user can trust it: /trust, or ba trust in a terminal."
 )
 
 

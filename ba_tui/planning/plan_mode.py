@@ -1,4 +1,4 @@
-"""Plan mode: the model is told of it, presents its plan, and the person decides whether it is carried out.
+"""Plan mode: the model is told of it, presents its plan, and the user decides whether it is carried out.
 
 That nothing is changed meanwhile is the permission policy's business; this room asks and changes the mode.
 """
@@ -23,7 +23,7 @@ MODES: dict[str, Mode] = {"once": "default", "session": "accept-edits"}
 """The mode that each answer chooses."""
 ON = (
     "Plan mode is on: only read, change nothing. Find out what you need, then call present_plan with the whole plan; "
-    "the person decides whether it is carried out. Questions that need no plan you just answer."
+    "the user decides whether it is carried out. Questions that need no plan you just answer."
 )
 ALONE = (
     "Plan mode is on: only read, change nothing. Nobody can be asked now, so your answer is the plan: the steps, the "

@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin
 
-from ba_tui.core.ports.trust import AskedSetting
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.trust import ASKS_AGAIN, AskedSetting
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import user_home
 from ba_tui.settings.checks import Layer, dotted
-from ba_tui.settings.document import KeyPath, printable
+from ba_tui.settings.document import KeyPath, Problem, printable
 from ba_tui.settings.fields import USER, Setter
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import hints_of
@@ -39,6 +40,8 @@ RESERVED = frozenset({"local", "demo", "scripted"})
 """Names before a model that are no entry of ``providers``."""
 OPENS_FILE = regex(r"(?s)\s*(local|scripted)[:/](.*)")
 """The name of a model that is a path: its scheme and the rest."""
+SHOWN = 4
+"""Settings that one notice names."""
 _FILE_KINDS = frozenset({"local", "scripted"})
 
 
@@ -241,6 +244,35 @@ def _leave_out(layer: Layer, path: KeyPath, refusal: _Refusal) -> None:
 def allowing(asked: AskedSetting) -> str:
     """What the user does to allow a value."""
     return f"Allow it with /trust, or run: ba trust --allow-setting {shlex.quote(f'{asked.setting}={asked.value}')}"
+
+
+def problem_notices(problems: Sequence[Problem], asked: Sequence[AskedSetting], *, attended: bool) -> list[Notice]:
+    """What is said of ``problems`` at the start. Settings that only wait for the user's trust or yes are one notice for
+    each file. Where the user is ``attended``, the notice about the folder says the first."""
+    permits = {allowing(each) for each in asked}
+    notices: list[Notice] = []
+    closed: dict[str, list[str]] = {}
+    waiting: dict[str, list[str]] = {}
+    for problem in problems:
+        if problem.text == UNTRUSTED:
+            closed.setdefault(problem.where, []).append(problem.key)
+        elif attended and problem.cure in permits:
+            waiting.setdefault(problem.where, []).append(problem.key)
+        else:
+            notices.append(problem.notice)
+    for where, keys in () if attended else closed.items():
+        notices.append(Notice(f"{printable(where)}: {_some(keys)}: {UNTRUSTED}.", "warning"))
+    for where, keys in waiting.items():
+        text = f"{printable(where)}: {_some(keys)}: left out, because you have not allowed it."
+        notices.append(Notice(text, "warning", ASKS_AGAIN))
+    return notices
+
+
+def _some(keys: Sequence[str]) -> str:
+    """The first of ``keys`` and how many more there are."""
+    different = list(dict.fromkeys(keys))
+    more = len(different) - SHOWN
+    return f"{', '.join(different[:SHOWN])} and {more} more" if more > 1 else ", ".join(different)
 
 
 def real_path(text: str, folder: Path) -> str:

@@ -144,8 +144,8 @@ class ActiveSkills:
         request = replace(request, skill=skill.id, conversation=self.context.conversation)
         stack, modifier = SkillStack(request.chain), self.modifier(skill)
         if request.by == "model" and not self.offered(skill):
-            why = "is started by the person only" if modifier.only_person else "is switched off for models"
-            raise SkillRefused(f"The skill {skill.id} {why}.", f"The person can start it with /{skill.id}.")
+            why = "is started by the user only" if modifier.only_person else "is switched off for models"
+            raise SkillRefused(f"The skill {skill.id} {why}.", f"The user can start it with /{skill.id}.")
         if request.level == 1:
             return Activated(request, (ActivationNote("metadata", _about(skill, self.place(skill)), True),), modifier)
         if skill.id in stack and request.level == 3:

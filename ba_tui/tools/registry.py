@@ -295,7 +295,7 @@ class Registry:
 def _off(name: str) -> Run:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         del args, call
-        return failure("permission_denied", f"The person has switched {name} off.", hint="Use another tool.")
+        return failure("permission_denied", f"The user has switched {name} off.", hint="Use another tool.")
 
     return run
 

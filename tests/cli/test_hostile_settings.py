@@ -142,7 +142,10 @@ def test_a_folder_that_is_not_trusted_chooses_nothing(stage: Stage) -> None:
     stage.write("model: local:./evil.gguf\nproviders: {anthropic: {base_url: EVIL}, corp: {base_url: EVIL1}}\n")
     done = stage.ba.here("-p", "hi")
     assert (done.returncode, done.stdout) == (0, "From yours.\n")
-    assert "model: ignored: this folder is not trusted" in done.stderr
+    named = (
+        "config.yaml: model, providers.anthropic.base_url, providers.corp.base_url: ignored: this folder is not trusted"
+    )
+    assert done.stderr.count("ignored: this folder is not trusted") == done.stderr.count(named) == 1
     assert stage.sent() == []
 
 

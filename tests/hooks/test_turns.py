@@ -79,7 +79,7 @@ async def test_words_of_hooks_go_with_the_prompt(tmp_path: Path) -> None:
     hooks = [Hook("session_start", "echo the deploy is frozen"), Hook("user_prompt", f"echo '{json.dumps(specific)}'")]
     stage = Stage(tmp_path, hooks, says("one"), says("two"))
     await stage.say("hello")
-    assert stage.read().startswith("hello<system-reminder>\nA hook of the person adds:\nthe deploy is frozen\n")
+    assert stage.read().startswith("hello<system-reminder>\nA hook of the user adds:\nthe deploy is frozen\n")
     assert "it is Monday" in stage.read()
     await stage.say("and now")
     assert (stage.read().count("frozen"), stage.read().count("Monday")) == (1, 2)
@@ -100,7 +100,7 @@ async def test_a_hook_may_make_the_agent_go_on_a_few_times(tmp_path: Path) -> No
     stage = Stage(tmp_path, [hook], *(says(f"answer {n}") for n in range(9)))
     events = await stage.say()
     assert kinds(events).count("message_done") == 4
-    assert "A hook of the person does not let you stop yet: the tests fail" in stage.read()
+    assert "A hook of the user does not let you stop yet: the tests fail" in stage.read()
     assert notices(events) == ["Hooks asked the agent to continue 4 times in a row; the turn ends here."]
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [each["stop_hook_active"] for each in told] == [False, True, True, True]

@@ -82,7 +82,7 @@ def test_a_page_shows_what_was_said_called_and_changed() -> None:
         TurnEnded("cancelled"),
     )
     seen.check()
-    for words in ("Look & see", "2 lines", "a.py\nb.py", "-x = 1", "+x = 2", "too slow", "Stopped by the person."):
+    for words in ("Look & see", "2 lines", "a.py\nb.py", "-x = 1", "+x = 2", "too slow", "Stopped by the user."):
         assert words in seen.words
     tags = dict(seen.tags)
     assert tags["img"]["src"] == "data:image/png;base64,iVBORw0KGgo="

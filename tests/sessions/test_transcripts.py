@@ -66,7 +66,7 @@ def test_markdown_shows_prompts_answers_calls_and_diffs() -> None:
     assert "-y = 2\n+y = 3\n" in text
     assert "> and the tests\n" in text
     assert "- **shell** `` make `all` ``: failed: exit 2\n" in text
-    assert "**Done.**\n\n*Stopped by the person.*\n" in text
+    assert "**Done.**\n\n*Stopped by the user.*\n" in text
     assert "noon" not in text
     assert "Nothing" not in text
 

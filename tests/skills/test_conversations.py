@@ -124,7 +124,7 @@ async def test_the_person_starts_one_with_parameters_and_ends_it(world: World) -
     put(world.own, "greet", "Greet $ARGUMENTS.", head="disable-model-invocation: true\n")
     conversation = world.open(call("activate_skill", skill_id="greet"))
     skills = skills_of(conversation)
-    assert "is started by the person only" in results(await said(conversation, "go"))[0]
+    assert "is started by the user only" in results(await said(conversation, "go"))[0]
     skills.activate("greet", "Ann")
     assert {line.id: line.state for line in skills.lines()}["greet"] == "waiting"
     events = await said(conversation, "hello")

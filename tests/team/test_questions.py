@@ -70,7 +70,7 @@ async def test_the_lead_says_yes_for_this_call(asking: Asking) -> None:
     assert (asked.query, asked.task, asked.facts["agent"], asked.facts["args"]) == (
         "write_file", "1", "editor-1", {"path": "a.txt"},
     )  # fmt: skip
-    assert asking.told[-1] == "Allowed write_file (the person at lead:t)."
+    assert asking.told[-1] == "Allowed write_file (the user at lead:t)."
 
 
 @pytest.mark.parametrize(
@@ -196,5 +196,5 @@ async def test_a_worker_process_shares_and_asks_the_person_at_its_lead(tmp_path:
     assert [(each.tool, dict(each.args), each.task) for each in asked] == [
         ("write_file", {"path": "b.txt", "content": "hello"}, task) for task in ("1", "2")
     ]
-    assert "Allowed write_file (the person at lead:t)" in said
-    assert "Denied write_file (the person at lead:t): Leave it." in said
+    assert "Allowed write_file (the user at lead:t)" in said
+    assert "Denied write_file (the user at lead:t): Leave it." in said

@@ -47,7 +47,7 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
     """Do a team's work of one role, on this machine: pull tasks from the team's Redis server and answer them.
 
     Nobody attends, so whatever would ask for approval is denied: your rules and the mode decide what runs. With the
-    setting team.worker_questions: ask, the person at the team's lead is asked. Ctrl+C ends after the current task, a
+    setting team.worker_questions: ask, the user at the team's lead is asked. Ctrl+C ends after the current task, a
     second one at once; another worker then does the task.
 
     \b

@@ -9,6 +9,9 @@ from typing import Literal, Protocol
 from ba_tui.core.results import Diff
 from ba_tui.core.values import frozen
 
+ASKS_AGAIN = "/trust asks about each again."
+"""What a notice says to do about settings of a project that the user has not allowed."""
+
 
 @frozen
 class TrustedItems:

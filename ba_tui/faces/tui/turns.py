@@ -121,6 +121,9 @@ class Turns:
         self.paused = False
         self.opened = asyncio.Event()
         """Set once the session is there; what is sent before waits."""
+        self.questioned = False
+        """Whether ba asked about the folder before the session was there: what was sent before that question was typed
+        without knowing it, so it goes back to the input."""
         self._restored = False
         """Whether prompts of an earlier run wait for the person to send something."""
         self._sent = ""

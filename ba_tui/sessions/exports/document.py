@@ -45,7 +45,7 @@ BELOW = f"{MAIN}/"
 OUTPUT = 20_000
 """Characters of a tool's output that stand in a document."""
 _ENDINGS = {
-    "cancelled": "Stopped by the person.",
+    "cancelled": "Stopped by the user.",
     "limit": "Stopped at a limit.",
     "error": "Ended with an error.",
     "interrupted": "Interrupted: ba was ended in the middle of this turn.",

@@ -77,7 +77,7 @@ class TeamSettings(SettingsGroup):
     worker_questions: Literal["deny", "ask"] = field(
         default="deny",
         metadata=about(
-            "What a worker does with a call that needs approval: deny it, or ask the person at the lead.",
+            "What a worker does with a call that needs approval: deny it, or ask the user at the lead.",
             Setter(stricter=("deny",)),
         ),
     )

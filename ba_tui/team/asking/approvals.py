@@ -82,7 +82,7 @@ class Approvals:
             reply = Reply("deny", str(error), by="nobody")
         except TimeoutError:
             reply = Reply("deny", f"Nobody answered at {lead} in time.", by="nobody")
-        who = "the person at" if reply.by == "person" else "asking"
+        who = "the user at" if reply.by == "person" else "asking"
         said = "Allowed" if reply.choice == "once" else "Denied"
         self._tell(f"{said} {tool} ({who} {lead}){': ' if reply.text else '.'}{one_line(reply.text, LINE)}")
         return reply

@@ -202,7 +202,7 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
     stored = _stored(job)
     if outcome.moved:
         job.seen = printed.total
-        head = f"Moved to the background by the person, as {job.id}: shell_output reads what else it prints."
+        head = f"Moved to the background by the user, as {job.id}: shell_output reads what else it prints."
         text = f"{head}\nOutput so far:\n{text or '(none)'}"
         return ToolResult(text, display, summary=job.id)
     if outcome.timed_out or code is None:

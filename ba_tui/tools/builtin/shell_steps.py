@@ -24,7 +24,7 @@ async def run_steps(
     workspace: Workspace, call: Call, run: RunIn, begin: tuple[Path, float], undecided: Callable[[], bool]
 ) -> ToolResult:
     """The results of ``call.steps`` as one. ``begin``: the folder that the first one starts in, and the seconds that
-    all of them have. ``undecided``: whether a step changed protected files, and the person has not agreed to that."""
+    all of them have. ``undecided``: whether a step changed protected files, and the user has not agreed to that."""
     folder, seconds = begin
     until = time.monotonic() + seconds
     done: list[ToolResult] = []

@@ -32,7 +32,7 @@ def _told(name: str, skills: ActiveSkills) -> str:
     """The instructions of a skill within marks. Raises UsageError when a sub-agent can't have it."""
     skill = skills.found(name)
     if skill.head.hidden:
-        raise UsageError("It is started by the person only.")
+        raise UsageError("It is started by the user only.")
     if not skills.offered(skill, for_subagent=True):
         raise UsageError("It is switched off for sub-agents.")
     if skills.modifier(skill).exclusive:

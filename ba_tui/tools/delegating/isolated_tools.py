@@ -91,7 +91,7 @@ def _while_on(session: Registry, tool: Tool) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         entry = session.entry(tool.name)
         if entry is None or not entry.persistent or entry.off:
-            return failure("permission_denied", f"The person has switched {tool.name} off.", hint="Use another tool.")
+            return failure("permission_denied", f"The user has switched {tool.name} off.", hint="Use another tool.")
         return await tool.run(args, call)
 
     return replace(tool, run=run)

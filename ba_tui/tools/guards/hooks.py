@@ -71,11 +71,11 @@ class _Hooked:
         verdict = await self._fire("pre_tool", call, args)
         if verdict.decision == "deny":
             self._denied(call, args, verdict)
-            return failure("permission_denied", f"A hook of the person denied this call: {verdict.reason}")
+            return failure("permission_denied", f"A hook of the user denied this call: {verdict.reason}")
         changed = verdict.rewritten
         if changed is not None and changed != clean_json(dict(args)):
             if complaint := await self.checker.complaint(changed):
-                message = f"A hook of the person changed the arguments, but they do not fit: {complaint}"
+                message = f"A hook of the user changed the arguments, but they do not fit: {complaint}"
                 return failure("invalid_parameters", message, hint="Tell the person; the hook is to be corrected.")
             args, call = changed, replace(call, rewritten=verdict.rewriter)
         if verdict.decision == "ask":
@@ -86,7 +86,7 @@ class _Hooked:
         call.progress.given = args
         result = await outcome(self.tool, args, call)
         head = [_told_changed(args)] if call.rewritten else []
-        tail = [f"\nA hook of the person adds: {verdict.context}"] if verdict.context else []
+        tail = [f"\nA hook of the user adds: {verdict.context}"] if verdict.context else []
         return replace(result, text="\n".join([*head, result.text, *tail])) if head or tail else result
 
     async def run_and_tell(self, args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -106,9 +106,9 @@ class _Hooked:
             call.branch.state(Halt).why = verdict.stop
         words: list[str] = []
         if verdict.decision == "deny":
-            words.append(f"A hook of the person objects to this result: {verdict.reason}")
+            words.append(f"A hook of the user objects to this result: {verdict.reason}")
         if verdict.context:
-            words.append(f"A hook of the person adds: {verdict.context}")
+            words.append(f"A hook of the user adds: {verdict.context}")
         return replace(result, text="\n\n".join([result.text, *words])) if words else result
 
     def _consulted(self, args: Mapping[str, Any], call: Call) -> Consult | None:
@@ -122,7 +122,7 @@ class _Hooked:
             verdict = await self._fire("permission_request", call, question.args or args)
             if verdict.decision != "deny":
                 return None
-            return Reply("deny", f"A hook of the person denied this call: {verdict.reason}", by="hook")
+            return Reply("deny", f"A hook of the user denied this call: {verdict.reason}", by="hook")
 
         return consult
 
@@ -199,4 +199,4 @@ def _outcome(result: ToolResult | None) -> Mapping[str, Any]:
 
 def _told_changed(changed: Mapping[str, Any]) -> str:
     shown = json.dumps(clean_json(dict(changed)), ensure_ascii=False)
-    return f"A hook of the person changed the arguments of the call: {shown}"
+    return f"A hook of the user changed the arguments of the call: {shown}"

@@ -187,7 +187,7 @@ class _Consent:
                 call.branch.emit(_by_policy(verdict, self.tool, args, call))
                 return failure("permission_denied", reason)
             case Ask(rule=rule, risks=risks) if (rule, risks) != (ask.rule, ask.risks):
-                message = "The files of this call changed while the person was asked, so it was not run."
+                message = "The files of this call changed while the user was asked, so it was not run."
                 call.branch.emit(_by_policy(Deny(message), self.tool, args, call))
                 return failure("permission_denied", message, hint="Look at the file again; it may be a link now.")
             case _:
@@ -233,12 +233,12 @@ class _Consent:
         """Run what the person made of the call, when it is a call of the tool at all and no rule denies it."""
         edited: dict[str, Any] = reply.edited or {}
         if complaint := await self.checker.complaint(edited):
-            return failure("invalid_parameters", f"The person changed the arguments, but they do not fit: {complaint}")
+            return failure("invalid_parameters", f"The user changed the arguments, but they do not fit: {complaint}")
         asked = Ask("", None)
         match verdict := await self.gate.judged(judged_call(self.tool, edited, self.folder, call)):
             case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, edited, call))
-                return failure("permission_denied", f"The person changed the arguments, but: {reason}")
+                return failure("permission_denied", f"The user changed the arguments, but: {reason}")
             case Ask() as asked:
                 pass
             case Allow(steps=steps):
@@ -250,7 +250,7 @@ class _Consent:
         result = await outcome(self.tool, edited, call)
         shown = json.dumps(clean_json(edited), ensure_ascii=False)
         return replace(
-            result, text=f"The person changed the arguments before allowing the call: {shown}\n{result.text}"
+            result, text=f"The user changed the arguments before allowing the call: {shown}\n{result.text}"
         )
 
 
@@ -281,6 +281,6 @@ def _denied(reply: Reply) -> ToolResult:
         return failure("permission_denied", words)
     if words:
         return failure(
-            "permission_denied", f"The person did not allow this call and said: {words}", hint="Do what they said."
+            "permission_denied", f"The user did not allow this call and said: {words}", hint="Do what they said."
         )
-    return failure("permission_denied", "The person did not allow this call.")
+    return failure("permission_denied", "The user did not allow this call.")

@@ -147,7 +147,7 @@ class Applying:
         steps = self.steps(args)
         # An agent may go on while a question waits, and the project may change.
         if self.shown.pop(_key(args), None) not in {None, _digest(steps)}:
-            message = "These are no longer the changes that the person was asked about; nothing was changed."
+            message = "These are no longer the changes that the user was asked about; nothing was changed."
             raise Failed("validation_error", message, "Call apply_changes again.")
         writing = [each for each in steps if each.step.before != each.step.after]
         commit([each.step for each in writing])

@@ -89,7 +89,7 @@ class RemoteTools:
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             if any(each.name == tool.name and each.standing == "off" for each in server.tools()):
-                return failure("permission_denied", f"The person has switched {name} off.", hint="Use another tool.")
+                return failure("permission_denied", f"The user has switched {name} off.", hint="Use another tool.")
             answer = await server.call(tool.name, args, call, shown)
             return await asyncio.to_thread(tool_result, answer, self._modalities)
 

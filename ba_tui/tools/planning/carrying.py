@@ -207,8 +207,8 @@ class PlanWork:
             return replace(step, status="completed", result=done, error="")
         if said not in {"", SKIP} and not step.tool_name:
             # Words of the person's own are for the agent.
-            return replace(step, error=f"{step.error} The person says: {said}")
-        return replace(step, status="skipped", error="Skipped by the person: it may have run before.")
+            return replace(step, error=f"{step.error} The user says: {said}")
+        return replace(step, status="skipped", error="Skipped by the user: it may have run before.")
 
     async def _answer(self, plan: Plan, branch: Branch) -> None:
         """Write the answer from the results; plainly where no model can."""

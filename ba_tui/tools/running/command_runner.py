@@ -287,7 +287,7 @@ class CommandRunner:
             return ["it could not be set up in the sandbox"]
         printed = process.output.text()
         if outcome.job.exit_code and (hidden := sandbox.hidden_in(printed)):
-            return [f"ba hides {hidden} from it; commands.read in the person's settings allows it"]
+            return [f"ba hides {hidden} from it; commands.read in the user's settings allows it"]
         why = sandbox.blame(printed, outcome.job.exit_code)
         if not why:
             return []

@@ -131,7 +131,7 @@ class HostDecisions:
             self._waited += 0.0 if self._asking else time.monotonic() - self._since
         who: HostCaller = "mode" if reply.by == "nobody" else reply.by
         if reply.edited is not None and reply.edited != args:
-            return self._note(address, "deny", who, "", "the person wrote another address instead")
+            return self._note(address, "deny", who, "", "the user wrote another address instead")
         if reply.choice in {"deny", "text"}:
             said = reply.text.strip()
             return self._note(
@@ -139,7 +139,7 @@ class HostDecisions:
                 "deny",
                 who,
                 "",
-                f"the person said no{f': {said}' if said else ''}" if who == "person" else said,
+                f"the user said no{f': {said}' if said else ''}" if who == "person" else said,
             )
         await keep_rule(self.network.remember, reply, ask, self._call)
         return self._note(address, "allow", who, ask.by)

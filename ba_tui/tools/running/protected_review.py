@@ -47,7 +47,7 @@ class ProtectedReview:
         notes = await self.notes(call)
         if not notes or not await asyncio.to_thread(lambda: watch.pending):
             return ""
-        return f"{notes[0]}. Nothing runs unasked until the person has decided about that."
+        return f"{notes[0]}. Nothing runs unasked until the user has decided about that."
 
     async def notes(self, call: Call) -> list[str]:
         """What is left undecided after the person was asked, in words for the model."""
@@ -73,7 +73,7 @@ class ProtectedReview:
             case _:
                 hint = "ba asks before every command until you keep or remove them."
                 call.branch.emit(Notice(f"{what}. {WHY}", "warning", hint))
-                return [f"{what}, which decide what other programs run, and the person has not agreed to that"]
+                return [f"{what}, which decide what other programs run, and the user has not agreed to that"]
 
     async def _accept(self, changes: Sequence[ProtectedChange], call: Call) -> None:
         """Let models read the instruction files among ``changes``: the user has seen the difference."""
@@ -92,7 +92,7 @@ class ProtectedReview:
             call.branch.emit(Notice(f"{names} could not be set aside: {reason}.", "warning", "Remove them yourself."))
             return [f"{names} could not be set aside"]
         call.branch.emit(Notice(f"{names}: set aside in {folder}."))
-        return [f"the person had {names} taken back"]
+        return [f"the user had {names} taken back"]
 
 
 def _question(text: str, watch: ProtectedWatch, changes: Sequence[ProtectedChange], call: Call) -> Question:

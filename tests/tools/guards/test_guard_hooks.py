@@ -81,7 +81,7 @@ async def test_a_denied_call_does_not_run_and_the_model_reads_why(harness: Harne
     result = await scene.run(path="a")
     assert result.error is not None
     assert result.error.kind == "permission_denied"
-    assert "A hook of the person denied this call: not in main" in result.text
+    assert "A hook of the user denied this call: not in main" in result.text
     assert (scene.seen, scene.judged) == ([], [])
     assert scene.audit == [("deny", "echo not in main >&2; exit 2", "not in main", args_hash({"path": "a"}))]
 
@@ -113,7 +113,7 @@ async def test_rewritten_arguments_are_checked_judged_shown_and_told(harness: Ha
     scene = Scene(harness, answers(updatedInput={"path": "b"}), verdict=Ask("it writes", None))
     harness.answer = lambda question: Reply("once")
     result = await scene.run(path="a", content="x")
-    assert result.text == 'A hook of the person changed the arguments of the call: {"path": "b"}\nwritten'
+    assert result.text == 'A hook of the user changed the arguments of the call: {"path": "b"}\nwritten'
     assert (scene.judged[0], scene.seen) == ({"path": "b"}, [{"path": "b"}])
     question = harness.asked[0]
     assert question.args == {"path": "b"}
@@ -145,8 +145,8 @@ async def test_a_result_is_commented(harness: Harness) -> None:
     result = await scene.run(path="a")
     assert result.text.split("\n\n") == [
         "written",
-        "A hook of the person objects to this result: lint failed",
-        "A hook of the person adds: run the tests",
+        "A hook of the user objects to this result: lint failed",
+        "A hook of the user adds: run the tests",
     ]
     told = json.loads((harness.root / "told").read_text())
     assert told["tool_response"] == {"text": "written", "summary": "", "is_error": False}
@@ -163,7 +163,7 @@ async def test_hooks_may_say_no_to_a_question_but_not_yes(harness: Harness) -> N
 
     scene = Scene(harness, hook("deny"), verdict=Ask("it writes", None))
     harness.answer = nobody
-    assert "A hook of the person denied this call: not today" in (await scene.run(path="a")).text
+    assert "A hook of the user denied this call: not today" in (await scene.run(path="a")).text
     assert scene.audit[0][0] == "deny"
     scene = Scene(harness, hook("allow"), verdict=Ask("it writes", None))
     harness.answer = lambda question: Reply("deny", "I say no")
@@ -172,7 +172,7 @@ async def test_hooks_may_say_no_to_a_question_but_not_yes(harness: Harness) -> N
 
 async def test_words_before_a_call_reach_the_model_with_its_result(harness: Harness) -> None:
     scene = Scene(harness, answers(additionalContext="mind the tests"))
-    assert (await scene.run(path="a")).text == "written\n\nA hook of the person adds: mind the tests"
+    assert (await scene.run(path="a")).text == "written\n\nA hook of the user adds: mind the tests"
 
 
 async def test_a_hook_that_ends_the_turn_after_a_call_leaves_its_result(harness: Harness) -> None:
@@ -208,7 +208,7 @@ async def test_a_patch_is_shown_once_for_each_file(harness: Harness) -> None:
     head = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n"
     call = answering_call("call", harness.branch, harness)
     both = await patch.run({"patch": f"{head}*** Update File: secret\n@@\n-one\n+two\n*** End Patch"}, call)
-    assert "A hook of the person denied this call" in both.text
+    assert "A hook of the user denied this call" in both.text
     assert not (await patch.run({"patch": f"{head}*** End Patch"}, call)).is_error
     assert ((harness.root / "a.txt").read_text(), (harness.root / "secret").read_text()) == ("two\n", "one\n")
 
@@ -219,7 +219,7 @@ async def test_what_a_hook_says_of_a_result_is_not_cut_with_it(harness: Harness)
     scene.gives = ToolResult("line\n" * 20_000)
     result = await scene.run(path="a")
     assert len(result.text) < 50_000
-    assert result.text.endswith("A hook of the person objects to this result: look again")
+    assert result.text.endswith("A hook of the user objects to this result: look again")
     assert json.loads((harness.root / "told").read_text())["tool_response"]["text"] in result.text
 
 

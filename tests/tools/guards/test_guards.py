@@ -162,7 +162,7 @@ async def test_edited_arguments_are_checked_judged_and_said(harness: Harness) ->
     guarded = gated(harness, lambda args: Deny("never b") if args["path"] == "b" else ASK, probe)
     harness.answer = lambda question: Reply("session", edited={"path": "c"})
     result = await call(guarded, harness, path="a")
-    assert result.text == 'The person changed the arguments before allowing the call: {"path": "c"}\nran'
+    assert result.text == 'The user changed the arguments before allowing the call: {"path": "c"}\nran'
     harness.answer = lambda question: Reply("once", edited={"path": "b"})
     assert "never b" in (await call(guarded, harness, path="a")).text
     harness.answer = lambda question: Reply("once", edited={"pth": "b"})
@@ -174,7 +174,7 @@ async def test_a_path_that_changes_while_people_think(harness: Harness) -> None:
     verdicts = iter([ASK, Ask("It is outside the workspace.", "probe(/etc)", ("outside the workspace",))])
     harness.answer = lambda question: Reply("once")
     result = await call(gated(harness, lambda args: next(verdicts)), harness, path="a")
-    assert "changed while the person was asked" in result.text
+    assert "changed while the user was asked" in result.text
 
 
 async def test_a_rule_that_cannot_be_kept_does_not_stop_the_call(harness: Harness) -> None:

@@ -323,7 +323,7 @@ async def test_a_running_command_moves_to_the_background(floor: Floor) -> None:
     assert not floor.shells.detach("call")
     result = await running
     (moved,) = floor.shells.list()
-    assert result.text.startswith(f"Moved to the background by the person, as {moved.id}:")
+    assert result.text.startswith(f"Moved to the background by the user, as {moved.id}:")
     assert result.text.endswith("Output so far:\nfirst")
     assert (moved.state, result.is_error, result.changes) == ("running", False, None)
     await asyncio.to_thread((harness.root / "gate").write_text, "second\n")

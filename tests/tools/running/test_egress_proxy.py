@@ -141,8 +141,8 @@ async def test_one_question_for_all_that_a_command_asks_of_a_host(town: Town) ->
 async def test_a_no_reaches_the_program_and_the_model(town: Town) -> None:
     town.answers(Reply("deny", "not that one"))
     text = await town.get(f"http://site.test:{town.port}/a")
-    assert f"403: ba does not let this command reach site.test:{town.port}: the person said no: not that one" in text
-    assert text.endswith(f"[site.test:{town.port} was not reached: the person said no: not that one]")
+    assert f"403: ba does not let this command reach site.test:{town.port}: the user said no: not that one" in text
+    assert text.endswith(f"[site.test:{town.port} was not reached: the user said no: not that one]")
     assert (Site.seen, town.looked_up, town.notes()) == ((), [], [("deny", "person")])
 
 

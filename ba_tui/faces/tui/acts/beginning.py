@@ -29,6 +29,9 @@ async def begin(chat: Actions) -> bool:
     await chat.show_session()
     for notice in (*told, *chat.session.untold):
         chat.tell(notice)
+    if chat.turns.questioned:
+        while text := chat.turns.take_back():
+            writing.return_early(chat, text)
     if start.prompt:
         chat.turns.waiting.appendleft(start.prompt)
     writing.bring_back(chat, *left)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
+from ba_tui.core.ports.trust import ASKS_AGAIN
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.resources import project_root
@@ -32,6 +33,7 @@ async def settle(chat: Actions, notices: Sequence[Notice] = ()) -> Sequence[Noti
     seen = await asyncio.to_thread(services.trust.look, root)
     if seen.state == "trusted":
         return [*notices, *map(_unread, seen.written)]
+    chat.turns.questioned = not chat.turns.ready
     verdict = await _ask(chat, seen, starting=True)
     if verdict == "quit":
         await chat.ba.action_quit()
@@ -63,7 +65,7 @@ async def trust(chat: Actions, _: str) -> None:
         case _:
             if seen.state != "trusted" or not await _allow(chat, services.trust, root):
                 return
-            notices = await chat.session.reopen()
+            notices = _unanswered(await chat.session.reopen())
     now = await asyncio.to_thread(services.trust.look, root)
     chat.session.reads_only = now.state != "trusted"
     await chat.show_session()
@@ -90,10 +92,15 @@ async def _grant(chat: Actions, trusting: Trusting, seen: TrustState, notices: S
     try:
         await asyncio.to_thread(trusting.grant, seen)
         await _allow(chat, trusting, seen.root)
-        return [*kept, *await chat.session.reopen()]
+        return [*kept, *_unanswered(await chat.session.reopen())]
     except BaError as error:
         chat.session.reads_only = True
         return [*notices, Notice(str(error), "error", error.hint)]
+
+
+def _unanswered(notices: Sequence[Notice]) -> list[Notice]:
+    """``notices`` without those about values to which the user has just said no."""
+    return [notice for notice in notices if notice.hint != ASKS_AGAIN]
 
 
 async def _allow(chat: Actions, trusting: Trusting, root: Path) -> bool:

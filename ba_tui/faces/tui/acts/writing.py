@@ -23,6 +23,9 @@ from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.text_fields import is_text
 from ba_tui.resources import places
 
+READING = 8.0
+"""Seconds that a hint needs to be read."""
+
 
 @runtime_checkable
 class Searchable(Protocol):
@@ -73,6 +76,12 @@ def keep_early(chat: Actions) -> None:
     with suppress(FileNotFoundError):
         # The folder of the shell may be gone.
         chat.composer.drafts = DraftStore(places().state, chat.session.cwd)
+
+
+def return_early(chat: Actions, text: str) -> None:
+    """Put back ``text``, which was sent before ba asked about the folder; the user may send it again."""
+    chat.composer.put_back(text)
+    chat.activity.hint("Not sent: you typed this before ba asked about the folder. Enter sends it.", READING)
 
 
 async def begin(chat: Actions) -> tuple[DraftStore, LeftBehind]:

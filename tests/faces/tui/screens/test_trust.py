@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from ba_tui.core.ports.trust import AskedSetting, ToolWrite, TrustedItems, TrustState
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.trust import ASKS_AGAIN, AskedSetting, ToolWrite, TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.row_view import RowView
@@ -183,6 +185,30 @@ async def test_no_prompt_is_sent_before_the_answer_and_none_is_lost(world: World
         assert hand.app.screen is hand.chat, "the answer holds for this run"
 
 
+@pytest.mark.parametrize("answer", ["n", "y"])
+@pytest.mark.parametrize("texts", [["y"], ["first", "second"], ["!touch ran"], ["/sql SELECT 1", "hello"]])
+async def test_what_was_sent_before_the_question_goes_back_to_the_input(
+    world: World, folder: Path, texts: list[str], answer: str
+) -> None:
+    connecting = threading.Event()
+    world.gate = lambda: connecting.wait() and None
+    async with running(world, ready=False) as hand:
+        await hand.until(lambda: hand.app.chat is not None and hand.app.chat.early is None)
+        for text in texts:
+            await hand.send(text)
+        connecting.set()
+        screen = await asked(hand)
+        assert screen.seen.state == "unknown"
+        await hand.press(answer)
+        await hand.opened()
+        await hand.until(lambda: all(text in hand.text for text in texts))
+        assert not hand.chat.turns.unsent
+        assert not world.script.requests
+        assert not hand.chat.turns.running.newest
+        assert "before ba asked about the folder" in hand.hint
+        assert not (folder / "ran").exists()
+
+
 async def test_a_yes_opens_the_session_anew_and_can_be_taken_back(world: World, folder: Path) -> None:
     async with running(world, ready=False) as hand:
         await asked(hand)
@@ -299,6 +325,26 @@ async def test_values_of_its_settings_are_asked_about_one_by_one(world: World, f
         assert "find.example" in text_of(screen), "only what is not allowed yet"
         await hand.press("1")
         await hand.until(lambda: all(each.allowed for each in Trust(places()).asked(folder)))
+
+
+async def test_no_notice_names_a_value_right_after_a_no(world: World, folder: Path) -> None:
+    (folder / ".ba" / "config.yaml").write_text(WIDE)
+    waits = Notice(
+        f"{folder}/.ba/config.yaml: add_dirs: left out, because you have not allowed it.", "warning", ASKS_AGAIN
+    )
+    world.notices = [waits, Notice("Something else.", "warning")]
+    async with running(world, ready=False) as hand:
+        await asked(hand)
+        await hand.press("y")
+        for _ in range(2):
+            screen = await allowing(hand)
+            await hand.press("n")
+            await hand.until(lambda screen=screen: hand.app.screen is not screen)
+        await hand.opened()
+        await hand.until(lambda: "Something else." in hand.said())
+        assert waits.text not in hand.said()
+    async with running(world) as hand:
+        await hand.until(lambda: waits.text in hand.said())
 
 
 async def test_the_end_of_a_long_value_can_be_read() -> None:

@@ -204,7 +204,7 @@ async def test_a_denied_call_says_who_denied_it_and_why() -> None:
         use = ToolUse("1", "shell", {"command": "make"})
         asked = Asked("a", Question("permission", "Run it?", call_id="1"))
         feed(view, [ToolStarted(use, "make"), asked, Answered("a", Reply("deny"))])
-        feed(view, [ToolFinished("1", failure("permission_denied", "The person did not allow this call."))])
+        feed(view, [ToolFinished("1", failure("permission_denied", "The user did not allow this call."))])
         assert "denied by you" in rows(view)[0]
         assert lines_below(view) == []
 

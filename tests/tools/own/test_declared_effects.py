@@ -138,8 +138,9 @@ REFUSED = {
 @pytest.mark.parametrize("place", ["user", "project"])
 async def test_a_tool_that_declares_reading_is_refused_all_else(folder: Path, place: str) -> None:
     own(folder, place)
-    # A read that works comes between: a tool that fails five times in a row is paused.
-    calls = [f"{{tool: claims, args: {{how: {how}}}}}" for refused in REFUSED for how in (refused, "quiet")]
+    # A call that works comes between: a tool that fails five times in a row is paused.
+    pairs = [(refused, f"quiet, at: {refused}") for refused in REFUSED]
+    calls = [f"{{tool: claims, args: {{how: {how}}}}}" for pair in pairs for how in pair]
     results, events = await ran_all(folder, calls)
     assert not [event for event in events if isinstance(event, Asked)]
     assert len(results) == len(calls)

@@ -121,7 +121,7 @@ def test_file_tools_ask_about_instruction_files_in_every_mode(ba: Program, mode:
     (ba.folder / "docs/style.md").write_text("Short lines.\n")
     (ba.folder / "docs/agents.md").write_text("A page.\n")
     read: dict[str, object] = {"tool": "read_file", "args": {"path": "docs/style.md"}}
-    writes = [
+    writes: list[dict[str, object]] = [
         {"tool": "write_file", "args": {"path": name, "content": "planted"}}
         for name in (*INSTRUCTIONS, "docs/memory.md")
     ]

@@ -263,7 +263,9 @@ def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         rules = split_rules(each["rule"]) if each["rule"] else ()
         flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules if rule.isprintable())
         how = f" To allow it: {flags}" if flags else ""
-        yield f"  {call}: nobody was here to approve it, and {each['asked'].rstrip('.')}.{how}"
+        why = each["asked"].rstrip(".")
+        why = why.replace("The rule ", "the rule ", 1) if why.startswith("The rule ") else why
+        yield f"  {call}: nobody was here to approve it, and {why}.{how}"
 
 
 def denial(question: Question) -> Reply:

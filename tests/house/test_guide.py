@@ -236,3 +236,9 @@ def live_keys() -> str:
         rows += [binding.key for binding in getattr(widget, "BINDINGS", ()) if not isinstance(binding, tuple)]
     listed = (*shown_help.WRITING, *shown_help.BESIDE, *shown_help.ASKED)
     return " ".join([*(shown_help.spelled(keys) for keys in rows), *(cell for row in listed for cell in row)])
+
+
+def test_the_newest_changes_fit_120_columns_and_no_setting_speaks_of_a_person() -> None:
+    newest = (CHECKOUT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1]
+    assert [line for line in newest.splitlines() if len(line) > 120] == []
+    assert "the person" not in (FOLDER / "settings.md").read_text("utf-8")

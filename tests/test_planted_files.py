@@ -123,7 +123,7 @@ def test_file_tools_ask_about_instruction_files_in_every_mode(ba: Program, name:
     page: dict[str, object] = {"tool": "write_file", "args": {"path": "docs/memory.md", "content": "A page.\n"}}
     done = ba.run("-p", "--permission-mode", mode, "-m", script(ba, read, call, page), "Go")
     assert done.returncode == 4, done.stderr
-    assert "@write(@guarded)" in done.stderr
+    assert "@write(@guarded) (bundled: for files that run something or instruct models)" in done.stderr
     file = ba.folder / name
     assert not file.exists() or file.read_text() == "Short lines.\n"
     assert (ba.folder / "docs/memory.md").read_text() == "A page.\n", "an ordinary page asks nothing"

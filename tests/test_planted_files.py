@@ -127,7 +127,7 @@ def test_file_tools_ask_about_instruction_files_in_every_mode(ba: Program, mode:
     ]
     done = ba.run("-p", "--permission-mode", mode, "-m", script(ba, read, *writes), "Go")
     assert done.returncode == 4, done.stderr
-    assert "@write(@guarded)" in done.stderr
+    assert "@write(@guarded) (bundled: for files that run something or instruct models)" in done.stderr
     for name in INSTRUCTIONS:
         file = ba.folder / name
         assert not file.exists() or file.read_text() == "Short lines.\n", name

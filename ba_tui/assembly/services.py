@@ -35,9 +35,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     """
     start = Startup(cwd, StartOptions(flags, strict), conversation)
     trust, settings = trust_for(start.where, cwd), start.settings
-    wrong = [Notice(text, "warning") for text in start.rule_problems]
-    refused = problem_notices(start.loaded.warnings, start.loaded.asked, attended=not strict)
-    notices = [*refused, *start.catalog_notices, *wrong]
+    notices = [*problem_notices(start.loaded.warnings, start.loaded.asked, attended=not strict), *start.catalog_notices]
+    notices += [Notice(text, "warning") for text in start.rule_problems]
     notices += foreign_notices(start.loaded.foreign, start.where)
     if not start.trusts(root := project_root(cwd)):
         notices += untrusted_notices(trust.look(root), attended=not strict)

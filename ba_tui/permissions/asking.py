@@ -52,9 +52,14 @@ def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]
     return (*by_effect.get(subject.effect, ()), *outside)
 
 
+GUARDING = "for files that run something or instruct models"
+"""What the rules about @guarded are for: the name alone tells a user nothing."""
+
+
 def named(rule: Rule) -> str:
     """A rule with its place, for people."""
-    return f"{rule.text} ({rule.source or 'given'})"
+    place = rule.source or "given"
+    return f"{rule.text} ({f'{place}: {GUARDING}' if rule.pattern == '@guarded' else place})"
 
 
 def secret_named(rule: Rule, subject: Subject, workspace: Workspace) -> str:

@@ -47,6 +47,7 @@ async def test_a_command_reads_a_hard_link_and_writes_nothing_through_it(
     read, written, _ = await ran(folder, monkeypatch, *calls)
     assert "mine" in read.text
     assert "Read-only file system" in written.text
+    assert "linked.txt has another name outside the workspace (a hard link)" in written.text
     assert (folder.parent / "outside.txt").read_text() == "mine\n"
     assert (folder / "plain.txt").read_text() == "plain\nmore\n"
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from ba_tui.core.errors import BaError
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout, shown_in
+from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, has_more_names, layout, shown_in
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
@@ -285,12 +285,10 @@ class Sandbox:
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
         network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
-        environment = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
+        variables = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network
         seen = findings if mechanism.hides else None
-        return SandboxConfinement(
-            prefix, environment, mechanism.separate, profile, walled, mechanism.hides, seen, copies
-        )
+        return SandboxConfinement(prefix, variables, mechanism.separate, profile, walled, mechanism.hides, seen, copies)
 
     def blame(self, output: str, code: int | None) -> str:
         """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""
@@ -303,6 +301,9 @@ class Sandbox:
         if not self.reach.network and _says(NETWORK, text):
             return "the network is off there"
         if _says(READ_ONLY, text):
+            path = self.refused_write(output)
+            if has_more_names(self.reach.roots, path):
+                return f"{path} has another name outside the workspace (a hard link), so it is read-only there: copy it"
             return "it tried to write something that is read-only there"
         if _says(RIGHTS, text):
             return "it needs rights that it does not have there"

@@ -191,7 +191,11 @@ async def test_what_was_sent_before_the_question_goes_back_to_the_input(
     world: World, folder: Path, texts: list[str], answer: str
 ) -> None:
     connecting = threading.Event()
-    world.gate = lambda: None if connecting.wait() else None
+
+    def wait() -> None:
+        connecting.wait()
+
+    world.gate = wait
     async with running(world, ready=False) as hand:
         await hand.until(lambda: hand.app.chat is not None and hand.app.chat.early is None)
         for text in texts:

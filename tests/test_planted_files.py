@@ -147,4 +147,5 @@ def test_where_no_record_can_be_kept_tools_write_no_such_file(ba: Program) -> No
     assert not (ba.folder / ".ba").exists()
     assert (ba.folder / "a.txt").read_text() == "plain"
     assert "can't record which files tools write here" in journal(ba), done.stderr
-    assert "BA_HOME" in journal(ba)
+    assert "Make BA_HOME writable" in journal(ba)
+    assert "Make BA_HOME writable" in done.stderr, "the user reads what to do, too"

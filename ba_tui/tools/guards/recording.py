@@ -24,8 +24,7 @@ from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.trust.session_writes import SessionWrites
 
 log = logging.getLogger(__name__)
-UNKEPT = "ba can't record which files tools write here, so {what} was not {done}: {why}"
-HINT = "Make BA_HOME writable, or set it to a folder that is."
+UNKEPT = "ba can't record which files tools write here, so {what} was not {done}: {why} Make BA_HOME writable."
 
 
 @frozen
@@ -57,7 +56,7 @@ class Recording:
                 if await asyncio.to_thread(self._harmless, tool, paths):
                     return await tool.run(args, call)
                 what, done = (tool.name, "run") if tool.effect is Effect.EXECUTE or not paths else (paths[0], "written")
-                return failure("permission_denied", UNKEPT.format(what=what, done=done, why=error), hint=HINT)
+                return failure("permission_denied", UNKEPT.format(what=what, done=done, why=error))
 
         return replace(tool, run=run)
 

@@ -129,7 +129,7 @@ class AllowScreen(ChoiceScreen):
             yield Static(ALLOWING, classes="title", markup=False)
             yield _quiet(RowView(id="trust-body", word_wrap=True))
             yield _quiet(RowView(id="trust-answers", word_wrap=True))
-            yield Static("↑ ↓ Enter choose · PgUp PgDn scroll", classes="keys", markup=False)
+            yield Static("↑ ↓ Enter choose · Esc no · PgUp PgDn scroll", classes="keys", markup=False)
 
     def on_mount(self) -> None:
         # The body wraps and scrolls: all of the value can be read, however long it is.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual.app import App
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.trust import ASKS_AGAIN, AskedSetting, ToolWrite, TrustedItems, TrustState
@@ -364,6 +365,7 @@ async def test_the_end_of_a_long_value_can_be_read() -> None:
         await pilot.pause()
         assert ".evil.example/v1" in text_of(screen)
         body = screen.query_one("#trust-body", RowView)
+        assert "Esc no" in str(screen.query_one(".keys", Static).content)
         assert body.virtual_size.height * 40 > 2 * len(value) > body.size.height * 40, "it wraps, and it scrolls"
 
 

@@ -313,7 +313,65 @@ def test_a_rule_for_a_test_runner_covers_how_tests_are_chosen_and_shown(root: Pa
         assert judge(policy(root, *lines("allow", "shell(pytest:*)"), held=held), SHELL, command) == verdict
 
 
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("find . -name '*.py' -not -path './.venv/*' | xargs wc -l", "allow"),
+        ("cat $(find . -type f ! -name '*.bin' -name '*.md' -not -empty)", "allow"),
+        ("find . -empty | xargs ls -l", "allow"),
+        ("find . -not -name '*.py' -delete", "ask"),
+        ("find . -not -name '*.py' | xargs rm", "ask"),
+        ("find . -not -exec touch x \\; | xargs cat", "ask"),
+        ("find . -not | xargs cat", "ask"),
+        ("find . -not -newer .env | xargs cat", "ask"),
+        ("find .. -not -name x | xargs cat", "ask"),
+        ("cat $(find . -not -type d -name .env)", "ask"),
+        ("jq --arg k name '.[$k]' data/x.json", "allow"),
+        ("""n=$(wc -l < a.txt); jq -n --argjson n "$n" --arg s x '{n: $n, s: $s}'""", "allow"),
+        ("jq --arg k name -f run.jq", "ask"),
+        ("jq --arg k '$ENV' 'env'", "ask"),
+        ("jq --arg $X name . data/x.json", "ask"),
+        ("jq --arg k $(cat list.txt) . data/x.json", "ask"),
+        ("jq --arg * . data/x.json", "ask"),
+        ("jq --arg k", "ask"),
+        ("jq --arg=k v . data/x.json", "ask"),
+        ("jq --arg k v . .env", "ask"),
+        ("jq --arg k v . ../other/file.txt", "ask"),
+        ("jq --slurpfile k .env . data/x.json", "ask"),
+        ("unzip -p data/old.zip readme.txt | head", "allow"),
+        ("unzip -p data/old.zip > out", "ask"),
+        ("openssl x509 -in a.txt -noout -dates", "allow"),
+        ("openssl x509 -in a.txt -noout -out b.txt", "ask"),
+        ("openssl x509 -in .env -noout -text", "ask"),
+        ("rustc --version --verbose", "allow"),
+        ("rustc --version --verbose app.rs", "ask"),
+        ("gofmt -l .", "allow"),
+        ("gofmt -s -d src/app.py", "allow"),
+        ("gofmt -l -w .", "ask"),
+        ("gofmt -d -cpuprofile=x .", "ask"),
+        ("gofmt -w .", "ask"),
+        ("go env GOPATH GOOS", "allow"),
+        ("go env -w GOFLAGS=-mod=mod", "ask"),
+        ("go env GOPATH -w GOFLAGS=x", "ask"),
+        ("go env -u GOFLAGS", "ask"),
+        ('expr "$(wc -l < a.txt)" - 1', "allow"),
+        ('expr "$API_KEY" : ".*"', "ask"),
+        ("look abc data/names.txt", "allow"),
+        ("look abc .env", "ask"),
+        ("findmnt /", "allow"),
+        ("pathchk README.md", "allow"),
+    ],
+)
+def test_readers_with_conditions_names_and_forms_of_their_own_do_not_ask(
+    root: Path, command: str, verdict: str
+) -> None:
+    found = judge(policy(root, held=True), SHELL, command)
+    assert (found == "allow") == (verdict == "allow"), found
+
+
 REALLY = (
+    "find . -not -path './src/*' ! -name x | xargs head -3", "jq --arg k KEY '.[$k]' package.json",
+    "look KEY a.txt", "gofmt -l .", "go env GOPATH", "unzip -p data.csv", "openssl x509 -in id_rsa -noout", "findmnt /",
     "make -n", "make -pn | grep X", "cd json; cat $(ls)", "cd json; sort $(ls -A | head -9)", "ls -la ~ /tmp",
     "cd conf && for f in $(rg --files); do cat $f; done", "env | cut -d= -f1", "env | grep PATH", "yes | head",
     "x=$(rg --files json | tail -1); cat $x", "cat $(git rev-parse HEAD)", "ls [ab]*",

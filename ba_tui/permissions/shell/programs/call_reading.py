@@ -18,6 +18,7 @@ from ba_tui.permissions.shell.programs.known_commands import (
     FILE,
     FLAG,
     FOLDER,
+    PAIR,
     VALUE,
     CommandEntry,
     KnownCommands,
@@ -259,7 +260,9 @@ class _Walk:
             following = self.argv[at + 1] if at + 1 < len(self.argv) else ShellWord(None, "")
             given = value if attached else None if following.glob else following.text
             kind = VALUE if given and re.fullmatch(self.entry.mild[name], given) else None
-        if kind is None or (kind == FLAG and attached):
+        if kind == PAIR and not attached and at + 1 < len(self.argv) and (called := self.argv[at + 1]).text:
+            at, kind = (at + 1, VALUE) if not called.glob and at + 2 < len(self.argv) else (at, None)
+        if kind in {None, PAIR} or (kind == FLAG and attached):
             self._surplus(at, name)
             return at + 1
         word = ShellWord(value, value) if value is not None else None
@@ -316,10 +319,9 @@ class _Walk:
 
     def _surplus(self, at: int, name: str) -> None:
         """An option that is not among those that are known. Where some do harm, it may be one of them."""
-        entry = self.entry
         self.strange.append((at, name))
-        if entry.reads or entry.never:
-            option = "-*" if "-*" in entry.never and name not in entry.never else name
+        if self.entry.reads or self.entry.never:
+            option = "-*" if "-*" in self.entry.never and name not in self.entry.never else name
             self.found.beyond.append(Beyond(at, self._because(option)))
 
     def _unnamed(self) -> None:

@@ -16,9 +16,9 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
 from ba_tui.resources import bundled
 
-FLAG, VALUE, FILE, MAYBE, FOLDER = "", ":", "@", "?", "/"
+FLAG, VALUE, FILE, MAYBE, FOLDER, PAIR = "", ":", "@", "?", "/", "%"
 """Kinds of options: without a value, with one, with one that names a file, with one only when it is attached, with the
-folder in which all else happens."""
+folder in which all else happens, with a name and a value."""
 
 _PROGRAM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _NONE: frozenset[str] = frozenset()
@@ -234,7 +234,7 @@ def _operands(fields: Mapping[str, Any], above: CommandEntry | None) -> tuple[st
 def _options(text: object) -> dict[str, str]:
     found: dict[str, str] = {}
     for token in str(text or "").split():
-        kind = token[-1] if len(token) > 1 and token[-1] in ":@?/" else ""
+        kind = token[-1] if len(token) > 1 and token[-1] in ":@?/%" else ""
         found[token.removesuffix(kind) if kind else token] = kind
     return found
 

@@ -21,6 +21,9 @@ _PRINTING = frozenset(
     {"-type", "-name", "-iname", "-maxdepth", "-mindepth", "-mtime", "-mmin", "-size", "-newermt", "-path", "-ipath"}
 )
 """Tests and options of find with one word behind, which only make its list shorter."""
+_REFUSING = frozenset({"!", "-not"})
+_LONE = frozenset({"-empty", "-readable", "-writable", "-executable"})
+"""Tests of find without a word behind."""
 _OF_GIT = frozenset({"-z", "-c", "--cached", "-m", "--modified", "--full-name", "--exclude-standard", "-o", "--others"})
 
 
@@ -195,10 +198,17 @@ def found(words: Sequence[ShellWord]) -> KnownListing | None:
     regular = ended = parted = False
     while rest:
         text = rest.pop(0).text
-        if text in {"-print", "-print0"}:
+        if refused := text in _REFUSING and bool(rest):
+            text = rest.pop(0).text
+        if text in _LONE:
+            continue
+        if text in {"-print", "-print0"} and not refused:
             ended, parted = ended or text == "-print0", parted or text == "-print"
         elif text in _PRINTING and rest and (value := rest.pop(0)).text and not value.glob:
             # Signs that not every reader takes alike say nothing.
+            if refused:
+                # What does not fit a test may be all else.
+                continue
             names += [value.text] if text in {"-name", "-iname"} and not set(value.text) & set("[]\\") else []
             regular = regular or (text == "-type" and value.text == "f")
         else:

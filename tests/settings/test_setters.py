@@ -20,7 +20,7 @@ from ba_tui.settings import Loaded, Settings, as_data, leaves, load_settings
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.fields import Setter, about
 from ba_tui.settings.sections.group import SettingsGroup
-from ba_tui.settings.setters import problem_notices, setters
+from ba_tui.settings.setters import setters
 
 TABLE = dict(setters())
 ENTRIES = {"providers": "corp", "sources": "shop", "mcp": "github"}
@@ -374,40 +374,3 @@ def test_a_provider_of_a_project_is_used_whole_or_not_at_all(ba_home: Path, proj
     now = load(project, trusted=True)
     assert now.settings.providers["corp"].base_url == "http://corp.example"
     assert [each.value for each in now.asked if not each.allowed] == ["http://evil.example"]
-
-
-MANY = """\
-add_dirs: [/opt/a, /opt/b]
-web: {allow_private: [10.0.0.0/8]}
-web_search: {url: "http://127.0.0.1:9/s"}
-memory: {project: finance}
-system_prompt_file: /opt/p.md
-providers: {corp: {base_url: "http://127.0.0.1:9/v1"}}
-model: corp/x
-sandbox: "off"
-"""
-
-
-@pytest.mark.parametrize(("trusted", "attended", "lines"), [(False, True, 0), (False, False, 1), (True, True, 2)])
-def test_what_waits_for_the_user_is_one_notice_for_a_file(
-    project: Path, trusted: bool, attended: bool, lines: int
-) -> None:
-    file = project / ".ba" / "config.yaml"
-    file.write_text(MANY)
-    found = load_settings({}, places(), project, {}, trusted=trusted)
-    notices = problem_notices(found.warnings, found.asked, attended=attended)
-    assert len(notices) == lines
-    for notice in notices:
-        assert notice.text.startswith(str(file))
-        assert len(f"{notice.text} {notice.hint}".removeprefix(str(file))) < 200, "at most two lines"
-    assert [notice.hint for notice in notices if "have not allowed" in notice.text] == (
-        ["/trust asks about each again."] if trusted else []
-    )
-
-
-def test_a_script_reads_how_to_allow_each_value(project: Path) -> None:
-    (project / ".ba" / "config.yaml").write_text(MANY)
-    found = load_settings({}, places(), project, {}, trusted=True)
-    hints = [notice.hint for notice in problem_notices(found.warnings, found.asked, attended=False)]
-    for each in found.asked:
-        assert any(f"--allow-setting {each.setting}={each.value}" in hint for hint in hints)

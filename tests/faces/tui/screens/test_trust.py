@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from textual.app import App
@@ -192,7 +193,7 @@ async def test_what_was_sent_before_the_question_goes_back_to_the_input(
     world: World, folder: Path, texts: list[str], answer: str
 ) -> None:
     connecting = threading.Event()
-    world.gate = lambda: connecting.wait() and None
+    world.gate = cast("Callable[[], None]", connecting.wait)
     async with running(world, ready=False) as hand:
         await hand.until(lambda: hand.app.chat is not None and hand.app.chat.early is None)
         for text in texts:
@@ -331,7 +332,7 @@ async def test_values_of_its_settings_are_asked_about_one_by_one(world: World, f
 async def test_no_notice_names_a_value_right_after_a_no(world: World, folder: Path) -> None:
     (folder / ".ba" / "config.yaml").write_text(WIDE)
     waits = Notice(
-        f"{folder}/.ba/config.yaml: add_dirs: left out, because you have not allowed it.", "warning", ASKS_AGAIN
+        f"{folder}/.ba/config.yaml: add_dirs: left out until you allow it.", "warning", ASKS_AGAIN
     )
     world.notices = [waits, Notice("Something else.", "warning")]
     async with running(world, ready=False) as hand:

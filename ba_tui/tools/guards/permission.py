@@ -249,9 +249,7 @@ class _Consent:
         await keep_rule(self.gate.remember, reply, asked, call)
         result = await outcome(self.tool, edited, call)
         shown = json.dumps(clean_json(edited), ensure_ascii=False)
-        return replace(
-            result, text=f"The user changed the arguments before allowing the call: {shown}\n{result.text}"
-        )
+        return replace(result, text=f"The user changed the arguments before allowing the call: {shown}\n{result.text}")
 
 
 def kept_rule(reply: Reply, ask: Ask) -> str | None:

@@ -22,7 +22,6 @@ from ba_tui.resources import project_root
 from ba_tui.sessions.upkeep import tidy, upkeep
 from ba_tui.settings.foreign import foreign_notices
 from ba_tui.settings.form import SettingsOfFolder
-from ba_tui.settings.setters import problem_notices
 
 
 @asked_once()
@@ -35,8 +34,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     """
     start = Startup(cwd, StartOptions(flags, strict), conversation)
     trust, settings = trust_for(start.where, cwd), start.settings
-    notices = [*problem_notices(start.loaded.warnings, start.loaded.asked, attended=not strict), *start.catalog_notices]
-    notices += [Notice(text, "warning") for text in start.rule_problems]
+    wrong = [Notice(text, "warning") for text in start.rule_problems]
+    notices = [*start.loaded.notices(attended=not strict), *start.catalog_notices, *wrong]
     notices += foreign_notices(start.loaded.foreign, start.where)
     if not start.trusts(root := project_root(cwd)):
         notices += untrusted_notices(trust.look(root), attended=not strict)

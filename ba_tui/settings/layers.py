@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.events import Notice
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.ports.trust import AskedSetting
 from ba_tui.core.values import frozen
@@ -26,7 +27,7 @@ from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
 from ba_tui.settings.sections.hooks import HookGroup
-from ba_tui.settings.setters import ProjectRules, drop_broad_folders
+from ba_tui.settings.setters import ProjectRules, drop_broad_folders, problem_notices
 
 if TYPE_CHECKING:
     from ba_tui.settings.claude.layer import ClaudeLayer
@@ -73,6 +74,10 @@ class Loaded:
     def errors(self) -> tuple[Problem, ...]:
         """The warnings that are errors in ``ba config validate``."""
         return tuple(problem for problem in self.warnings if problem.fatal)
+
+    def notices(self, *, attended: bool) -> list[Notice]:
+        """The warnings, as they are said at the start; see problem_notices."""
+        return problem_notices(self.warnings, self.asked, attended=attended)
 
     def check(self) -> None:
         """Raises UsageError for an error in a file that counts here: a run that nobody attends must not begin."""

@@ -263,7 +263,7 @@ def problem_notices(problems: Sequence[Problem], asked: Sequence[AskedSetting], 
     for where, keys in () if attended else closed.items():
         notices.append(Notice(f"{printable(where)}: {_some(keys)}: {UNTRUSTED}.", "warning"))
     for where, keys in waiting.items():
-        text = f"{printable(where)}: {_some(keys)}: left out, because you have not allowed it."
+        text = f"{printable(where)}: {_some(keys)}: left out until you allow it."
         notices.append(Notice(text, "warning", ASKS_AGAIN))
     return notices
 

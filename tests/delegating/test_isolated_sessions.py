@@ -200,6 +200,6 @@ async def test_what_comes_in_is_what_the_person_was_shown(folder: Path) -> None:
 
     events = await collect(turn, react)
     (text,) = [each.result.text for each in events if isinstance(each, ToolFinished)]
-    assert "no longer the changes that the person was asked about" in text
+    assert "no longer the changes that the user was asked about" in text
     assert held(folder) == before
     await made.close()

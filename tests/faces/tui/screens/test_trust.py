@@ -334,9 +334,7 @@ async def test_values_of_its_settings_are_asked_about_one_by_one(world: World, f
 
 async def test_no_notice_names_a_value_right_after_a_no(world: World, folder: Path) -> None:
     (folder / ".ba" / "config.yaml").write_text(WIDE)
-    waits = Notice(
-        f"{folder}/.ba/config.yaml: add_dirs: left out, because you have not allowed it.", "warning", ASKS_AGAIN
-    )
+    waits = Notice(f"{folder}/.ba/config.yaml: add_dirs: left out until you allow it.", "warning", ASKS_AGAIN)
     world.notices = [waits, Notice("Something else.", "warning")]
     async with running(world, ready=False) as hand:
         await asked(hand)

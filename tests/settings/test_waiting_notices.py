@@ -1,4 +1,4 @@
-"""What the user hears of a project's settings that wait for a yes."""
+"""What is said at the start of settings that wait for the user: one notice for each file, short enough to read."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ import pytest
 
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
-from ba_tui.settings.setters import problem_notices
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    (folder / ".ba").mkdir(parents=True)
-    return folder
-
 
 MANY = """\
 add_dirs: [/opt/a, /opt/b]
@@ -30,6 +21,13 @@ sandbox: "off"
 """
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".ba").mkdir(parents=True)
+    return folder
+
+
 @pytest.mark.parametrize(("trusted", "attended", "lines"), [(False, True, 0), (False, False, 1), (True, True, 2)])
 def test_what_waits_for_the_user_is_one_notice_for_a_file(
     project: Path, trusted: bool, attended: bool, lines: int
@@ -37,12 +35,12 @@ def test_what_waits_for_the_user_is_one_notice_for_a_file(
     file = project / ".ba" / "config.yaml"
     file.write_text(MANY)
     found = load_settings({}, places(), project, {}, trusted=trusted)
-    notices = problem_notices(found.warnings, found.asked, attended=attended)
+    notices = found.notices(attended=attended)
     assert len(notices) == lines
     for notice in notices:
         assert notice.text.startswith(str(file))
         assert len(f"{notice.text} {notice.hint}".removeprefix(str(file))) < 200, "at most two lines"
-    assert [notice.hint for notice in notices if "have not allowed" in notice.text] == (
+    assert [notice.hint for notice in notices if "until you allow" in notice.text] == (
         ["/trust asks about each again."] if trusted else []
     )
 
@@ -50,6 +48,6 @@ def test_what_waits_for_the_user_is_one_notice_for_a_file(
 def test_a_script_reads_how_to_allow_each_value(project: Path) -> None:
     (project / ".ba" / "config.yaml").write_text(MANY)
     found = load_settings({}, places(), project, {}, trusted=True)
-    hints = [notice.hint for notice in problem_notices(found.warnings, found.asked, attended=False)]
+    hints = [notice.hint for notice in found.notices(attended=False)]
     for each in found.asked:
         assert any(f"--allow-setting {each.setting}={each.value}" in hint for hint in hints)

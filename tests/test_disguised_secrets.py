@@ -152,6 +152,19 @@ def test_a_password_made_of_words_is_found_as_it_is_and_disguised(value: str, co
     assert not leaks(shown, value)
 
 
+@pytest.mark.parametrize("value", ["abcdefghij" * 5 + "1Zq", "9081726354" * 1_900 + "Qz1", "Aa1!Bcd2?" * 2_000 + "\0x"])
+def test_no_value_takes_long_to_look_at(value: str) -> None:
+    # Values come from files of anybody: trying each way to part one into words would take hours.
+    assert search_of(value).find(f"is {value} there?")
+
+
+@pytest.mark.parametrize("value", ["JBSWY3DPEHPK3PXPKRSXG5DJ", "MFRGGZDFMZTWQ2LKNNWG23TP"])
+def test_pieces_of_a_value_that_nobody_made_of_words_are_found(value: str) -> None:
+    search = search_of(value)
+    assert search.find(f"cut: {value[:14]}")
+    assert search.find(f"in {value}x")
+
+
 def test_random_text_and_figures_are_left() -> None:
     drawn = random.Random(7)
     search = search_of(*("".join(drawn.choices(string.ascii_letters + string.digits, k=40)) for _ in range(500)))

@@ -64,8 +64,13 @@ _NUMBER = regex(
     r"(?m)^[ \t|>]*[0-9]{1,7}(?:[ \t|:.,;)\]→│-]+)(?=[^\n]{0,12}$)|\\[nrt]|(?<=[({ \[])[0-9]{1,5}(?=[,:] ?['\"])"
 )
 """What is between the characters of a value that are written one a line."""
-_CHOSEN = regex(r"(?:[A-Z]?[a-z]{3,}|[A-Z]{3,8}|[0-9]{1,4}|[^A-Za-z0-9]{1,2})+")
-"""A password that people make of words. Other text has these words too, so the spelling and the borders count."""
+_CHOSEN = regex(
+    r"(?:(?=[A-Z]?[a-z]*[aeiouy])[A-Z]?[a-z]{3,}+|(?=[A-Z]*[AEIOU])[A-Z]{3,8}+(?![A-Z])|[0-9]{1,4}+(?![0-9])"
+    r"|[^A-Za-z0-9]{1,2}+(?![^A-Za-z0-9]))++"
+)
+"""A password that people make of words. Other text has these words too, so the spelling and the borders count. Nothing
+is tried twice: values come from files of anybody."""
+LONGEST_CHOSEN = 64
 SPREAD = 1.5
 """Characters to a letter from which a value counts as spaced out, which no text is by chance."""
 _DATE = regex(r"(?:19|20)\d\d[-/.]?\d\d[-/.]?\d\d(?:[T _-].{0,24})?")
@@ -146,7 +151,7 @@ class KnownSearch:
             return
         if not _telling(value, plain):
             return
-        spelling = _trimmed(value) if _CHOSEN.fullmatch(value) and not _UNSPOKEN.search(value) else ""
+        spelling = _trimmed(value) if _chosen(value) else ""
         form = _Form(plain.lower().encode(), PIECE, plain, value, kind, spelling)
         if len(plain) < PIECE:
             if len(self._short) < MOST_SHORT:
@@ -322,6 +327,11 @@ def _counts(form: _Form, start: int, length: int) -> bool:
     if length < form.least:
         return False
     return not form.plain or _drawn(form.plain[start : start + length])
+
+
+def _chosen(value: str) -> bool:
+    """Whether a person may have made ``value`` of words."""
+    return len(value) <= LONGEST_CHOSEN and bool(_CHOSEN.fullmatch(value)) and not _UNSPOKEN.search(value)
 
 
 def _trimmed(value: str) -> str:

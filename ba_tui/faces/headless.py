@@ -263,9 +263,7 @@ def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         rules = split_rules(each["rule"]) if each["rule"] else ()
         flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules if rule.isprintable())
         how = f" To allow it: {flags}" if flags else ""
-        why = each["asked"].rstrip(".")
-        why = why.replace("The rule ", "the rule ", 1) if why.startswith("The rule ") else why
-        yield f"  {call}: nobody was here to approve it, and {why}.{how}"
+        yield f"  {call}: nobody was here to approve it. {each['asked'].rstrip('.')}.{how}"
 
 
 def denial(question: Question) -> Reply:

@@ -98,8 +98,8 @@ def _terminal(patient: Patient) -> Iterator[CheckResult]:
 
 def _settings(patient: Patient) -> Iterator[CheckResult]:
     for problem in patient.loaded.warnings:
-        cure = f"{problem.cure or 'ba config edit'}; see ba guide settings"
-        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), cure.replace(".;", ";"))
+        cure = f"{problem.cure.rstrip('.') or 'ba config edit'}; see ba guide settings"
+        yield CheckResult("settings", "fail" if problem.fatal else "warn", str(problem), cure)
     if not patient.loaded.errors:
         yield CheckResult("settings", "ok", f"valid; your own file: {patient.places.settings}")
     for file in patient.loaded.foreign:

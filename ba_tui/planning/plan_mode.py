@@ -1,4 +1,4 @@
-"""Plan mode: the model is told of it, presents its plan, and the user decides whether it is carried out.
+"""Plan mode: ba tells the model to plan, the model presents its plan, and the user decides whether to carry it out.
 
 That nothing is changed meanwhile is the permission policy's business; this room asks and changes the mode.
 """

@@ -51,7 +51,7 @@ class Ready:
 
 
 async def asks(args: Mapping[str, Any], call: Call) -> ToolResult:
-    question = Question("permission", "Run?", call_id=call.id, reason="no rule allows it", rule="asks(a b)")
+    question = Question("permission", "Run?", call_id=call.id, reason="No rule allows it", rule="asks(a b)")
     reply = await call.ask(question)
     return failure("permission_denied", reply.text) if reply.choice == "deny" else ToolResult("ran")
 
@@ -74,7 +74,7 @@ async def test_text_prints_the_answer_and_nothing_else_on_stdout():
     assert "Unknown setting." in err
     assert err.splitlines()[-2:] == [
         "ba: 1 call was denied:",
-        "ba:   asks: nobody was here to approve it, and no rule allows it. To allow it: --allow 'asks(a b)'",
+        "ba:   asks: nobody was here to approve it. No rule allows it. To allow it: --allow 'asks(a b)'",
     ]
     assert code == 4
 
@@ -97,7 +97,7 @@ async def test_json_has_every_field_of_the_contract():
     assert [(row["name"], row["ok"]) for row in report["tool_calls"]] == [("asks", False)]
     assert report["denied"][0]["tool"] == "asks"
     assert "Nobody is here" in report["denied"][0]["reason"]
-    assert report["denied"][0]["asked"] == "no rule allows it"
+    assert report["denied"][0]["asked"] == "No rule allows it"
     assert report["denied"][0]["rule"] == "asks(a b)"
     assert type(report["duration_ms"]) is int
     assert "error" not in report

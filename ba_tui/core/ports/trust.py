@@ -63,7 +63,8 @@ class TrustState:
     accepted; those that instruct models are not read, also where the folder is trusted.
 
     ``links`` with their targets. ``files``: what trusting vouches for, whole, or since then. ``trouble``: why it can't.
-    ``refused``: lines of its settings that do not count, also once it is trusted, each with its file and line.
+    ``refused``: lines of its settings that will not count once it is trusted, each with its file and line. In a folder
+    that is trusted they are warnings of its settings.
     """
 
     root: Path

@@ -38,7 +38,7 @@ _LOCAL_GIT = regex(
     r"|ls-files|ls-tree|merge|merge-base|mv|notes|reflog|reset|restore|rev-list|rev-parse|revert|rm|shortlog|show|stash"
     r"|status|switch|tag|worktree)(?=\s|$)"
 )
-"""Git calls that reach no host: names in their messages, keys, tags and paths are none."""
+"""Git calls that reach no host: what looks like one is part of a message, a key, a tag or a path."""
 _DOMAIN = regex(r"(?:(?<![\w/.-])|(?<=[)`}]\.))(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]{1,23}(?![\w-])\.?")
 _NUMBER = regex(r"(?<![\w./-])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FILE = regex(

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from ba_tui.core.errors import BaError
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, has_more_names, layout, shown_in
+from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout, shown_in
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
@@ -290,8 +290,8 @@ class Sandbox:
         seen = findings if mechanism.hides else None
         return SandboxConfinement(prefix, variables, mechanism.separate, profile, walled, mechanism.hides, seen, copies)
 
-    def blame(self, output: str, code: int | None) -> str:
-        """Why a command that failed may have failed for the sandbox's sake; empty when nothing looks like it."""
+    def blame(self, output: str, code: int | None, linked: Collection[Path] = ()) -> str:
+        """Why the sandbox may be the cause of a failure, or empty. ``linked``: files with a hard link outside."""
         if not code:
             return ""
         mechanism = self._found.mechanism if self._found else None
@@ -302,7 +302,7 @@ class Sandbox:
             return "the network is off there"
         if _says(READ_ONLY, text):
             path = self.refused_write(output)
-            if has_more_names(self.reach.roots, path):
+            if any(root / path in linked for root in self.reach.roots):
                 return f"{path} has another name outside the workspace (a hard link), so it is read-only there: copy it"
             return "it tried to write something that is read-only there"
         if _says(RIGHTS, text):

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path, PurePath
@@ -374,13 +372,3 @@ def _seen(path: Path, parts: Iterable[MountPart]) -> bool:
 def _innermost(path: Path, parts: Iterable[MountPart]) -> MountPart | None:
     around = [part for part in parts if _within(path, (part.path,))]
     return max(around, key=lambda part: len(part.path.parts)) if around else None
-
-
-def has_more_names(roots: Iterable[Path], path: str) -> bool:
-    """Whether ``path``, which a command named, is a file of ``roots`` with more than one name."""
-    for root in roots:
-        with suppress(OSError, ValueError):
-            found = os.lstat(root / path)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
-                return True
-    return False

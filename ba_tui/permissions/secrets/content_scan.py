@@ -179,7 +179,7 @@ class ContentScan:
             self._further.discard(path)
 
     def _take(self, told: Mapping[str, Any]) -> Path | None:
-        """Keep what is told; return the file with secrets that it names, if any."""
+        """Keep what the process found; return the file with secrets, if it names one."""
         with self._changed:
             self._drop(_path(text) for text in told.get("gone", ()))
         if "path" not in told:

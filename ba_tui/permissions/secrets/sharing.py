@@ -55,11 +55,10 @@ class Sharing:
 
     def fills(self, text: str) -> tuple[str, ...]:
         """Return the placeholders of masked copies in ``text`` that have the length of a known secret."""
-        found = tuple(dict.fromkeys(match[0] for match in _FILL.finditer(text))) if MARK in text else ()
-        sizes = (
-            {len(line.encode()) for value in self.search.known.values() for line in value.split("\n")} if found else ()
-        )
-        return tuple(each for each in found if len(each) in sizes)
+        if MARK not in text:
+            return ()
+        sizes = {len(line.encode()) for value in self.search.known.values() for line in value.split("\n")}
+        return tuple(dict.fromkeys(match[0] for match in _FILL.finditer(text) if len(match[0]) in sizes))
 
     async def looked(self, text: str) -> tuple[Secret, ...]:
         """The secrets in ``text``, by their looks and by value; a long one is searched off the loop."""

@@ -130,15 +130,15 @@ class Trust:
         written, told_now = self._written(root, files, contents)
         shown = tuple(Diff(one.name, before, now) for one, before, now in told_now)
         runs = tuple(one for one in written if one.runs)
-        refused = self._refused(root) if any(file.kind == "settings" for file in files) else ()
-        whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root), refused=refused)
+        whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root))
         if granted == fingerprint:
             # The user has seen just these contents; what models are told is another matter.
             return replace(whole, state="trusted", files=shown, written=tuple(one for one in written if not one.runs))
         counted = {name: content for name, content in contents.items() if content}
         changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
         rest = tuple(one for one in written if not one.runs)
-        return replace(whole, files=(*changed, *shown), gone=gone, written=(*runs, *rest))
+        refused = self._refused(root) if any(file.kind == "settings" for file in files) else ()
+        return replace(whole, files=(*changed, *shown), gone=gone, written=(*runs, *rest), refused=refused)
 
     def grant(self, seen: TrustState) -> None:
         """Trust a folder with what the user saw of it: what changed since then is not trusted. What tools wrote of it

@@ -109,8 +109,9 @@ class _Search:
                 first[each.name] = each
                 continue
             first[each.name] = replace(stronger, hides=(*stronger.hides, each.config.source))
-            if each.config.scope == "project" and stronger.config.scope == "user" and self._at.trusted:
-                self._problems += [] if each.written == stronger.written else [_name_taken(each, stronger)]
+            taken = each.config.scope == "project" and stronger.config.scope == "user"
+            if taken and self._at.trusted and each.written != stronger.written:
+                self._problems.append(_name_taken(each, stronger))
         off = {project: self._off(claude, project=project) for project in (True, False)}
         tools = self._choices.tools_off()
         scopes = list(SCOPES)

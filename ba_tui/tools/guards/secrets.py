@@ -32,7 +32,7 @@ def secrets(sharing: Sharing) -> Guard:
             if sharing.secrecy == "allow":
                 return await tool.run(args, call)
             if tool.effect is Effect.WRITE and (marks := _marks(args, sharing)):
-                message = f"{', '.join(marks)} stands for a secret that was kept from you; it would replace the secret."
+                message = f"{', '.join(marks)} is a placeholder for a secret; it would replace the secret."
                 return failure("validation_error", message, hint="Change only the parts around it.")
             result = await tool.run(args, call)
             found = await sharing.looked(result.text)

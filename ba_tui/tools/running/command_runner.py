@@ -6,7 +6,7 @@ What confines is permissions/sandbox; processes are the room processes'; who may
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
@@ -212,7 +212,11 @@ class CommandRunner:
             self.watch.replace(run, replace(run, running=lambda: not outcome.job.ended))
             return outcome, []
         await self._ended(run)
-        notes = [*_unreached(ready.decisions), *_mistaken(ready, request.text), *self._blame(outcome, profile, call)]
+        notes = [
+            *_unreached(ready.decisions),
+            *_mistaken(ready, request.text),
+            *self._blame(outcome, ready, profile, call),
+        ]
         if MARK in outcome.job.process.output.text():
             notes.append(MASKED)
         elif copies := _copies(ready, request.text):
@@ -255,12 +259,14 @@ class CommandRunner:
         if self.watch and run:
             await asyncio.to_thread(self.watch.end, run)
 
-    def _blame(self, outcome: ShellResult, profile: Profile, call: Call) -> list[str]:
+    def _blame(self, outcome: ShellResult, ready: _ReadyCommand, profile: Profile, call: Call) -> list[str]:
         """Why a command may have failed for the sandbox's sake. For the model to read; nothing follows from it."""
         process = outcome.job.process
         if self.sandbox is None or not process.confined or outcome.moved or outcome.timed_out:
             return []
-        return [*self._veiled(profile, self.sandbox), *self._failed(outcome, profile, call, self.sandbox)]
+        findings = ready.held.findings if ready.held else None
+        linked = findings.linked if findings else ()
+        return [*self._veiled(profile, self.sandbox), *self._failed(outcome, profile, call, self.sandbox, linked)]
 
     @staticmethod
     def _veiled(profile: Profile, sandbox: Sandbox) -> list[str]:
@@ -281,14 +287,16 @@ class CommandRunner:
         return notes
 
     @staticmethod
-    def _failed(outcome: ShellResult, profile: Profile, call: Call, sandbox: Sandbox) -> list[str]:
+    def _failed(
+        outcome: ShellResult, profile: Profile, call: Call, sandbox: Sandbox, linked: Collection[Path]
+    ) -> list[str]:
         process = outcome.job.process
         if process.exit_code is None and not process.started:
             return ["it could not be set up in the sandbox"]
         printed = process.output.text()
         if outcome.job.exit_code and (hidden := sandbox.hidden_in(printed)):
             return [f"ba hides {hidden} from it; commands.read in the user's settings allows it"]
-        why = sandbox.blame(printed, outcome.job.exit_code)
+        why = sandbox.blame(printed, outcome.job.exit_code, linked)
         if not why:
             return []
         own = OWN_HINT if call.branch.name == PERSON else OUTSIDE_HINT

@@ -7,10 +7,10 @@ import re
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
@@ -233,9 +233,7 @@ def test_an_idle_search_ends_its_process_and_the_next_pass_sees_what_changed(sho
     (shop.root / "gone.txt").write_text(f"token {TOKEN}\n")
     assert content.settle(content.begin(), SECONDS)
     assert {path.name for path in content.masks()} == {"notes.csv", "gone.txt"}
-    until = time.monotonic() + SECONDS
-    while searches() - before and time.monotonic() < until:
-        time.sleep(0.01)
+    psutil.wait_procs([psutil.Process(int(each)) for each in searches() - before], timeout=SECONDS)
     assert not searches() - before
     assert content.count() == 2
     (shop.root / "gone.txt").unlink()

@@ -80,7 +80,7 @@ async def test_a_placeholder_of_a_masked_copy_is_never_written_over_a_secret(har
     masked = fill(TOKEN)
     result = await harness.run("write_file", path="conf.ini", content=form.format(masked, masked))
     assert result.is_error
-    assert "stands for a secret" in result.text
+    assert "is a placeholder for a secret" in result.text
     assert TOKEN in target.read_text()
 
 

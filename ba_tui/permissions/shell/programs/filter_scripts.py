@@ -186,9 +186,9 @@ def fzf_problem(texts: str) -> str:
 OPEN_VARIABLES = frozenset(
     {"HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "HOSTNAME", "SHLVL", "UID", "EUID", "RANDOM",
      "SECONDS", "EPOCHSECONDS", "BASHPID", "OPTIND", "LINENO", "PPID", "TERM", "COLUMNS", "LINES", "TZ", "BASH_VERSION",
-     "OSTYPE", "HOSTTYPE", "EDITOR", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME",
-     "JAVA_HOME", "GOPATH", "GOROOT", "NODE_ENV", "NODE_PATH", "CARGO_HOME", "LD_LIBRARY_PATH", "PAGER", "VISUAL",
-     "CONDA_PREFIX", "REPLY", "LC_ALL", "TMPDIR", "DISPLAY"}
+     "OSTYPE", "HOSTTYPE", "EDITOR", "VIRTUAL_ENV", "CONDA_PREFIX", "REPLY", "LC_ALL", "TMPDIR", "DISPLAY",
+     "PYTHONPATH", "PYTHONHOME", "JAVA_HOME", "GOPATH", "GOROOT", "NODE_ENV", "NODE_PATH", "CARGO_HOME",
+     "LD_LIBRARY_PATH", "PAGER", "VISUAL"}
 )  # fmt: skip
 """Variables of the environment that hold no secrets."""
 

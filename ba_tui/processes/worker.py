@@ -41,6 +41,7 @@ class Worker:
         self._settings = settings
         self._clock = clock
         self._link: Link | None = None
+        self._last: Link | None = None
         self._starting = asyncio.Lock()
         self._crashes = 0
         self._not_before = float("-inf")
@@ -110,7 +111,7 @@ class Worker:
             if self._closed:
                 raise WorkerCrashed(CLOSED)
             if self._link is None or not self._link.alive():
-                self._drop()
+                await self._gone()
                 if (left := self._not_before - self._clock()) > 0:
                     raise WorkerCrashed(f"it crashed {self._crashes} times in a row; it starts again in {left:.0f} s")
                 self._link = await asyncio.to_thread(Link, self._entry, self._settings)
@@ -129,13 +130,21 @@ class Worker:
         self._drop()
 
     async def close(self) -> None:
-        """As ``end``."""
+        """As ``end``, and wait until they are gone: what they had locked is free then."""
         self.end()
+        await self._gone()
+
+    async def _gone(self) -> None:
+        """End the process, and wait until it and the one before it are gone."""
+        self._drop()
+        if last := self._last:
+            await asyncio.to_thread(last.wait)
+            self._last = None
 
     def _drop(self) -> None:
         if self._link:
             self._link.end()
-            self._link = None
+            self._last, self._link = self._link, None
 
     def _note_crash(self, link: Link) -> None:
         if link is not self._link:

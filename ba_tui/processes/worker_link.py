@@ -32,6 +32,8 @@ LARGE_BYTES = 200_000
 PRINTED_CHARS = 2_000
 REST_SECONDS = 1.0
 """Seconds after a request in which the next one is likely: reading goes on, as to begin it anew takes a while."""
+GONE_SECONDS = 10.0
+"""Longest wait for the end of a process; the supervisor kills what does not end within some seconds."""
 CLOSED = "it was closed"
 
 
@@ -103,7 +105,8 @@ class Link:
         self._number = self._channel.fileno()
         os.set_blocking(self._printed, False)
         self._let_go = weakref.finalize(self, _let_go, self._supervised, self._channel, self._printed)
-        threading.Thread(target=self._supervised.wait, daemon=True, name="reap").start()
+        self._reaper = threading.Thread(target=self._supervised.wait, daemon=True, name="reap")
+        self._reaper.start()
 
     def alive(self) -> bool:
         """Whether the process runs and said nothing that nobody asked for."""
@@ -150,6 +153,10 @@ class Link:
         waiting, self._pending = self._pending, {}
         for pending in waiting.values():
             pending.end(WorkerCrashed(why, code, printed))
+
+    def wait(self) -> None:
+        """Wait until the process and all it started are gone, at most ``GONE_SECONDS``. Blocks."""
+        self._reaper.join(GONE_SECONDS)
 
     def _begin(self, method: str, payload: object, on_progress: ProgressListener | None) -> _Pending:
         self._asked += 1

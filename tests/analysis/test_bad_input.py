@@ -89,10 +89,15 @@ async def test_a_file_that_becomes_another_while_it_is_read_is_read_again(engine
 async def test_two_processes_with_one_session_and_a_kept_result(tmp_path: Path) -> None:
     first, second = engine_in(tmp_path), engine_in(tmp_path)
     await first.query("SELECT 7 AS n")
+    left = [tmp_path / "session" / "analysis" / folder / "rows.parquet" for folder in ("work", "exports")]
+    for path in left:
+        path.write_bytes(b"rows")
     with pytest.raises(QueryFailed) as caught:
         await second.query("SELECT 1")
     assert str(caught.value) == "Another process has the data of this session open."
     assert caught.value.kind == "resource_error"
+    assert all(path.exists() for path in left)
     await first.close()
     assert (await second.query("SELECT n + 1 FROM R1")).head == ((8,),)
+    assert not [path for path in left if path.exists()]
     await second.close()

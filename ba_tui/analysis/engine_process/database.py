@@ -85,9 +85,10 @@ class Database:
         self._paths: frozenset[str] = frozenset()
         for name in (SPILL, WORK, EXPORTS, INBOX):
             (folder / name).mkdir(mode=0o700, exist_ok=True)
+        self._connection = self._opened(frozenset())
+        # Only who holds the database may remove what an earlier process left.
         for path in (*(folder / WORK).iterdir(), *(folder / EXPORTS).iterdir()):
             path.unlink(missing_ok=True)
-        self._connection = self._opened(frozenset())
         self._reports = _Reports()
         self._parser = duckdb.connect(":memory:", config=PARSING)
 

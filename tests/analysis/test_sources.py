@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator, Generator
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 import psutil
@@ -17,8 +19,10 @@ import pytest_asyncio
 from ba_tui.analysis.card import card
 from ba_tui.analysis.engine import Analysis
 from ba_tui.analysis.errors import AnalysisError, QueryFailed, QueryRefused, SourceFailed, UnknownTable
+from ba_tui.analysis.source_process.engine import IbisEngine
 from ba_tui.analysis.sources import Address, SourcePlace, Sources
 from ba_tui.core.ports.tables import Progress
+from ba_tui.processes.serving import WorkerChannel, WorkerRequest
 from ba_tui.processes.worker_values import WorkerSettings
 from tests.analysis.servers import PASSWORD, postgres_server
 
@@ -165,6 +169,35 @@ async def test_a_cancel_ends_the_query_on_the_server(sources: Sources) -> None:
         await task
     active = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%orders d%' AND pid <> "
     assert (await sources.query("warehouse", f"{active} pg_backend_pid()")).head == ((0,),)
+
+
+class SlowToStop(IbisEngine):
+    """Its server takes a while to get an interrupt."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.begun, self.go_on, self.arrived = threading.Event(), threading.Event(), False
+
+    def interrupt(self) -> None:
+        self.begun.set()
+        self.go_on.wait()
+        self.arrived = True
+
+
+@pytest.mark.parametrize("seconds", [60, 0], ids=["cancelled", "out of time"])
+async def test_the_end_of_a_statement_waits_for_an_interrupt_that_is_on_its_way(seconds: int) -> None:
+    engine = SlowToStop()
+    request = WorkerRequest(cast("WorkerChannel", None), 1, "query", None)
+
+    def statement() -> bool:
+        with engine.limited(request, seconds):
+            if seconds:
+                request.cancel()
+            engine.begun.wait()
+            threading.Timer(0.05, engine.go_on.set).start()
+        return engine.arrived
+
+    assert await asyncio.to_thread(statement)
 
 
 async def test_cost_tables_and_cards(sources: Sources) -> None:

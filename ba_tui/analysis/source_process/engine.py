@@ -136,8 +136,12 @@ class IbisEngine:
 
     @contextmanager
     def limited(self, request: WorkerRequest, seconds: float) -> Generator[None]:
-        """Within it, a cancel or the end of the time interrupts the statement on the server."""
+        """Within it, a cancel or the end of the time interrupts the statement on the server.
+
+        Its end waits for an interrupt that is on its way: one that comes late would stop the next statement.
+        """
         late, over = threading.Event(), threading.Event()
+        stopping: list[threading.Thread] = []
 
         def stop() -> None:
             # Again and again: the statement may not have begun when the first one comes.
@@ -149,10 +153,15 @@ class IbisEngine:
             late.set()
             stop()
 
+        def cancelled() -> None:
+            thread = threading.Thread(target=stop, daemon=True)
+            stopping.append(thread)
+            thread.start()
+
         timer = threading.Timer(seconds, stop_late)
         timer.daemon = True
         timer.start()
-        request.on_cancel(lambda: threading.Thread(target=stop, daemon=True).start())
+        request.on_cancel(cancelled)
         try:
             yield
         except HandlerFailed:
@@ -164,6 +173,9 @@ class IbisEngine:
         finally:
             over.set()
             timer.cancel()
+            for thread in (timer, *stopping):
+                with suppress(RuntimeError):  # not started yet: then it sees that all is over
+                    thread.join()
 
     def in_words(self, error: Exception, sql: str) -> HandlerFailed:
         """A failure of a statement as one line, with the nearest names."""

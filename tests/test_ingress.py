@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,14 @@ def test_a_hard_link_is_known_as_soon_as_the_secret_is_there(ingress: Ingress, b
     assert ingress.text(notes, 1_000, "project") == "harmless"
     (base / "work" / "deep" / ".env").hardlink_to(notes)
     assert refusal(ingress, notes, "project") == "it holds secrets"
+
+
+def test_a_hard_link_is_known_also_where_looking_takes_long(
+    ingress: Ingress, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    test_a_hard_link_is_known_as_soon_as_the_secret_is_there(ingress, base)
 
 
 def test_a_hard_link_is_known_that_was_made_after_the_folders_were_looked_through(ingress: Ingress, base: Path) -> None:

@@ -44,7 +44,7 @@ def secret_file(path: Path, status: os.stat_result, workspace: Workspace) -> boo
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return False
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - must not raise
-    return (status.st_dev, status.st_ino) in _index((workspace.root, *workspace.extra), home).look()
+    return (status.st_dev, status.st_ino) in _index((workspace.root, *workspace.extra), home).look(status.st_ctime_ns)
 
 
 @frozen
@@ -67,12 +67,16 @@ class _Index:
         self._known: dict[str, _Folder] = {}
         self._found: frozenset[tuple[int, int]] = frozenset()
         self._rests_until = float("-inf")
+        self._looked = 0
 
-    def look(self) -> frozenset[tuple[int, int]]:
+    def look(self, changed: int) -> frozenset[tuple[int, int]]:
+        """What there is. It may be up to ``RESTING`` looks old for a file that was the same at the last look, by
+        ``changed``, nanoseconds: a new name of a file changes that time."""
         with self._lock:
             begun = time.monotonic()
-            if begun < self._rests_until:
+            if begun < self._rests_until and changed < self._looked - SETTLED:
                 return self._found
+            self._looked = time.time_ns()
             self._found = frozenset(inode for folder in self._folders() for inode in folder.secrets) | _own_keys()
             took = time.monotonic() - begun
             self._rests_until = begun + took * RESTING if took > 0.05 else 0.0

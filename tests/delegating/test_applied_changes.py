@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.calls import Commit
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
@@ -19,6 +20,7 @@ from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.isolating import listing
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
 from ba_tui.tools.isolating.copies import Copies
+from ba_tui.write_ahead import write_ahead
 
 AGENT = "main/general-1"
 
@@ -55,7 +57,7 @@ class Place:
         self.project = project
         self.working = False
         self.copies = Copies(project.parent / "session", project, lambda path: bool(denied) and path.name == denied)
-        self.applying = Applying(self.copies, Workspace(project), lambda agent: self.working)
+        self.applying = Applying(self.copies, Workspace(project), write_ahead(project), lambda agent: self.working)
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.tool = apply_changes_tool(definitions["apply_changes"], self.applying)
 
@@ -68,7 +70,7 @@ class Place:
     def apply(self, **more: Any) -> str:
         args = {"agent_id": AGENT, **more}
         self.applying.paths(args)
-        return self.applying.apply(args).text
+        return self.applying.apply(args, Commit()).text
 
     def preview(self) -> object:
         async def shown() -> object:
@@ -235,13 +237,13 @@ def test_what_was_not_judged_does_not_come_in(project: Path) -> None:
     place.applying.paths(args)
     (files / "src" / "a.py").write_text("not shown\n")
     with pytest.raises(BaError, match="changed its copy in between"):
-        place.applying.apply(args)
+        place.applying.apply(args, Commit())
     # Asked about while the agent worked, it names nothing.
     place.working = True
     assert place.tool.paths(args) == ()
     place.working = False
     with pytest.raises(BaError, match="changed its copy in between"):
-        place.applying.apply(args)
+        place.applying.apply(args, Commit())
     assert (project / "same.txt").read_text() == "same\n"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -39,11 +40,15 @@ def timeout(tool: Tool) -> Tool:
         try:
             done = await _done(work, limit)
         except asyncio.CancelledError:
-            await _let_go(work)
+            if await _let_go(work, call):
+                return work.result()
             raise
         if done:
             return work.result()
-        await _let_go(work)
+        if await _let_go(work, call):
+            # Nobody but this guard wanted to stop it.
+            call.progress.committed = ""
+            return work.result()
         failed = failure("timeout", f"{tool.name} took longer than {limit:g} s and was ended.")
         if not call.tail:
             return failed
@@ -72,8 +77,13 @@ async def _done(work: asyncio.Task[ToolResult], limit: float) -> bool:
     return work.done()
 
 
-async def _let_go(work: asyncio.Task[ToolResult]) -> None:
-    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost."""
+async def _let_go(work: asyncio.Task[ToolResult], call: Call) -> bool:
+    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost. Whether it has a result
+    all the same: a change that has begun is waited for."""
     work.cancel()
     work.add_done_callback(lambda task: task.cancelled() or task.exception())
     await asyncio.wait({work}, timeout=GRACE)
+    while call.progress.committing:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({work})
+    return bool(call.progress.committed)

@@ -283,7 +283,8 @@ def clear_unfinished(where: Places) -> list[Path]:
         for entry in sorted((where.state / UNFINISHED).iterdir()):
             with suppress(OSError, ValueError), open_regular(entry) as note:
                 if abandoned(note.fileno(), int(entry.name.partition("-")[0])):
-                    cleared += _cleared(entry.name, note.read(20_000))
+                    with suppress(FileNotFoundError):
+                        cleared += _cleared(entry.name, note.read(20_000))
                     entry.unlink()
     return cleared
 
@@ -305,7 +306,6 @@ def _cleared(name: str, note: bytes) -> list[Path]:
     ours = _TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == name.partition("-")[2]
     if not ours or os.path.normpath(temporary) != str(temporary):
         return []
-    # No link on the way there is followed.
     with parent_folder(temporary) as folder:
         found = os.stat(temporary.name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():

@@ -46,13 +46,13 @@ def commit(steps: Sequence[FileStep], ahead: WriteAhead, by: str) -> None:
     with ExitStack() as kept:
         if len(steps) > 1:
             try:
-                kept.enter_context(ahead.listed(KIND, by, _described(steps), [step.before or b"" for step in steps]))
+                kept.enter_context(ahead.listed(KIND, by, described(steps), [step.before or b"" for step in steps]))
             except StorageError as error:
                 raise Failed("resource_error", f"{error} No file was changed.", error.hint) from error
         _commit(steps, kept.enter_context(ExitStack()))
 
 
-def _described(steps: Sequence[FileStep]) -> Mapping[str, object]:
+def described(steps: Sequence[FileStep]) -> Mapping[str, object]:
     """The body of a list: undoing.py reads it."""
     files, at = list[Mapping[str, object]](), 0
     for step in steps:

@@ -59,7 +59,8 @@ class UndoneFiles:
             if undone:
                 said = f" ba put back the {_files(len(undone))} that it had changed."
         elif changed:
-            said = f" It had written the {_files(len(changed))}, which stay as they are now."
+            stay = "which stays as it is now" if len(changed) == 1 else "which stay as they are now"
+            said = f" It had written the {_files(len(changed))}, {stay}."
         if stuck:
             said += f" Something else changed {_names(stuck)}: left as found."
         if outside:

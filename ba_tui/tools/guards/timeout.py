@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
@@ -40,14 +39,16 @@ def timeout(tool: Tool) -> Tool:
         try:
             done = await _done(work, limit)
         except asyncio.CancelledError:
-            if await _let_go(work, call):
+            await _let_go(work, call)
+            if call.progress.committed:
                 return work.result()
             raise
         if done:
             return work.result()
-        if await _let_go(work, call):
-            # Nobody but this guard wanted to stop it.
-            call.progress.committed = ""
+        cancelled = await _let_go(work, call)
+        if made := call.progress.committed:
+            # That this guard wanted to stop it ends no turn.
+            call.progress.committed = made if cancelled else ""
             return work.result()
         failed = failure("timeout", f"{tool.name} took longer than {limit:g} s and was ended.")
         if not call.tail:
@@ -78,12 +79,19 @@ async def _done(work: asyncio.Task[ToolResult], limit: float) -> bool:
 
 
 async def _let_go(work: asyncio.Task[ToolResult], call: Call) -> bool:
-    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost. Whether it has a result
-    all the same: a change that has begun is waited for."""
+    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost. A change that has begun
+    is waited for; whether somebody cancelled the call meanwhile."""
     work.cancel()
     work.add_done_callback(lambda task: task.cancelled() or task.exception())
-    await asyncio.wait({work}, timeout=GRACE)
-    while call.progress.committing:
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({work})
-    return bool(call.progress.committed)
+    cancelled, seconds = False, cast("float | None", GRACE)
+    while not work.done():
+        try:
+            await asyncio.wait({work}, timeout=seconds)
+        except asyncio.CancelledError:
+            cancelled = True
+        if not call.progress.committing:
+            break
+        seconds = None
+    if cancelled and not call.progress.committed:
+        raise asyncio.CancelledError
+    return cancelled

@@ -19,7 +19,7 @@ from ba_tui.resources import places
 from ba_tui.tools.editing.transaction import KIND, FileStep, commit, described
 from ba_tui.tools.failed import Failed
 from ba_tui.write_ahead import outcomes, recover, write_ahead
-from tests.crashing import counted
+from tests.crashing import counted, unsynced
 from tests.tools.conftest import CHECKOUT
 from tests.tools.editing.every_kill import AFTER, BEFORE, change, held, litter, make, start, steps
 
@@ -179,8 +179,8 @@ def test_changes_that_cannot_be_undone_yet_are_undone_at_a_later_start(root: Pat
     assert held(root) == BEFORE
 
 
-def faults(monkeypatch: pytest.MonkeyPatch, code: int) -> Iterator[list[str]]:
-    """Times when one operation fails, the next one each time; the list says which did."""
+def faults(code: int) -> Iterator[tuple[list[str], pytest.MonkeyPatch]]:
+    """Times when one operation fails until the patch is undone, the next one each time; the list says which did."""
     for number in count():
         failed: list[str] = []
 
@@ -188,9 +188,10 @@ def faults(monkeypatch: pytest.MonkeyPatch, code: int) -> Iterator[list[str]]:
             failed.append(name)
             raise OSError(code, os.strerror(code))
 
-        for name, operation in counted(number, fail).items():
-            monkeypatch.setattr(os, name, operation)
-        yield failed
+        with pytest.MonkeyPatch.context() as patch:
+            for name, operation in counted(number, fail).items():
+                patch.setattr(os, name, operation)
+            yield failed, patch
         if not failed:
             return
 
@@ -201,15 +202,16 @@ def test_a_fault_at_any_operation_leaves_all_or_nothing(
 ) -> None:
     template, root = tmp_path / "template", tmp_path / "work"
     make(template, BEFORE)
+    monkeypatch.setattr(os, "fsync", unsynced)
     refused = 0
     shutil.copytree(template, root)
-    for failed in faults(monkeypatch, code):
+    for failed, patch in faults(code):
         told = ""
         try:
             change(root)
         except Failed as error:
             told = str(error)
-        monkeypatch.undo()
+        patch.undo()
         if failed in (["unlink"], ["open"]):
             # What can't be removed stays, under the name of a temporary file.
             for litter_left in root.rglob(".*.tmp"):

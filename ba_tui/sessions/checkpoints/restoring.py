@@ -172,6 +172,9 @@ class _Work:
         if change.name in self.unkept:
             raise _Left("it is too large now to be kept first")
         if change.after is None and not os.path.lexists(self.root / change.name):
+            if self.resumed:
+                # The folders may have been made for it already.
+                _prune(self.root, change.path)
             raise _Same
         with _folder(self.root, change.path, make=change.after is not None) as (folder, name):
             if self.resumed and _is(folder, name, change.after):

@@ -17,10 +17,12 @@ from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
+from ba_tui.tools.editing.transaction import KIND, FileStep, described
+from ba_tui.tools.editing.undoing import UndoneFiles
 from ba_tui.tools.isolating import listing
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
 from ba_tui.tools.isolating.copies import Copies
-from ba_tui.write_ahead import write_ahead
+from ba_tui.write_ahead import recover, write_ahead
 
 AGENT = "main/general-1"
 
@@ -297,3 +299,44 @@ def test_one_change_is_shown_as_an_edit_is(project: Path) -> None:
     (place.make() / "same.txt").write_text("other\n")
     shown = place.preview()
     assert shown == Diff("same.txt", "same\n", "other\n")
+
+
+def test_a_kill_while_changes_come_in_is_undone(project: Path) -> None:
+    place = Place(project)
+    copy = place.make()
+    names = ("src/a.py", "gone.txt", "same.txt")
+    before = {name: (project / name).read_bytes() for name in names}
+    (copy / "src/a.py").write_text("new\n")
+    (copy / "gone.txt").unlink()
+    (copy / "same.txt").write_text("other\n")
+    killed: list[str] = []
+    rename = os.rename
+
+    def end(source: str, target: str, **more: int) -> None:
+        # What a killed process leaves of the list, and of the files.
+        if target == "same.txt":
+            (held,) = place.applying.ahead.folder.glob("*.list")
+            killed.append(held.read_text())
+        rename(source, target, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "rename", end)
+        place.apply()
+    place.applying.ahead.folder.joinpath("999999999-0123abcd.list").write_text(killed[0])
+    (project / "gone.txt").write_bytes(before["gone.txt"])
+    told = recover(place.applying.ahead.folder, {KIND: UndoneFiles((project,))})
+    assert told == ["ba was stopped while apply_changes changed 3 files. ba put back the 2 files that it had changed."]
+    assert {name: (project / name).read_bytes() for name in names} == before
+
+
+def test_a_patch_of_a_copy_that_a_kill_cut_off_is_undone_when_the_copy_is_used(project: Path) -> None:
+    place = Place(project)
+    copy = place.make()
+    steps = [FileStep(copy / name, name, (copy / name).read_bytes(), b"half") for name in ("same.txt", "src/a.py")]
+    ahead = write_ahead(copy)
+    with ahead.listed(KIND, "apply_patch", described(steps), [step.before or b"" for step in steps]):
+        (held,) = ahead.folder.iterdir()
+        (ahead.folder / "999999999-0123abcd.list").write_bytes(held.read_bytes())
+    (copy / "same.txt").write_bytes(b"half")
+    assert place.copies.changed(AGENT, anew=True) == {}
+    assert (copy / "same.txt").read_text() == "same\n"

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MARKS = (".ba", ".git", "pyproject.toml")
-FIRST_LOOK = 64_000
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 UNFINISHED = "unfinished"
+UNLOCKED = 60.0
+"""Seconds after which a note that can't be locked may be that of a dead process."""
 _TEMPORARY = regex(r"\..{0,100}\.ba-[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
@@ -152,10 +153,8 @@ def there(path: Path) -> bool:
     """Whether there is something to read. False only for what is missing."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
     return True
 
 
@@ -164,22 +163,6 @@ def folder_slug(folder: Path) -> str:
     words = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-").lower()[:40]
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
     return f"{words or 'root'}-{digest}"
-
-
-def first_theme(where: Places, env: Mapping[str, str] | None = None) -> str:
-    """The theme for the first paint, from BA_THEME or the ``theme:`` line of the person's config.yaml; else empty.
-
-    A look at one line, without a YAML parser: the settings proper are loaded after the paint and win.
-    """
-    env = os.environ if env is None else env
-    if named := env.get("BA_THEME", "").strip():
-        return named
-    try:
-        text = read_regular(where.settings, FIRST_LOOK).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""
-    found = re.search(r"""^theme[ \t]*:[ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#"'][^#\n]*))""", text, re.MULTILINE)
-    return next((group.strip() for group in found.groups() if group), "") if found else ""
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -268,14 +251,18 @@ def temporary_name(name: str) -> str:
 
 @contextmanager
 def unfinished(temporary: Path, original: Path | None = None) -> Generator[None]:
-    """Keep a note of ``temporary`` until the block is left, so that the next start removes it if we are killed.
+    """Keep a locked note of ``temporary`` until the block is left, so that the next start removes it if we are killed.
 
     With ``original``, it is a file of the person's that was set aside: then it gets that name back instead.
     """
     entry = places().state / UNFINISHED / f"{os.getpid()}-{temporary.name[-12:-4]}"
+    note = -1
     try:
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entry.write_bytes(b"\0".join(map(os.fsencode, (temporary, original or ""))))
+        note = os.open(entry, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):
+            fcntl.flock(note, fcntl.LOCK_EX)
+        os.write(note, b"\0".join(map(os.fsencode, (temporary, original or ""))))
     except OSError:
         # Without a note it is only not cleaned up after a kill.
         pass
@@ -284,36 +271,49 @@ def unfinished(temporary: Path, original: Path | None = None) -> Generator[None]
     finally:
         with suppress(OSError):
             entry.unlink()
+        with suppress(OSError):
+            os.close(note)
 
 
-def clear_unfinished(where: Places, age: float = 60.0) -> list[Path]:
-    """Remove the temporary files that killed processes left, and bring back what they had set aside; the paths.
-
-    Only what is noted, named and owned as ours is touched, once its note is ``age`` seconds old.
-    """
+def clear_unfinished(where: Places) -> list[Path]:
+    """Remove the temporary files that killed processes left, and bring back what they had set aside; the paths. Only
+    what is noted, named and owned as ours is touched."""
     cleared: list[Path] = []
     with suppress(OSError):
         for entry in sorted((where.state / UNFINISHED).iterdir()):
-            with suppress(OSError, ValueError):
-                if time.time() - entry.lstat().st_mtime >= age and not process_runs(int(entry.name.partition("-")[0])):
-                    cleared += _cleared(entry)
+            with suppress(OSError, ValueError), open_regular(entry) as note:
+                if abandoned(note.fileno(), int(entry.name.partition("-")[0])):
+                    with suppress(FileNotFoundError):
+                        cleared += _cleared(entry.name, note.read(20_000))
                     entry.unlink()
     return cleared
 
 
-def _cleared(entry: Path) -> list[Path]:
-    temporary, original = map(Path, map(os.fsdecode, read_regular(entry, 20_000).split(b"\0")))
-    folder = temporary.parent
-    ours = _TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == entry.name.partition("-")[2]
-    if not ours or os.path.realpath(folder) != str(folder):
+def abandoned(note: int, pid: int) -> bool:
+    """Lock the open file ``note``; False when the process ``pid``, which keeps it locked while it works, still does."""
+    try:
+        fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Some network file systems know no locks; the process may run on another machine.
+        return time.time() - os.fstat(note).st_mtime >= UNLOCKED and not process_runs(pid)
+    return True
+
+
+def _cleared(name: str, note: bytes) -> list[Path]:
+    temporary, original = map(Path, map(os.fsdecode, note.split(b"\0") if note else (b"", b"")))
+    ours = _TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == name.partition("-")[2]
+    if not ours or os.path.normpath(temporary) != str(temporary):
         return []
-    found = temporary.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        return []
-    if original.name and original.parent == folder:
-        # Never over what stands there by now.
-        os.link(temporary, original, follow_symlinks=False)
-    temporary.unlink()
+    with parent_folder(temporary) as folder:
+        found = os.stat(temporary.name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            return []
+        if original.name and original.parent == temporary.parent:
+            # Never over what stands there by now.
+            os.link(temporary.name, original.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        os.unlink(temporary.name, dir_fd=folder)
     return [temporary]
 
 

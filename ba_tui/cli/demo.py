@@ -19,13 +19,13 @@ from typing import Annotated
 
 import typer
 
-from ba_tui.cli.launch import no_screen, open_app
+from ba_tui.cli.launch import first_theme, no_screen, open_app
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 from ba_tui.core.values import frozen
 from ba_tui.providers.marked_yaml import YamlNode, read_yaml
 from ba_tui.providers.script_files import read_script
-from ba_tui.resources import Places, bundled, first_theme, places
+from ba_tui.resources import Places, bundled, places
 
 PREFIX = "ba-demo-"
 MAKING = 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,10 +17,12 @@ from ba_tui.core.start import Start
 
 if TYPE_CHECKING:
     from ba_tui.core.services import Services
+    from ba_tui.resources import Places
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
 DUMB = frozenset({"dumb", "unknown"})
+FIRST_LOOK = 64_000
 
 
 def start_chat(given: ChatFlags) -> int:
@@ -110,7 +113,7 @@ def open_app(
     # Twice the usual frames: a key shows at the next one, and nothing is drawn when nothing changes.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from ba_tui.faces.tui.app import BaApp  # noqa: PLC0415 - print mode must never load Textual
-    from ba_tui.resources import first_theme, places  # noqa: PLC0415
+    from ba_tui.resources import places  # noqa: PLC0415
 
     folder = cwd or current_folder()
     start = start or Start()
@@ -147,6 +150,24 @@ def no_screen() -> str:
     if (kind := os.environ.get("TERM", "")) in DUMB:
         return f"This terminal can't show the app (TERM={kind})."
     return ""
+
+
+def first_theme(where: Places, env: Mapping[str, str] | None = None) -> str:
+    """The theme for the first paint, from BA_THEME or the ``theme:`` line of config.yaml; else empty.
+
+    A look at one line, without a YAML parser: the settings proper are loaded after the paint and win.
+    """
+    from ba_tui.resources import read_regular  # noqa: PLC0415
+
+    env = os.environ if env is None else env
+    if named := env.get("BA_THEME", "").strip():
+        return named
+    try:
+        text = read_regular(where.settings, FIRST_LOOK).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+    found = re.search(r"""^theme[ \t]*:[ \t]*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#"'][^#\n]*))""", text, re.MULTILINE)
+    return next((group.strip() for group in found.groups() if group), "") if found else ""
 
 
 def folder_of(cwd: Path | None) -> Path:

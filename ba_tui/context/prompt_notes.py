@@ -10,6 +10,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.write_ahead import Outcome
 
 UNREAD, CUT = "The model can't see it.", "The model can't see the rest: shorten the file."
 
@@ -33,11 +34,17 @@ class PendingNotices:
 
 class PromptNotes:
     """The time and the project's instructions. ``read`` them anew for each prompt; what is wrong with their files is
-    said once, through ``notices``."""
+    said once, through ``notices``, and each of the ``outcomes`` of changes that ba was killed in goes with a prompt."""
 
-    def __init__(self, read: Callable[[], Sequence[Instructions]], notices: PendingNotices) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Sequence[Instructions]],
+        notices: PendingNotices,
+        outcomes: Callable[[], Sequence[Outcome]] = tuple,
+    ) -> None:
         self._read = read
         self._notices = notices
+        self._outcomes = outcomes
         self._warned: set[str] = set()
 
     def notes(self, transcript: Transcript) -> Sequence[Message]:
@@ -51,7 +58,11 @@ class PromptNotes:
             for why in item.refused:
                 self._warn(f"{item.shown}: {why}.", UNREAD)
         told = said(instructions, transcript.messages)
-        return [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z})."), *([told] if told else [])]
+        known = [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z})."), *([told] if told else [])]
+        for outcome in self._outcomes():
+            known.append(reminder(f"In an earlier run: {outcome.text} Read a file again before you change it."))
+            outcome.told()
+        return known
 
     def again(self, transcript: Transcript) -> Sequence[Message]:
         """The instructions that a compression took out of the conversation."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,9 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     try:
         result = await tool.run(use.input, call)
     except asyncio.CancelledError:
+        if made := call.progress.committed:
+            finish(_although(ToolResult(paintable(made)), call))
+            raise
         printed = tool.so_far(call.tail) if call.tail else ""
         so_far = f"\nOutput so far:\n{paintable(printed)}" if printed else ""
         finish(failure("interrupted", f"{_why_stopped(call.branch)}{so_far}"))
@@ -48,7 +52,68 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
         result = failure("internal_error", f"{type(error).__name__}: {error}")
+    if call.progress.committed:
+        # An interrupt waited for the change.
+        finish(_although(result, call))
+        raise asyncio.CancelledError
     return finish(result)
+
+
+def _although(result: ToolResult, call: Call) -> ToolResult:
+    note = f"Note: {_why_stopped(call.branch)} The files were being written, so the call went on to its end."
+    return replace(result, text=f"{result.text}\n{note}")
+
+
+class Commit:
+    """Decides between an interrupt and a change: whichever comes first. For one call; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = self._stopped = False
+
+    def begin(self) -> None:
+        """The change begins now. Raises Stopped when an interrupt came before."""
+        with self._lock:
+            if self._stopped:
+                raise Stopped
+            self._begun = True
+
+    def stop(self) -> bool:
+        """Whether the change has not begun, and so never will."""
+        with self._lock:
+            self._stopped = not self._begun
+            return self._stopped
+
+
+class Stopped(Exception):
+    """The call was cancelled before its change began."""
+
+
+async def commit_whole(work: Callable[[Commit], ToolResult], call: Call) -> ToolResult:
+    """Run ``work`` in a thread. A cancel before its ``Commit.begin`` stops it, and nothing is changed. A later cancel
+    waits for the end of ``work``, so that the result says what was done; ``run_call`` then goes on with the cancel.
+
+    Raises:
+        asyncio.CancelledError: nothing was changed. What ``work`` raises.
+    """
+    commit, cancelled = Commit(), False
+    running = asyncio.ensure_future(asyncio.to_thread(work, commit))
+    while not running.done():
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            if commit.stop():
+                running.add_done_callback(lambda task: task.cancelled() or task.exception())
+                raise
+            cancelled = call.progress.committing = True
+    call.progress.committing = False
+    try:
+        result = running.result()
+    except Exception as error:
+        call.progress.committed = str(error) if cancelled else ""
+        raise
+    call.progress.committed = result.text if cancelled else ""
+    return result
 
 
 def _why_stopped(branch: Branch) -> str:

@@ -31,6 +31,10 @@ class Progress:
         """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
         self.given: Mapping[str, Any] | None = None
         """The arguments as hooks left them; None until hooks have let the call through."""
+        self.committing = False
+        """Whether the call makes a change that no interrupt breaks off: whoever cancels it waits for its end."""
+        self.committed = ""
+        """What the change came to that was made although the call was cancelled meanwhile."""
 
 
 @frozen

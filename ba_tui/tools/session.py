@@ -22,7 +22,7 @@ from ba_tui.permissions.session import SessionPermissions
 from ba_tui.planning.plan_mode import NAME as PLANNING
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled
+from ba_tui.resources import Places, bundled, project_root
 from ba_tui.sessions.checkpoints.keeper import checkpoints_for
 from ba_tui.settings import Loaded
 from ba_tui.skills.active import active_folders, folder_named, joining
@@ -70,6 +70,7 @@ from ba_tui.tools.teams.session_room import TeamRoom
 from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, stocked
 from ba_tui.tools.visible import Joining, Visible
 from ba_tui.tools.web.tools import web_options
+from ba_tui.write_ahead import write_ahead
 
 if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
@@ -125,8 +126,10 @@ class GuardedTools:
         self.shells, self.copies = Shells(scope.results.open), scope.copies(policy.denies_reading)
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
-        self.search = definitions["tool_search"]
-        place = SessionPlace(workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading)
+        self.search, self.ahead = definitions["tool_search"], write_ahead(project_root(scope.cwd), scope.id, where)
+        place = SessionPlace(
+            workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading, self.ahead
+        )
         means = ToolContext(
             self.shells, scope.results, web_options(settings, process.loaded.own, os.environ), scope.history, runner,
             scope.modalities,
@@ -265,7 +268,7 @@ class GuardedTools:
         own = (*self.data.tools, *self.memory.tools, self.plans.tool)
         if self.copies is None:
             return own
-        applying = Applying(self.copies, workspace, self.delegation.agents.works)
+        applying = Applying(self.copies, workspace, self.ahead, self.delegation.agents.works)
         return (*own, apply_changes_tool(definitions[APPLY], applying))
 
     def joining(self, visible: Visible) -> tuple[Interceptor, ...]:

@@ -52,18 +52,21 @@ from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner
 from ba_tui.tools.web.tools import WebOptions, web_tools
+from ba_tui.write_ahead import WriteAhead, write_ahead
 
 
 @frozen
 class SessionPlace:
     """Where tools work: the ``workspace``, the ``shell`` for commands and ripgrep's path, None where it is missing;
-    whether secrets are kept from models, and which files a rule denies to read."""
+    whether secrets are kept from models, which files a rule denies to read, and where lists of changes are (None: where
+    those of the workspace's folder are)."""
 
     workspace: Workspace
     shell: Shell
     rg: Path | None
     secrecy: Secrecy = "redact"
     denied: Callable[[Path], bool] = lambda path: False
+    ahead: WriteAhead | None = None
 
 
 @frozen
@@ -144,7 +147,7 @@ def builtin_tools(
         ask_user_tool(definitions["ask_user"]),
         calculator_tool(definitions["calculator"]),
         now_tool(definitions["now"]),
-        apply_patch_tool(definitions["apply_patch"], workspace, seen),
+        apply_patch_tool(definitions["apply_patch"], workspace, seen, place.ahead or write_ahead(workspace.root)),
     )
     tools = tuple([remembering(tool, seen) if tool.facts.category == "files" else tool for tool in tools])
     return (*tools, *further_tools(definitions, place, means)) if means else tools

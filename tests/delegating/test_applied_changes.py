@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.calls import Commit
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
+from ba_tui.tools.editing.transaction import KIND, FileStep, described
+from ba_tui.tools.editing.undoing import UndoneFiles
 from ba_tui.tools.isolating import listing
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
 from ba_tui.tools.isolating.copies import Copies
+from ba_tui.write_ahead import recover, write_ahead
 
 AGENT = "main/general-1"
 
@@ -55,7 +59,7 @@ class Place:
         self.project = project
         self.working = False
         self.copies = Copies(project.parent / "session", project, lambda path: bool(denied) and path.name == denied)
-        self.applying = Applying(self.copies, Workspace(project), lambda agent: self.working)
+        self.applying = Applying(self.copies, Workspace(project), write_ahead(project), lambda agent: self.working)
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.tool = apply_changes_tool(definitions["apply_changes"], self.applying)
 
@@ -68,7 +72,7 @@ class Place:
     def apply(self, **more: Any) -> str:
         args = {"agent_id": AGENT, **more}
         self.applying.paths(args)
-        return self.applying.apply(args).text
+        return self.applying.apply(args, Commit()).text
 
     def preview(self) -> object:
         async def shown() -> object:
@@ -235,13 +239,13 @@ def test_what_was_not_judged_does_not_come_in(project: Path) -> None:
     place.applying.paths(args)
     (files / "src" / "a.py").write_text("not shown\n")
     with pytest.raises(BaError, match="changed its copy in between"):
-        place.applying.apply(args)
+        place.applying.apply(args, Commit())
     # Asked about while the agent worked, it names nothing.
     place.working = True
     assert place.tool.paths(args) == ()
     place.working = False
     with pytest.raises(BaError, match="changed its copy in between"):
-        place.applying.apply(args)
+        place.applying.apply(args, Commit())
     assert (project / "same.txt").read_text() == "same\n"
 
 
@@ -295,3 +299,44 @@ def test_one_change_is_shown_as_an_edit_is(project: Path) -> None:
     (place.make() / "same.txt").write_text("other\n")
     shown = place.preview()
     assert shown == Diff("same.txt", "same\n", "other\n")
+
+
+def test_a_kill_while_changes_come_in_is_undone(project: Path) -> None:
+    place = Place(project)
+    copy = place.make()
+    names = ("src/a.py", "gone.txt", "same.txt")
+    before = {name: (project / name).read_bytes() for name in names}
+    (copy / "src/a.py").write_text("new\n")
+    (copy / "gone.txt").unlink()
+    (copy / "same.txt").write_text("other\n")
+    killed: list[str] = []
+    rename = os.rename
+
+    def end(source: str, target: str, **more: int) -> None:
+        # What a killed process leaves of the list, and of the files.
+        if target == "same.txt":
+            (held,) = place.applying.ahead.folder.glob("*.list")
+            killed.append(held.read_text())
+        rename(source, target, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "rename", end)
+        place.apply()
+    place.applying.ahead.folder.joinpath("999999999-0123abcd.list").write_text(killed[0])
+    (project / "gone.txt").write_bytes(before["gone.txt"])
+    told = recover(place.applying.ahead.folder, {KIND: UndoneFiles((project,))})
+    assert told == ["ba was stopped while apply_changes changed 3 files. ba put back the 2 files that it had changed."]
+    assert {name: (project / name).read_bytes() for name in names} == before
+
+
+def test_a_patch_of_a_copy_that_a_kill_cut_off_is_undone_when_the_copy_is_used(project: Path) -> None:
+    place = Place(project)
+    copy = place.make()
+    steps = [FileStep(copy / name, name, (copy / name).read_bytes(), b"half") for name in ("same.txt", "src/a.py")]
+    ahead = write_ahead(copy)
+    with ahead.listed(KIND, "apply_patch", described(steps), [step.before or b"" for step in steps]):
+        (held,) = ahead.folder.iterdir()
+        (ahead.folder / "999999999-0123abcd.list").write_bytes(held.read_bytes())
+    (copy / "same.txt").write_bytes(b"half")
+    assert place.copies.changed(AGENT, anew=True) == {}
+    assert (copy / "same.txt").read_text() == "same\n"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.cli.launch import first_theme
 from ba_tui.core.errors import StorageError
 from ba_tui.resources import (
     WholeFile,
     bundled,
     exclusive,
-    first_theme,
     folder_slug,
     open_places,
     places,

@@ -16,6 +16,8 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.rewinding import FileChange, Restored, turn_history
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import count
 from ba_tui.resources import Places, folder_slug, project_root, user_home
 from ba_tui.sessions.checkpoints.git import GitWatch
 from ba_tui.sessions.checkpoints.shadow import (
@@ -28,6 +30,7 @@ from ba_tui.sessions.checkpoints.shadow import (
 )
 from ba_tui.sessions.checkpoints.traits import FILES
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.write_ahead import AbandonedList, WriteAhead, write_ahead
 
 if TYPE_CHECKING:
     from ba_tui.sessions.checkpoints.restoring import Contents
@@ -38,15 +41,21 @@ SHOWN = 200
 LONGEST = 1_000_000
 """Bytes of a text that is shown."""
 MB = 1_000_000
+KIND = "rewind"
+"""Of lists of changes (write_ahead.py)."""
+NAMED = 8
+_ID = regex(r"[0-9a-f]{40,64}")
+_STOPPED = "ba was stopped while a rewind changed files."
 _GONE = "The checkpoint is gone: the store was deleted or cleaned."
 
 
 class SessionCheckpoints:
     """Those that ``session`` takes; those of others, such as the one it was forked from, can be restored too."""
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: Store, session: str, ahead: WriteAhead | None = None) -> None:
         self._store = store
         self._session = session
+        self._ahead = ahead or write_ahead(store.root, session)
 
     def take(self, turn: int, watch: GitWatch | None = None) -> str:
         """Raises Stopped when whoever watches did not want to wait."""
@@ -115,9 +124,30 @@ class SessionCheckpoints:
 
         store = self._store
         with store.locked():
-            done = restore(store, self._read(undo), self._read(to))
+            now, target = self._read(undo), self._read(to)
+            with self._ahead.listed(KIND, "a rewind", {"to": to, "undo": undo}):
+                done = restore(store, now, target)
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
         return Restored(tuple(done.done), tuple(done.left))
+
+    def take_back(self, left: AbandonedList) -> str:
+        """write_ahead.Undo of a ``restore`` whose process was killed: the files are as before it, and so is the
+        conversation. Raises StorageError where the store is in use."""
+        from ba_tui.sessions.checkpoints.restoring import restore  # noqa: PLC0415 - see diffs
+
+        to, undo = str(left.body["to"]), str(left.body["undo"])
+        if not (_ID.fullmatch(to) and _ID.fullmatch(undo)):
+            raise ValueError
+        with self._store.locked():
+            self._store.ready()
+            reached, before = self._store.read(to), self._store.read(undo)
+            if not reached or not before:
+                return f"{_STOPPED} Its checkpoint is gone, so check your files."
+            done = restore(self._store, reached, before, resumed=True)
+        said = f"ba put back {count(len(done.done), 'file')}." if done.done else "No file is changed."
+        names = [f"{name} ({why})" for name, why in done.left[:NAMED]]
+        more = f" and {len(done.left) - NAMED} more" if len(done.left) > NAMED else ""
+        return f"{_STOPPED} {said}" + (f" Left as found: {', '.join(names)}{more}." if names else "")
 
     def _read(self, id: str) -> SavedCheckpoint:
         self._store.ready()
@@ -184,7 +214,8 @@ def checkpoints_for(where: Places, cwd: Path, session: str, max_file_mb: float) 
     root = project_root(cwd)
     ours = (where.home,) if where.home else (where.data, where.cache, where.state)
     limits = ShadowLimits(largest=int(max_file_mb * MB))
-    return SessionCheckpoints(Store(where.checkpoints / folder_slug(root), root, ours, limits), session)
+    store = Store(where.checkpoints / folder_slug(root), root, ours, limits)
+    return SessionCheckpoints(store, session, write_ahead(root, session, where))
 
 
 def session_start(where: Places, info: SessionInfo) -> str:

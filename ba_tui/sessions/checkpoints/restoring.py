@@ -68,15 +68,18 @@ def digest(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def restore(store: Store, now: SavedCheckpoint, target: SavedCheckpoint) -> RestoredFiles:
+def restore(store: Store, now: SavedCheckpoint, target: SavedCheckpoint, *, resumed: bool = False) -> RestoredFiles:
     """Make the files those of ``target``; ``now`` is what they are. Call it with the store's lock held.
+
+    ``resumed``: some may be those of ``target`` already.
 
     Raises:
         StorageError: something of the target is missing; nothing was touched then.
     """
     changes = check(store, now.tree, target.tree)
     with Contents(store) as contents:
-        work = _Work(store.root, contents, now.skipped, target.skipped, target.traits, safe=len(changes) <= SAFE)
+        left_out, safe = (now.skipped, target.skipped), len(changes) <= SAFE
+        work = _Work(store.root, contents, *left_out, target.traits, safe=safe, resumed=resumed)
         rules = [change for change in changes if (b"/" + change.path).endswith(b"/.gitignore")]
         rest = [change for change in changes if change not in rules] if rules else changes
         # What the target's rules ignore was not in it because it was ignored, not because it was not there.
@@ -132,6 +135,10 @@ class _Left(Exception):
     """Why a file stays as it is."""
 
 
+class _Same(Exception):
+    """A file is as it should be."""
+
+
 @dataclass(slots=True)
 class _Work:
     root: Path
@@ -140,12 +147,15 @@ class _Work:
     unknown: frozenset[str]
     traits: Traits | None
     safe: bool
+    resumed: bool
     result: RestoredFiles = field(default_factory=RestoredFiles)
 
     def each(self, changes: Sequence[TreeChange], do: Callable[[TreeChange], None]) -> None:
         for change in changes:
             try:
                 do(change)
+            except _Same:
+                pass
             except _Left as left:
                 self.result.left.append((change.name, str(left)))
             except StorageError as error:
@@ -162,8 +172,13 @@ class _Work:
         if change.name in self.unkept:
             raise _Left("it is too large now to be kept first")
         if change.after is None and not os.path.lexists(self.root / change.name):
-            return
+            if self.resumed:
+                # The folders may have been made for it already.
+                _prune(self.root, change.path)
+            raise _Same
         with _folder(self.root, change.path, make=change.after is not None) as (folder, name):
+            if self.resumed and _is(folder, name, change.after):
+                raise _Same
             if not _is(folder, name, change.before):
                 raise _Left("it was changed meanwhile, or is not kept")
             if change.after is None:

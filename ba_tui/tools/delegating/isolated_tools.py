@@ -24,6 +24,7 @@ from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.permission import CallJudge, Remember
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.toolbox import SessionPlace, Shared, builtin_tools, pipeline
+from ba_tui.write_ahead import write_ahead
 
 FILES = frozenset({
     *("read_file", "write_file", "edit_file", "apply_patch", "list_files", "glob", "grep"),
@@ -61,7 +62,7 @@ class IsolatedTools:
         def denied(path: Path) -> bool:
             return place.denied(paths.in_project(path))
 
-        there = replace(place, workspace=inside, denied=denied)
+        there = replace(place, workspace=inside, denied=denied, ahead=write_ahead(copy.files))
         # Nothing of the copy goes into a checkpoint, and no result that was remembered of the project is its own.
         shared = replace(
             self.shared,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.calls import Commit, commit_whole
 from ba_tui.core.results import Diff, Display, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Concern, Effect, Tool, ToolFacts
@@ -79,11 +80,13 @@ def change_tool(
     """The tool that makes the change which ``planned`` finds in the arguments of a call, and shows it before."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        def work() -> ToolResult:
+        def work(commit: Commit) -> ToolResult:
             with seen.lock:
-                return planned(args).commit(seen)
+                change = planned(args)
+                commit.begin()
+                return change.commit(seen)
 
-        return await asyncio.to_thread(work)
+        return await commit_whole(work, call)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         return await asyncio.to_thread(lambda: planned(args).diff())

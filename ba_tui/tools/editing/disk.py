@@ -193,7 +193,8 @@ def _temporary(
                 os.fchmod(number, mode)
             yield file
     finally:
-        with suppress(FileNotFoundError):
+        # Once the file has its name, nothing that fails may read as if it had not.
+        with suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
     with suppress(OSError):
         _sync_folder(folder)

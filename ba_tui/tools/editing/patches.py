@@ -32,7 +32,9 @@ from ba_tui.tools.editing.placeholders import refuse_placeholders
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import WriteAhead
 
+NAME = "apply_patch"
 MAX_BYTES_TOGETHER = 60_000_000
 """Bytes of all the files of one patch: they are held in memory until the last is checked."""
 
@@ -65,9 +67,9 @@ class PatchChange:
         diffs = tuple(_diff(file) for file in self.files if not file.gone_to)
         return diffs[0] if len(diffs) == 1 else Diffs(diffs)
 
-    def commit(self, seen: SeenFiles) -> ToolResult:
+    def commit(self, seen: SeenFiles, ahead: WriteAhead) -> ToolResult:
         """Write all of it. Raises Failed; then nothing is changed."""
-        commit([_step(file) for file in self.files])
+        commit([_step(file) for file in self.files], ahead, NAME)
         known = {file.path for file in self.files if _known(file, seen)}
         for file in self.files:
             if file.now is not None and file.path in known:

@@ -9,23 +9,29 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from ba_tui.core.calls import Commit, commit_whole
 from ba_tui.core.results import Display, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import WriteAhead
+
+NAME = "apply_patch"
 
 
-def apply_patch_tool(definition: Definition, workspace: Workspace, seen: SeenFiles) -> Tool:
+def apply_patch_tool(definition: Definition, workspace: Workspace, seen: SeenFiles, ahead: WriteAhead) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        def work() -> ToolResult:
+        def work(commit: Commit) -> ToolResult:
             from ba_tui.tools.editing.patches import planned_patch  # noqa: PLC0415 - not before something is patched
 
             with seen.lock:
-                return planned_patch(workspace, seen, args).commit(seen)
+                change = planned_patch(workspace, seen, args)
+                commit.begin()
+                return change.commit(seen, ahead)
 
-        return await asyncio.to_thread(work)
+        return await commit_whole(work, call)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         def work() -> Display | None:
@@ -36,9 +42,8 @@ def apply_patch_tool(definition: Definition, workspace: Workspace, seen: SeenFil
         return await asyncio.to_thread(work)
 
     facts = ToolFacts(category="files", paths_of=patched_paths)
-    return Tool(
-        "apply_patch", definition.description, definition.input_schema, run, Effect.WRITE, facts=facts, preview=preview
-    )
+    words, schema = definition.description, definition.input_schema
+    return Tool(NAME, words, schema, run, Effect.WRITE, facts=facts, preview=preview)
 
 
 def patched_paths(args: Mapping[str, Any]) -> tuple[str, ...]:

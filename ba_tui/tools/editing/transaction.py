@@ -1,18 +1,25 @@
 """Writes the changes of several files as one: all of them, or none, and then what was written is put back.
 
-What is to be written is decided before (patches.py); the single steps are disk.py.
+What is to be written is decided before (patches.py); the single steps are disk.py. The changes of a process that was
+killed in between are undone at the next start (undoing.py), from the list that is saved before the first one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.disk import Content, bring_back, discard, set_aside, write_bytes
 from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import WriteAhead
+
+KIND = "files"
+"""Of lists of changes (write_ahead.py)."""
 
 
 @frozen
@@ -29,14 +36,44 @@ class FileStep:
     mode: int | None = None
 
 
-def commit(steps: Sequence[FileStep]) -> None:
-    """Make every step. Nobody sees a half-written file; between two files there is a moment.
+def commit(steps: Sequence[FileStep], ahead: WriteAhead, by: str) -> None:
+    """Make every step. Nobody sees a half-written file; between two files there is a moment, and if the process is
+    killed then, the next start puts back what ``by``, a tool, had changed.
 
     Raises:
         Failed: one could not be made; then those before it are undone, and the message says if one of them was not.
     """
-    with ExitStack() as asides:
-        _commit(steps, asides)
+    with ExitStack() as kept:
+        if len(steps) > 1:
+            try:
+                kept.enter_context(ahead.listed(KIND, by, described(steps), [step.before or b"" for step in steps]))
+            except StorageError as error:
+                raise Failed("resource_error", f"{error} No file was changed.", error.hint) from error
+        _commit(steps, kept.enter_context(ExitStack()))
+
+
+def described(steps: Sequence[FileStep]) -> Mapping[str, object]:
+    """The body of a list: undoing.py reads it."""
+    files, at = list[Mapping[str, object]](), 0
+    for step in steps:
+        size = len(step.before or b"")
+        digests = {"before": digest(step.before), "after": digest(step.after)}
+        files.append({"path": str(step.path), **digests, "mode": _mode(step), "at": at, "size": size})
+        at += size
+    folders = dict.fromkeys(str(folder) for step in steps for folder in _missing_folders(step.path))
+    return {"files": files, "folders": sorted(folders, key=len, reverse=True)}
+
+
+def digest(data: bytes | None) -> str:
+    """Of the content of a file; empty for no file."""
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _mode(step: FileStep) -> int | None:
+    """The rights of the file that is there."""
+    with suppress(OSError):
+        return step.path.lstat().st_mode & 0o777
+    return None
 
 
 def _commit(steps: Sequence[FileStep], asides: ExitStack) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
@@ -39,11 +39,17 @@ def timeout(tool: Tool) -> Tool:
         try:
             done = await _done(work, limit)
         except asyncio.CancelledError:
-            await _let_go(work)
+            await _let_go(work, call)
+            if call.progress.committed:
+                return work.result()
             raise
         if done:
             return work.result()
-        await _let_go(work)
+        cancelled = await _let_go(work, call)
+        if made := call.progress.committed:
+            # That this guard wanted to stop it ends no turn.
+            call.progress.committed = made if cancelled else ""
+            return work.result()
         failed = failure("timeout", f"{tool.name} took longer than {limit:g} s and was ended.")
         if not call.tail:
             return failed
@@ -72,8 +78,20 @@ async def _done(work: asyncio.Task[ToolResult], limit: float) -> bool:
     return work.done()
 
 
-async def _let_go(work: asyncio.Task[ToolResult]) -> None:
-    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost."""
+async def _let_go(work: asyncio.Task[ToolResult], call: Call) -> bool:
+    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost. A change that has begun
+    is waited for; whether somebody cancelled the call meanwhile."""
     work.cancel()
     work.add_done_callback(lambda task: task.cancelled() or task.exception())
-    await asyncio.wait({work}, timeout=GRACE)
+    cancelled, seconds = False, cast("float | None", GRACE)
+    while not work.done():
+        try:
+            await asyncio.wait({work}, timeout=seconds)
+        except asyncio.CancelledError:
+            cancelled = True
+        if not call.progress.committing:
+            break
+        seconds = None
+    if cancelled and not call.progress.committed:
+        raise asyncio.CancelledError
+    return cancelled

@@ -12,8 +12,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, cast
 
+from ba_tui.core.calls import Commit, commit_whole
 from ba_tui.core.results import Diff, Diffs, Display, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -29,6 +31,7 @@ from ba_tui.tools.failed import Failed
 from ba_tui.tools.guards.permission import CallJudge
 from ba_tui.tools.isolating.copies import Copies, CopyChange, Stamp
 from ba_tui.tools.isolating.merging import Merged, merged
+from ba_tui.write_ahead import WriteAhead
 
 NAME = "apply_changes"
 DELETED = " (deleted)"
@@ -68,10 +71,11 @@ class _Step:
 
 @frozen
 class Applying:
-    """``copies`` of the session, its ``workspace``, and whether an agent still works."""
+    """``copies`` of the session, its ``workspace``, the place of its lists of changes, and whether an agent works."""
 
     copies: Copies
     workspace: Workspace
+    ahead: WriteAhead
     working: Callable[[str], bool]
     judged: dict[str, dict[str, Stamp | None]] = field(default_factory=dict[str, "dict[str, Stamp | None]"])
     """What the last look at the same arguments found."""
@@ -138,8 +142,8 @@ class Applying:
         self.shown[_key(args)] = _digest(steps)
         return _display(steps)
 
-    def apply(self, args: Mapping[str, Any]) -> ToolResult:
-        """Make the changes. Blocks. Raises as ``steps`` does; then nothing is changed.
+    def apply(self, args: Mapping[str, Any], begun: Commit) -> ToolResult:
+        """Make the changes, unless ``begun`` stops them. Blocks. Raises as ``steps`` does; then nothing is changed.
 
         The copy stays as it was: what came in, and is still there, is seen by comparing. So it holds after a rewind,
         and after an end in the middle. What came of a file is kept, so that its agent can go on from there.
@@ -150,7 +154,8 @@ class Applying:
             message = "These are no longer the changes that the user was asked about; nothing was changed."
             raise Failed("validation_error", message, "Call apply_changes again.")
         writing = [each for each in steps if each.step.before != each.step.after]
-        commit([each.step for each in writing])
+        begun.begin()
+        commit([each.step for each in writing], self.ahead, NAME)
         kept = self.copies.kept(str(args["agent_id"]))
         with suppress(OSError):
             for each in writing:
@@ -174,7 +179,7 @@ class Applying:
 
 def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await asyncio.to_thread(applying.apply, args)
+        return await commit_whole(partial(applying.apply, args), call)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         return await asyncio.to_thread(applying.preview, args)

@@ -27,8 +27,11 @@ from ba_tui.core.values import frozen
 from ba_tui.tools.editing.changes import PlannedChange
 from ba_tui.tools.editing.disk import MAX_BYTES, read_bytes
 from ba_tui.tools.editing.documents import binary_kind, detect
+from ba_tui.tools.editing.transaction import KIND
+from ba_tui.tools.editing.undoing import UndoneFiles
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.isolating.listing import Listed, listed
+from ba_tui.write_ahead import recover, write_ahead
 
 FOLDER = "copies"
 FILES, BASE, APPLIED, INFO = "files", "base", "applied", "copy.json"
@@ -177,7 +180,10 @@ class Copies:
             project = Path(os.fsdecode(bytes.fromhex(given["project"])))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"The copy of {agent_id} is gone.", "Start a new agent.") from error
-        return _Kept(folder, project, stamps)
+        kept = _Kept(folder, project, stamps)
+        # A process that was killed may have left a patch of the copy half done.
+        recover(write_ahead(kept.files).folder, {KIND: UndoneFiles((Path(os.path.realpath(kept.files)),))})
+        return kept
 
     def _place(self, agent_id: str) -> Path:
         return self._folder / quote(agent_id, safe="")

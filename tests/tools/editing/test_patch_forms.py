@@ -10,6 +10,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.editing.patches import planned_patch
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import write_ahead
 
 HUNK = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 
@@ -23,7 +24,7 @@ class Folder:
             self.seen.note((root / name).resolve(), data)
 
     def apply(self, patch: str) -> dict[str, bytes]:
-        planned_patch(Workspace(self.root), self.seen, {"patch": patch}).commit(self.seen)
+        planned_patch(Workspace(self.root), self.seen, {"patch": patch}).commit(self.seen, write_ahead(self.root))
         return self.files()
 
     def files(self) -> dict[str, bytes]:

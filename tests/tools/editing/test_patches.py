@@ -23,6 +23,7 @@ from ba_tui.tools.editing.patches import PatchChange, planned_patch
 from ba_tui.tools.editing.patching import apply_patch_tool, patched_paths
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import write_ahead
 from tests.permissions.toolset import policy, verdict
 from tests.tools.conftest import Harness
 
@@ -71,7 +72,7 @@ class Folder:
         return planned_patch(self.workspace, self.seen, {"patch": patch})
 
     def apply(self, patch: str) -> str:
-        return self.plan(patch).commit(self.seen).text
+        return self.plan(patch).commit(self.seen, write_ahead(self.workspace.root)).text
 
     def refused(self, patch: str) -> str:
         before = self.files()
@@ -110,7 +111,7 @@ def test_a_diff_of_git_moves_adds_and_deletes(tmp_path: Path) -> None:
 
 async def test_the_tool_shows_every_file(harness: Harness) -> None:
     harness.tools["apply_patch"] = tool = apply_patch_tool(
-        harness.definitions["apply_patch"], harness.workspace, SeenFiles()
+        harness.definitions["apply_patch"], harness.workspace, SeenFiles(), write_ahead(harness.workspace.root)
     )
     harness.write("a.txt", "one\n")
     patch = envelope("*** Update File: a.txt", "-one", "+1", "*** Add File: new/b.txt", "+b", "+c")
@@ -148,7 +149,7 @@ def test_a_secret_file_in_a_patch_denies_all_of_it(tmp_path: Path, form: str, se
     rules = policy(tmp_path, mode=mode)
     (tmp_path / ".env").write_text("KEY=1")
     (tmp_path / "plain.txt").symlink_to(".env")
-    tool = apply_patch_tool(Definition("", {}), rules.workspace, SeenFiles())
+    tool = apply_patch_tool(Definition("", {}), rules.workspace, SeenFiles(), write_ahead(tmp_path))
     args = {"patch": form.format(secret)}
     assert verdict(rules.judge(JudgedCall(tool, args, tmp_path))) == "deny"
     assert verdict(rules.judge(JudgedCall(tool, {"patch": form.format("b")}, tmp_path))) != "deny"
@@ -285,7 +286,7 @@ def test_a_failure_while_writing_puts_everything_back(tmp_path: Path, spoilt: st
     (tmp_path / spoilt).write_bytes(b"someone else's")
     before = folder.files()
     with pytest.raises(Failed, match="No file was changed"):
-        plan.commit(folder.seen)
+        plan.commit(folder.seen, write_ahead(tmp_path))
     assert folder.files() == before
     assert not (tmp_path / "fresh").exists()
 

@@ -1,0 +1,120 @@
+"""Undoes what a killed process had changed of several files that belong together (transaction.py).
+
+A file that holds what the process wrote gets its old content back; one that holds anything else stays as it is and is
+named. Where every file was written, all of them stay. The list is data: no path of it leads out of the workspace or
+through a link, and a file is replaced only if it holds just what the list says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ba_tui.core.text.wording import count
+from ba_tui.core.values import frozen
+from ba_tui.resources import parent_folder
+from ba_tui.tools.editing.disk import Content, discard, read_bytes, set_aside, write_bytes
+from ba_tui.tools.editing.transaction import digest
+from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import AbandonedList
+
+FileState: TypeAlias = Literal["before", "after", "other"]
+NAMED = 8
+"""Files that a sentence names."""
+
+
+@frozen
+class _File:
+    """One file of a list, and what it holds now; None where there is no file or it can't be read."""
+
+    path: Path
+    before: str
+    after: str
+    old: bytes
+    mode: int | None
+    now: bytes | None
+    state: FileState
+
+
+@frozen
+class UndoneFiles:
+    """write_ahead.Undo for the files in ``folders``, which are resolved."""
+
+    folders: tuple[Path, ...]
+
+    def __call__(self, left: AbandonedList) -> str:
+        entries = [(Path(str(entry["path"])), entry) for entry in left.body["files"]]
+        files = [self._file(path, entry, left) for path, entry in entries if self._inside(path)]
+        outside = [str(path) for path, _ in entries if not self._inside(path)]
+        changed = [file for file in files if file.state == "after"]
+        stuck = [self._shown(file.path) for file in files if file.state == "other"]
+        said = "" if stuck or outside else " No file is changed."
+        if any(file.state == "before" for file in files):
+            undone = [file for file in reversed(changed) if self._put_back(file)]
+            stuck += [self._shown(file.path) for file in changed if file not in undone]
+            self._remove(left.body["folders"])
+            if undone:
+                said = f" ba put back the {_files(len(undone))} that it had changed."
+        elif changed:
+            stay = "which stays as it is now" if len(changed) == 1 else "which stay as they are now"
+            said = f" It had written the {_files(len(changed))}, {stay}."
+        if stuck:
+            said += f" Something else changed {_names(stuck)}: left as found."
+        if outside:
+            said += f" Outside this workspace, so left as found: {_names(outside)}."
+        return f"ba was stopped while {left.by} changed {count(len(entries), 'file')}.{said}"
+
+    def _inside(self, path: Path) -> bool:
+        text = str(path)
+        return os.path.normpath(text) == text and any(folder in path.parents for folder in self.folders)
+
+    def _shown(self, path: Path) -> str:
+        folder = next(folder for folder in self.folders if folder in path.parents)
+        return path.relative_to(folder).as_posix()
+
+    def _file(self, path: Path, entry: dict[str, Any], left: AbandonedList) -> _File:
+        """Raises ValueError where the list holds another content than it says."""
+        before, after, mode = str(entry["before"]), str(entry["after"]), entry["mode"]
+        old = left.content(int(entry["at"]), int(entry["size"]))
+        if before and digest(old) != before:
+            raise ValueError
+        now, state = None, "other"
+        try:
+            now = read_bytes(path, str(path)) if os.path.lexists(path) else None
+            is_now = digest(now)
+            state: FileState = "after" if is_now == after else "before" if is_now == before else "other"
+        except Failed:
+            # It is a link, a folder or too large by now.
+            pass
+        return _File(path, before, after, old, None if mode is None else int(mode) & 0o777, now, state)
+
+    def _put_back(self, file: _File) -> bool:
+        shown = self._shown(file.path)
+        try:
+            if file.before:
+                write_bytes(file.path, Content(file.old, file.mode), before=file.now, shown=shown)
+            else:
+                with set_aside(file.path, before=file.now or b"", shown=shown) as aside:
+                    discard(aside)
+        except Failed:
+            return False
+        return True
+
+    def _remove(self, folders: Sequence[object]) -> None:
+        """Remove the folders that the process had made, where they are empty."""
+        for path in map(Path, map(str, folders)):
+            if self._inside(path):
+                with suppress(OSError), parent_folder(path) as folder:
+                    os.rmdir(path.name, dir_fd=folder)
+
+
+def _files(number: int) -> str:
+    return "file" if number == 1 else f"{number} files"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,230 @@
+"""Lists of the changes that one call makes to several files, saved before the first file changes.
+
+A process that is killed in between leaves its list, which the next start in the workspace finds, undoes and reports
+(``recover``). Who writes a kind of list also knows how to undo it. A list is data: who undoes it checks every path.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.values import frozen
+from ba_tui.resources import Places, abandoned, folder_slug, open_regular, places, save_whole
+
+log = logging.getLogger(__name__)
+FOLDER = "changes"
+VERSION = 1
+LIST, OUTCOME = ".list", ".outcome"
+LONGEST_HEAD = 50_000_000
+"""Bytes of the description of a list: 100,000 files."""
+KEPT = 90 * 86_400.0
+"""Seconds for which an outcome waits for its session to be opened again."""
+HINT = "Check the rights and the free space of BA_HOME, or change the files one by one."
+LATER = "ba was stopped while {by} changed files here. They could not be put back: {why} The next start tries again."
+NEWER = "A newer ba was stopped while {by} changed files here. Start that version to have them put back."
+
+
+@frozen
+class WriteAhead:
+    """Where the lists of one workspace are, and the session whose calls write them; empty for none."""
+
+    folder: Path
+    session: str = ""
+
+    @contextmanager
+    def listed(self, kind: str, by: str, body: Mapping[str, object], contents: Iterable[bytes] = ()) -> Generator[None]:
+        """Save a list, locked, and take it back when the block is left: all changes were made by then, or undone.
+
+        Raises:
+            StorageError: the list can't be saved; nothing may be changed then.
+        """
+        try:
+            file = self._save(kind, by, body, tuple(contents))
+        except OSError as error:
+            message = f"ba can't save which files are about to change: {error.strerror or error}."
+            raise StorageError(message, HINT) from error
+        number, path = file
+        try:
+            yield
+        finally:
+            _void(number, path)
+            os.close(number)
+
+    def _save(self, kind: str, by: str, body: Mapping[str, object], contents: Sequence[bytes]) -> tuple[int, Path]:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"{os.getpid()}-{secrets.token_hex(4)}{LIST}"
+        head = {"version": VERSION, "kind": kind, "by": by, "session": self.session, "size": sum(map(len, contents))}
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with suppress(OSError):
+                fcntl.flock(number, fcntl.LOCK_EX)
+            with open(number, "wb", closefd=False) as file:
+                file.write(json.dumps({**head, "body": body}).encode() + b"\n")
+                file.writelines(contents)
+            os.fsync(number)
+            _sync_folder(self.folder)
+            if not os.fstat(number).st_nlink:
+                # A start took it for that of a dead process before it was locked.
+                raise OSError(errno.ESTALE, "the list was removed by another ba")
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            os.close(number)
+            raise
+        return number, path
+
+
+def write_ahead(root: Path, session: str = "", where: Places | None = None) -> WriteAhead:
+    """The lists of the workspace at ``root``."""
+    return WriteAhead((where or places()).state / FOLDER / folder_slug(root), session)
+
+
+@frozen
+class AbandonedList:
+    """A list whose process is gone. ``number`` is its open, locked file."""
+
+    number: int
+    kind: str
+    by: str
+    session: str
+    body: Mapping[str, Any]
+    _start: int
+    _size: int
+
+    def content(self, at: int, size: int) -> bytes:
+        """``size`` bytes of the contents from ``at`` on. Raises ValueError for a place outside of them."""
+        if at < 0 or size < 0 or at + size > self._size:
+            raise ValueError("the list is damaged")
+        return os.pread(self.number, size, self._start + at)
+
+
+Undo: TypeAlias = Callable[[AbandonedList], str]
+"""Undoes the changes of a list and returns what came of it in a sentence or two. Raises BaError, OSError to be tried
+again at the next start, and ValueError, KeyError, TypeError for a damaged list."""
+
+
+@frozen
+class Outcome:
+    """What came of a list, for the session whose call wrote it."""
+
+    file: Path
+    text: str
+
+    def told(self) -> None:
+        """Forget it: the session has it in its journal."""
+        with suppress(OSError):
+            self.file.unlink()
+
+
+def recover(folder: Path, undo: Mapping[str, Undo]) -> list[str]:
+    """Undo the lists in ``folder`` of processes that are gone, by their kinds; what came of each. Blocks."""
+    found: list[str] = []
+    for path in _files(folder, LIST):
+        with suppress(OSError), open_regular(path) as file:
+            number, pid = file.fileno(), path.name.partition("-")[0]
+            if pid.isdigit() and abandoned(number, int(pid)) and os.fstat(number).st_nlink:
+                found += filter(None, [_recovered(path, undo, number)])
+    return found
+
+
+def outcomes(folder: Path, session: str) -> list[Outcome]:
+    """What ``session`` has not been told yet of its changes, oldest first. Blocks."""
+    found: list[Outcome] = []
+    for path in _files(folder, OUTCOME):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            with open_regular(path) as file:
+                kept = json.loads(file.read())
+                old = time.time() - os.fstat(file.fileno()).st_mtime > KEPT
+            if kept["session"] == session:
+                found.append(Outcome(path, str(kept["text"])))
+            elif old:
+                path.unlink()
+    return found
+
+
+def _recovered(path: Path, undo: Mapping[str, Undo], number: int) -> str:
+    try:
+        left = _read(number)
+    except (ValueError, KeyError, TypeError):
+        # It was not complete, so no file was changed yet.
+        path.unlink()
+        return ""
+    if left.kind not in undo:
+        return NEWER.format(by=left.by)
+    try:
+        # What can't be taken off the list would be undone once more at the next start.
+        with open(path, "r+b") as file:
+            text = _undone(left, undo[left.kind], path)
+            _void(file.fileno(), path)
+    except (BaError, OSError) as error:
+        log.warning("the changes of %s can't be undone: %s", left.by, error)
+        return LATER.format(by=left.by, why=_sentence(error))
+    return text
+
+
+def _undone(left: AbandonedList, undo: Undo, path: Path) -> str:
+    try:
+        text = undo(left)
+    except (ValueError, KeyError, TypeError):
+        log.warning("the list of changes %s is damaged", path.name)
+        text = f"ba was stopped while {left.by} changed files here, and its list of them is damaged: check your files."
+    kept = path.with_suffix(OUTCOME)
+    if left.session and not kept.exists():
+        try:
+            save_whole(kept, json.dumps({"session": left.session, "text": text}))
+        except StorageError as error:
+            log.warning("the session can't be told what came of its changes: %s", error)
+    return text
+
+
+def _read(number: int) -> AbandonedList:
+    """Raises ValueError, KeyError, TypeError for what is no complete list."""
+    with open(os.dup(number), "rb") as file:
+        line = file.readline(LONGEST_HEAD)
+        start, end = len(line), os.fstat(number).st_size
+    head = cast("dict[str, Any]", json.loads(line)) if line.endswith(b"\n") else {}
+    if head["size"] != end - start:
+        raise ValueError
+    kind = str(head["kind"]) if head["version"] == VERSION else f"of version {head['version']}"
+    return AbandonedList(number, kind, str(head["by"]), str(head["session"]), dict(head["body"]), start, end - start)
+
+
+def _void(number: int, path: Path) -> None:
+    """Empty the list for good, then remove it: a power failure may bring its name back, but not the list."""
+    with suppress(OSError):
+        os.ftruncate(number, 0)
+        os.fsync(number)
+    with suppress(OSError):
+        path.unlink()
+
+
+def _files(folder: Path, suffix: str) -> list[Path]:
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names only
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names) if name.endswith(suffix)]
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _sentence(error: BaError | OSError) -> str:
+    text = str(error) if isinstance(error, BaError) else error.strerror or str(error)
+    return f"{text.rstrip('.')}."

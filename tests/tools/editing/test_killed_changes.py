@@ -1,0 +1,260 @@
+"""Changes of several files that belong together: all of them or none, whatever ends or fails in between."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from ba_tui.resources import places
+from ba_tui.tools.editing.transaction import KIND, FileStep, commit, described
+from ba_tui.tools.failed import Failed
+from ba_tui.write_ahead import outcomes, recover, write_ahead
+from tests.crashing import counted, unsynced
+from tests.tools.conftest import CHECKOUT
+from tests.tools.editing.every_kill import AFTER, BEFORE, change, held, litter, make, start, steps
+
+Edit: TypeAlias = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_a_kill_before_any_operation_leaves_all_or_nothing(tmp_path: Path, which: str) -> None:
+    command = [sys.executable, "-m", "tests.tools.editing.every_kill", which, str(tmp_path)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stderr, json.loads(done.stdout or "null")) == ("", [])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make(tmp_path / "work", BEFORE)
+    return tmp_path / "work"
+
+
+def left_behind(root: Path, given: list[FileStep], edit: Edit = lambda head: None) -> Path:
+    """A list as a killed process leaves it, changed by ``edit``."""
+    ahead = write_ahead(root, "s1")
+    with ahead.listed(KIND, "apply_patch", described(given), [step.before or b"" for step in given]):
+        (held_list,) = ahead.folder.glob("*.list")
+        data = held_list.read_bytes()
+    line, _, contents = data.partition(b"\n")
+    head = json.loads(line)
+    edit(head)
+    path = ahead.folder / "999999999-0123abcd.list"
+    path.write_bytes(json.dumps(head).encode() + b"\n" + contents)
+    return path
+
+
+def test_a_file_that_someone_else_changed_in_between_is_kept_and_named(root: Path) -> None:
+    left_behind(root, steps(root))
+    (root / "a").write_bytes(b"new")
+    (root / "sub/b").write_bytes(b"")
+    (root / "last").write_bytes(b"someone else's")
+    assert start(root) == [
+        "ba was stopped while apply_patch changed 5 files. ba put back the 2 files that it had changed. "
+        "Something else changed last: left as found."
+    ]
+    assert held(root) == {**BEFORE, "last": b"someone else's"}
+    assert start(root) == []
+
+
+def test_work_on_files_that_were_all_written_stays(root: Path) -> None:
+    given = [FileStep(root / name, name, b"old", b"new") for name in ("a", "last")]
+    left_behind(root, given)
+    (root / "a").write_bytes(b"new")
+    (root / "last").write_bytes(b"new and edited by the user")
+    (told,) = start(root)
+    assert "It had written the file, which stays as it is now." in told
+    assert "last: left as found" in told
+    assert (root / "a").read_bytes() == b"new"
+
+
+def test_a_list_of_a_process_that_still_works_is_left_alone(root: Path) -> None:
+    given = steps(root)
+    ahead = write_ahead(root, "s1")
+    with ahead.listed(KIND, "apply_patch", described(given), [step.before or b"" for step in given]):
+        (root / "a").write_bytes(b"new")
+        assert start(root) == []
+        assert len(list(ahead.folder.iterdir())) == 1
+    assert (root / "a").read_bytes() == b"new"
+    assert litter() == []
+
+
+def moved(path: Path) -> Edit:
+    return lambda head: head["body"]["files"][0].update(path=str(path))
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    path = tmp_path / "outside"
+    path.mkdir()
+    (path / "a").write_bytes(b"new")
+    return path
+
+
+def test_a_list_has_no_power_outside_the_workspace_or_through_a_link(root: Path, outside: Path) -> None:
+    (root / "way").symlink_to(outside)
+    (root / "name").symlink_to(outside / "a")
+    for path in (outside / "a", root / ".." / "outside" / "a", root / "way" / "a", root / "name", Path("../outside/a")):
+        left_behind(root, steps(root), moved(path))
+        (told,) = start(root)
+        assert "left as found" in told
+        assert (outside / "a").read_bytes() == b"new"
+        # To be made again, or to be removed.
+        removed = [FileStep(root / "gone", "gone", b"x", None), *steps(root)[:1]]
+        left_behind(root, removed, moved(path.with_name("fresh")))
+        start(root)
+        assert [each.name for each in outside.iterdir()] == ["a"]
+    folder = outside / "empty"
+    folder.mkdir()
+    left_behind(root, steps(root), lambda head: head["body"].update(folders=[str(folder), str(root / "way" / "empty")]))
+    start(root)
+    assert folder.is_dir()
+
+
+def wrong_content(head: dict[str, Any]) -> None:
+    head["body"]["files"][0].update(at=1, size=2)
+
+
+DAMAGED: dict[str, Edit] = {
+    "another content": wrong_content,
+    "content outside": lambda head: head["body"]["files"][0].update(at=10**9),
+    "no files": lambda head: head["body"].pop("files"),
+    "a text for a list": lambda head: head.update(body={"files": "a", "folders": []}),
+    "a number for a path": lambda head: head["body"]["files"][0].update(path=7),
+    "no rights": lambda head: head["body"]["files"][0].update(mode="x"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_a_damaged_list_changes_no_file_and_is_reported_once(root: Path, how: str) -> None:
+    left_behind(root, steps(root), DAMAGED[how])
+    (root / "a").write_bytes(b"new")
+    (told,) = start(root)
+    assert "damaged" in told or "left as found" in told
+    assert (root / "a").read_bytes() == b"new"
+    assert start(root) == []
+
+
+def test_a_list_that_was_not_complete_is_dropped_and_that_of_a_newer_ba_kept(root: Path) -> None:
+    path = left_behind(root, steps(root))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert start(root) == []
+    assert not path.exists()
+    path = left_behind(root, steps(root), lambda head: head.update(version=2))
+    assert "A newer ba" in start(root)[0]
+    assert path.exists()
+
+
+def test_the_session_is_told_until_it_has_heard(root: Path) -> None:
+    left_behind(root, steps(root))
+    told = start(root)
+    folder = write_ahead(root).folder
+    assert outcomes(folder, "s2") == []
+    (outcome,) = outcomes(folder, "s1")
+    assert told == [outcome.text] == ["ba was stopped while apply_patch changed 5 files. No file is changed."]
+    outcome.told()
+    assert outcomes(folder, "s1") == []
+
+
+def test_changes_that_cannot_be_undone_yet_are_undone_at_a_later_start(root: Path) -> None:
+    path = left_behind(root, steps(root))
+
+    def busy(left: object) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (told,) = recover(path.parent, {KIND: busy})
+    assert "The next start tries again" in told
+    assert path.exists()
+    (root / "a").write_bytes(b"new")
+    assert "put back" in start(root)[0]
+    assert held(root) == BEFORE
+
+
+def faults(code: int) -> Iterator[tuple[list[str], pytest.MonkeyPatch]]:
+    """Times when one operation fails until the patch is undone, the next one each time; the list says which did."""
+    for number in count():
+        failed: list[str] = []
+
+        def fail(name: str, failed: list[str] = failed) -> None:
+            failed.append(name)
+            raise OSError(code, os.strerror(code))
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name, operation in counted(number, fail).items():
+                patch.setattr(os, name, operation)
+            yield failed, patch
+        if not failed:
+            return
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
+def test_a_fault_at_any_operation_leaves_all_or_nothing(
+    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template, root = tmp_path / "template", tmp_path / "work"
+    make(template, BEFORE)
+    monkeypatch.setattr(os, "fsync", unsynced)
+    refused = 0
+    shutil.copytree(template, root)
+    for failed, patch in faults(code):
+        told = ""
+        try:
+            change(root)
+        except Failed as error:
+            told = str(error)
+        patch.undo()
+        if failed in (["unlink"], ["open"]):
+            # What can't be removed stays, under the name of a temporary file.
+            for litter_left in root.rglob(".*.tmp"):
+                litter_left.unlink()
+        assert held(root) == (BEFORE if told else AFTER), (failed, told)
+        assert start(root) == []
+        assert litter() == [], failed
+        if told:
+            refused += 1
+            assert "No file was changed" in told
+        else:
+            shutil.rmtree(root)
+            shutil.copytree(template, root)
+    assert refused > 15
+
+
+def test_the_list_is_on_the_disk_before_the_first_file_changes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    lists = write_ahead(root).folder
+    sync, rename = os.fsync, os.rename
+
+    def synced(number: int) -> None:
+        done.append(Path(f"/proc/self/fd/{number}").readlink().name)
+        sync(number)
+
+    def renamed(source: str, target: str, **more: Any) -> None:
+        done.append(f"rename {target}")
+        rename(source, target, **more)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    change(root)
+    first = next(each for each in done if each.startswith("rename"))
+    before = done[: done.index(first)]
+    assert before[0].endswith(".list")
+    assert before[1] == lists.name
+    # Emptied for good before the call has its result.
+    assert done[-1].endswith(".list")
+
+
+def test_a_patch_of_one_file_needs_no_list(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    commit([FileStep(root / "a", "a", b"old", b"new")], write_ahead(root), "apply_patch")
+    assert len(synced) == 2
+    assert not (places().state / "changes").exists()

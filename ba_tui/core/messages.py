@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
@@ -20,6 +21,8 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 
 _STANDS_FOR = regex(r"The command /\S+ stands for:\n\n")
+_PARTS = regex(r"^\[((?:exit code \d+; )?`?[^\]\n]{1,80} exited \d[^\]\n]*)\]$", re.MULTILINE)
+"""How a result says which parts of a command failed."""
 _NO_TEXT = regex("[\0\ud800-\udfff]")
 Role: TypeAlias = Literal["user", "assistant"]
 StopReason: TypeAlias = Literal[
@@ -348,5 +351,6 @@ def broken_command(messages: Sequence[Message]) -> str:
             return ""
         call = next((use for each in messages for use in each.calls if use.id == failed.tool_use_id), None)
         words = next((value for value in call.input.values() if isinstance(value, str)), "") if call else ""
-        return f"`{one_line(words, 100)}` {one_line(failed.content[-200:].rpartition(chr(10))[2], 160)}"
+        parts = _PARTS.findall(failed.content[-2_000:])
+        return f"`{one_line(words, 100)}` ({one_line(parts[-1], 160) if parts else f'exit {failed.exit_status}'})"
     return ""

@@ -20,6 +20,7 @@ from ba_tui.core.errors import (
     StorageError,
     UsageError,
 )
+from ba_tui.core.events.plan_course import NAMED
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.ports.delegation import Delegation, Order
 from ba_tui.core.results import ToolResult
@@ -92,7 +93,7 @@ class StepWork:
         order = Order(
             step.role or ROLE,
             prompt,
-            one_line(step.description, 80),
+            one_line(step.description, NAMED),
             deadline=self._deadline,
             max_loops=step.max_loops,
             call_id=self._call_id,

@@ -354,3 +354,21 @@ def broken_command(messages: Sequence[Message]) -> str:
         parts = _PARTS.findall(failed.content[-2_000:])
         return f"`{one_line(words, 100)}` ({one_line(parts[-1], 160) if parts else f'exit {failed.exit_status}'})"
     return ""
+
+
+def weighty(messages: Iterable[Message], most: int) -> bool:
+    """Whether going through ``messages`` is more than work for about ``most`` characters. Stops once it is known."""
+    size = 0
+    for message in messages:
+        size += 100
+        for block in message.blocks:
+            match block:
+                case Text(text=text) | ToolOutput(content=text) | Thinking(thinking=text):
+                    size += len(text)
+                case Image(data=data) | Document(data=data):
+                    size += len(data)
+                case _:
+                    size += 100
+        if size > most:
+            return True
+    return False

@@ -114,7 +114,7 @@ def try_(
     if json_:
         told = {
             "tool": name,
-            "ok": not result.is_error,
+            "ok": not result.failed,
             "seconds": round(time.monotonic() - start, 3),
             "summary": result.summary,
             "text": result.text,
@@ -123,7 +123,7 @@ def try_(
         print_line(json.dumps(told, indent=2))
     else:
         print_line("\n".join(printable(line) for line in result.text.splitlines()))
-    return 1 if result.is_error else 0
+    return 1 if result.failed else 0
 
 
 @app.command()

@@ -34,7 +34,7 @@ class Refocus:
         if not due or self._told.get(transcript) == transcript.turns:
             return
         self._told[transcript] = transcript.turns
-        left = [todo for todo in transcript.todos if todo.status != "completed"]
+        left = [todo for todo in transcript.todos if not todo.done]
         if not left:
             return
         lines = [f"- {todo.content}{' (in progress)' if todo.status == 'in_progress' else ''}" for todo in left]

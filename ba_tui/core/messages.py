@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
@@ -16,9 +17,12 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.text.markup import BESIDE_SKILLS, CONTROL, REMINDER, neutralized
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 
 _STANDS_FOR = regex(r"The command /\S+ stands for:\n\n")
+_PARTS = regex(r"^\[((?:exit code \d+; )?`?[^\]\n]{1,80} exited \d[^\]\n]*)\]$", re.MULTILINE)
+"""How a result says which parts of a command failed."""
 _NO_TEXT = regex("[\0\ud800-\udfff]")
 Role: TypeAlias = Literal["user", "assistant"]
 StopReason: TypeAlias = Literal[
@@ -123,7 +127,14 @@ class ToolOutput:
     error: ErrorInfo | None = None
     skill: bool = False
     """Whether it is the result that starts a skill, whose tag ba wrote."""
+    failed: bool | None = None
+    """Whether that program failed; None where ``exit_status`` says as much."""
     type: Literal["tool_result"] = "tool_result"
+
+    @property
+    def broke(self) -> bool:
+        """Whether the call failed, or the program that it ran."""
+        return self.is_error or (self.exit_status not in (0, None) if self.failed is None else self.failed)
 
     def __post_init__(self) -> None:
         if (content := neutralized(self.content, BESIDE_SKILLS if self.skill else CONTROL)) is not self.content:
@@ -327,3 +338,37 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [clean_json(item) for item in cast("list[Any]", value)]
     return value
+
+
+def broken_command(messages: Sequence[Message]) -> str:
+    """The last command that calls of ``messages`` ran, and how it ended, where it failed; else nothing."""
+    for message in reversed(messages):
+        ran = [block for block in message.blocks if isinstance(block, ToolOutput) and block.exit_status is not None]
+        if not ran:
+            continue
+        failed = next((each for each in reversed(ran) if each.broke), None)
+        if failed is None:
+            return ""
+        call = next((use for each in messages for use in each.calls if use.id == failed.tool_use_id), None)
+        words = next((value for value in call.input.values() if isinstance(value, str)), "") if call else ""
+        parts = _PARTS.findall(failed.content[-2_000:])
+        return f"`{one_line(words, 100)}` ({one_line(parts[-1], 160) if parts else f'exit {failed.exit_status}'})"
+    return ""
+
+
+def weighty(messages: Iterable[Message], most: int) -> bool:
+    """Whether going through ``messages`` is more than work for about ``most`` characters. Stops once it is known."""
+    size = 0
+    for message in messages:
+        size += 100
+        for block in message.blocks:
+            match block:
+                case Text(text=text) | ToolOutput(content=text) | Thinking(thinking=text):
+                    size += len(text)
+                case Image(data=data) | Document(data=data):
+                    size += len(data)
+                case _:
+                    size += 100
+        if size > most:
+            return True
+    return False

@@ -35,7 +35,8 @@ class Diffs:
 class CommandText:
     """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed).
 
-    ``lines``: how many it printed, where ``output`` is only a part; else 0.
+    ``lines``: how many it printed, where ``output`` is only a part; else 0. ``failed``: how the statuses of its parts
+    were judged, None where the exit code says as much.
     """
 
     command: str
@@ -44,6 +45,12 @@ class CommandText:
     exit_code: int | None = None
     lines: int = 0
     type: Literal["command"] = "command"
+    failed: bool | None = None
+
+    @property
+    def broke(self) -> bool:
+        """Whether it failed. Rows, plans, memory and reports ask ``ToolResult.failed``."""
+        return self.exit_code not in (0, None) if self.failed is None else self.failed
 
 
 @frozen
@@ -158,9 +165,17 @@ class ToolResult:
         """That of the command which the result shows; None where no command ended."""
         return self.display.exit_code if isinstance(self.display, CommandText) else None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the call failed, or the command that it ran: the one answer for rows, plans, memory and reports."""
+        return self.is_error or (isinstance(self.display, CommandText) and self.display.broke)
+
     def output(self, call_id: str, *, skill: bool = False) -> ToolOutput:
         """Return the observation that answers the call ``call_id``. ``skill``: the call started a skill."""
-        return ToolOutput(call_id, self.text, self.is_error, self.attachments, self.exit_status, self.error, skill)
+        return ToolOutput(
+            *(call_id, self.text, self.is_error, self.attachments, self.exit_status, self.error, skill),
+            failed=self.display.failed if isinstance(self.display, CommandText) else None,
+        )
 
 
 @frozen

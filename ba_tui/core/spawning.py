@@ -10,7 +10,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
 from ba_tui.core.events import Ending, TurnEnded, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
-from ba_tui.core.messages import Message, Usage, user
+from ba_tui.core.messages import Message, Usage, broken_command, user
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
@@ -26,7 +26,8 @@ class ChildResult:
     ``status``: ``done``, ``limit`` (of steps, budget or time), ``cancelled`` (the child alone) or ``error``.
     ``message`` is its answer; the last one that it gave when it did not finish, and empty when it gave none.
     ``usage`` includes its own sub-agents. ``error`` says why it is not ``done``. ``note``: what
-    became of its copy of the project; empty for an agent without one.
+    became of its copy of the project; empty for an agent without one. ``broken``: the last command that it ran, where
+    that failed.
     """
 
     agent_id: str
@@ -35,6 +36,7 @@ class ChildResult:
     usage: Usage
     error: ErrorInfo | None = None
     note: str = ""
+    broken: str = ""
 
 
 async def run_child(
@@ -72,7 +74,8 @@ async def run_child(
     if cancelled:
         raise asyncio.CancelledError
     message = next(said, Message("assistant", ()))
-    return ChildResult(branch.name, ending.reason, message, branch.account.usage, ending.error)
+    broken = broken_command([each for each in branch.transcript.messages if each.id not in before])
+    return ChildResult(branch.name, ending.reason, message, branch.account.usage, ending.error, broken=broken)
 
 
 async def _until(work: asyncio.Task[Message], branch: Branch, deadline: float) -> None:

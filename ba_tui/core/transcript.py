@@ -30,7 +30,7 @@ from ba_tui.core.events import (
     WorkingChanged,
 )
 from ba_tui.core.events.planned import PlanFold
-from ba_tui.core.messages import Message, ToolOutput, ToolUse
+from ba_tui.core.messages import Message, ToolOutput, ToolUse, broken_command
 from ba_tui.core.results import SeenFile, StateChange
 from ba_tui.core.shared_output import SharedOutput
 from ba_tui.core.work import ActiveSkill, Todo
@@ -170,6 +170,11 @@ class Transcript:
     def standing(self) -> int:
         """How many turns stand: those that were taken back are not among them."""
         return self._standing.get(self._last, 0)
+
+    @property
+    def broken_command(self) -> str:
+        """The last command of the current turn and how it ended, where it failed; else nothing."""
+        return broken_command([*self._messages[self._turn_start :], *((self._answers(),) if self._open else ())])
 
     def calls_since_prompt(self) -> list[ToolUse]:
         """Every call of the current turn, oldest first."""

@@ -16,6 +16,13 @@ class Todo:
     content: str
     status: TodoStatus = "pending"
     priority: Priority = "medium"
+    broken: str = ""
+    """The command that had failed last when the item was set to completed."""
+
+    @property
+    def done(self) -> bool:
+        """Completed, and no failure says otherwise."""
+        return self.status == "completed" and not self.broken
 
 
 @frozen

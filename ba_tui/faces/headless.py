@@ -180,7 +180,7 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         case MessageDone(message=message):
             yield from _message_lines(message)
         case ToolFinished(call_id=call_id, result=result, duration=duration):
-            fields = {"id": call_id, "ok": not result.is_error, "output": result.text}
+            fields = {"id": call_id, "ok": not result.failed, "output": result.text}
             yield "tool_result", {**fields, "duration_ms": round(duration * 1000)}
             if result.changes and result.changes.todos is not None:
                 yield "todo", {"items": [asdict(todo) for todo in result.changes.todos]}

@@ -139,7 +139,7 @@ class RunResult:
             case ToolFinished(call_id=call_id, result=result, duration=duration):
                 row = next((row for row in reversed(self.tools) if row["id"] == call_id), None)
                 if row is not None:
-                    row.update(ok=not result.is_error, duration_ms=round(duration * 1000))
+                    row.update(ok=not result.failed, duration_ms=round(duration * 1000))
                     if result.error and result.error.kind == "permission_denied":
                         self.denied.append(self._denied(row, result.error.message))
             case TurnEnded(agent="main", reason=reason, error=error):

@@ -79,7 +79,7 @@ class CallLog:
 
 def _log(started: ToolStarted, event: ToolFinished) -> None:
     result = event.result
-    failed = (result.error.kind if result.error else "error") if result.is_error else ""
+    failed = (result.error.kind if result.error else "error") if result.failed else ""
     facts = {
         "tool": started.call.name,
         "about": started.target[:TARGET],

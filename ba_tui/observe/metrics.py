@@ -91,7 +91,7 @@ class Metrics:
         retries = event.result.meta.get("retries", 0)
         tool.retries += retries if isinstance(retries, int) else 0
         tool.cached += "cached_s" in event.result.meta
-        if event.result.is_error:
+        if event.result.failed:
             tool.failures += 1
             tool.kinds[event.result.error.kind if event.result.error else "error"] += 1
 

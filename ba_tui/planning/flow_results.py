@@ -88,8 +88,10 @@ def failed_flow(
 
 def message(result: ToolResult) -> str:
     """Why ``result`` failed, in one line."""
-    text = result.error.message if result.error else result.text
-    return one_line(text, 300)
+    if result.error or result.is_error:
+        return one_line(result.error.message if result.error else result.text, 300)
+    # A command that failed: how, and what it said last.
+    return one_line(f"{result.summary}: {result.text[-200:].rpartition('[')[0] or result.text[-200:]}", 300)
 
 
 def _told(flow: Flow, result: ToolResult, rows: Sequence[ResultRow]) -> ToolResult:

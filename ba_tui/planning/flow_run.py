@@ -177,12 +177,12 @@ class _Run:
     async def _invoke(self, step: WorkflowStep, invocation: Invocation, names: Names) -> Any:
         tries = 1 + (step.on_error if isinstance(step.on_error, int) else 0)
         result, value = await self._call(step, invocation, names)
-        while result.is_error and tries > 1 and not (result.error and result.error.kind in PERMANENT):
+        while result.failed and tries > 1 and not (result.error and result.error.kind in PERMANENT):
             tries -= 1
             result, value = await self._call(step, invocation, names)
         if step.named:
-            self._note(step, names, ok=not result.is_error, result=result)
-        if not result.is_error:
+            self._note(step, names, ok=not result.failed, result=result)
+        if not result.failed:
             if step.undo:
                 self._undo.append((step, {**names, step.save_as: value} if step.save_as else dict(names)))
             return value
@@ -203,7 +203,7 @@ class _Run:
             result = failure("validation_error", f"args: {error}")
         else:
             result = await self._run_tool(step, invocation, args, call)
-        if step.save_as and not result.is_error:
+        if step.save_as and not result.failed:
             try:
                 value = await self._value(result)
             except (BaError, ValueError) as error:
@@ -211,9 +211,9 @@ class _Run:
                 result = failure("validation_error", f"It ran, but its whole result can't be passed on: {error}.")
                 if step.undo:
                     self._undo.append((step, {**names, step.save_as: None}))
-        summary = message(result) if result.is_error else result.summary
+        summary = message(result) if result.failed else result.summary
         seconds = max(0.0, time.monotonic() - start - call.waited)
-        self._row(ResultRow(self._label(step), invocation.name, not result.is_error, seconds, summary))
+        self._row(ResultRow(self._label(step), invocation.name, not result.failed, seconds, summary))
         return result, value
 
     async def _run_tool(
@@ -248,7 +248,7 @@ class _Run:
 
     def _note(self, step: WorkflowStep, names: Names, *, ok: bool, result: ToolResult | None = None) -> None:
         """The outcome as ``steps.<id>``; a new mapping, because steps beside this one may be reading the old."""
-        error = message(result) if result and result.is_error else ""
+        error = message(result) if result and result.failed else ""
         text, summary = (result.text, result.summary) if result else ("", "")
         names["steps"] = {**names["steps"], step.id: {"ok": ok, "text": text, "summary": summary, "error": error}}
 

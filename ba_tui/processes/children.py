@@ -155,6 +155,11 @@ class Process:
         return self._supervised.pipe_codes
 
     @property
+    def notes(self) -> str:
+        """What the program said before those codes, up to a ``!``."""
+        return self._supervised.notes
+
+    @property
     def left(self) -> int:
         return self._supervised.left
 

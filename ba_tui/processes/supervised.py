@@ -98,6 +98,7 @@ class Supervised:
         self.exit_code: int | None = None
         self.folder = ""
         self.pipe_codes: tuple[int, ...] = ()
+        self.notes = ""
         self.left = self.over = 0
         self._separate = bool(program.confinement and program.confinement.separate)
         self._lock = threading.Lock()
@@ -186,6 +187,8 @@ class Supervised:
             case "pid":
                 self._pid = int(value)
             case "cwd":
+                if not value.startswith("/") and "!" in value:
+                    self.notes, _, value = value.partition("!")
                 codes, slash, rest = value.partition("/")
                 self.folder = slash + rest
                 self.pipe_codes = tuple([int(code) for code in codes.split()[:MOST_CODES] if _CODE.fullmatch(code)])

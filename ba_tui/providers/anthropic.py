@@ -5,6 +5,7 @@ The format itself lives in anthropic_wire, errors in faults; retries are Persist
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -109,6 +110,11 @@ class AnthropicProvider:
             await response.aclose()
         yield assembly.finish()
 
+    def _counted(self, body: dict[str, Any], request: ModelRequest) -> bytes:
+        key = key_in(request.system)
+        parts = [encode_message(signed(message, key), self._model) for message in request.messages]
+        return encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
+
     async def count_tokens(self, request: ModelRequest, url: str = COUNTING) -> int:
         """Tokens of ``request`` as the provider counts them. ``url`` must be of the same host: the key goes there.
 
@@ -116,9 +122,7 @@ class AnthropicProvider:
             UsageError: it is of another host. ProviderError: nobody counts there.
         """
         body = {key: value for key, value in decode(self._head(request) + b"]}").items() if key in COUNTED}
-        key = key_in(request.system)
-        parts = [encode_message(signed(message, key), self._model) for message in request.messages]
-        content = encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
+        content = await asyncio.to_thread(self._counted, body, request)
         response = await self._connection.post(self._connection.url(url), content)
         try:
             found = fields(decode(await beginning(response, ERROR, self._transfer.idle))).get("input_tokens")
@@ -151,7 +155,7 @@ class AnthropicProvider:
 
     async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
         tail = self._tail(request)
-        content = self._body.join(request, tail)
+        content = await self._body.joined(request, tail)
         exchange = self._transfer.sent(content, self._body, tail)
         return await self._connection.post(self._url, content), exchange
 

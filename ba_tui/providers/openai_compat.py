@@ -104,7 +104,7 @@ class OpenAIProvider:
 
     async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
         tail = self._tail(request)
-        content = self._body.join(request, tail)
+        content = await self._body.joined(request, tail)
         exchange = self._transfer.sent(content, self._body, tail)
         return await self._connection.post(self._url, content), exchange
 

@@ -177,6 +177,11 @@ def _rank(entry: ToolEntry) -> int:
     return 0 if entry.origin == "mcp" else 2 if entry.origin in OWN else 1
 
 
+def _called(messages: Sequence[Message]) -> list[str]:
+    """The names of the tools that were called, each once. Takes time in proportion to the history."""
+    return list(dict.fromkeys(call.name for message in messages for call in message.calls))
+
+
 class Joining:
     """core.agent.Interceptor: before a turn's first request looks for new tools, before each lists what was mentioned.
 
@@ -195,7 +200,7 @@ class Joining:
         if self._branch is not branch or self._visible.outdated():
             if self._branch is None:
                 # A session that goes on: what was called in it is listed again.
-                names += [call.name for message in messages for call in message.calls]
+                names += await asyncio.to_thread(_called, messages)
             self._branch = branch
             for problem in await asyncio.to_thread(self._visible.refresh):
                 self._tell(problem, branch)

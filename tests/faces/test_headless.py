@@ -12,16 +12,28 @@ import pytest
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import AuthFailed, SessionNotFound
-from ba_tui.core.events import Compressed, MessageDone, Notice, Retrying, TextDelta, TurnEnded
-from ba_tui.core.messages import Message, Text, Thinking, Usage
+from ba_tui.core.events import (
+    Compressed,
+    MessageDone,
+    Notice,
+    Retrying,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import CommandText, ToolResult, failure
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.headless import Printer, denial, refusals, speak
 from ba_tui.faces.run_result import RunResult
+from ba_tui.faces.tui.transcript.fold import Records
+from ba_tui.faces.tui.transcript.records import ToolRow
 from tests.faces.tui.agents.story import begins, ends, starts, works
 from tests.script import Script, conversation, says
 
@@ -120,6 +132,26 @@ async def test_stream_json_is_one_event_a_line_and_ends_with_the_result():
     assert states[:2] == ["thinking", "acting"]
     assert states[-1] == "finished"
     assert lines[-1]["result"] == "Done."
+
+
+def test_a_command_of_which_a_part_failed_is_no_success():
+    call = ToolUse("c", "shell", {"command": "pytest -q | tail -5"})
+    shown = CommandText("pytest -q | tail -5", ".", "1 failed", 0, failed=True)
+    events = [
+        ToolStarted(call, "pytest -q | tail -5"),
+        ToolFinished("c", ToolResult("1 failed", shown, summary="exit 0")),
+    ]
+    out, outcome = io.StringIO(), RunResult()
+    printer = Printer("stream-json", out, io.StringIO())
+    for event in events:
+        outcome.apply(event)
+        printer.event(event)
+    assert outcome.tools[0]["ok"] is False
+    assert [json.loads(line)["ok"] for line in out.getvalue().splitlines() if '"ok"' in line] == [False]
+    records = Records("main")
+    for event in (TurnStarted(user("go")), MessageDone(Message("assistant", (call,))), *events):
+        records.apply(event)
+    assert [item.state for item in records.items if isinstance(item, ToolRow)] == ["failed"]
 
 
 def test_what_sub_agents_do_is_told_with_their_names_and_is_no_part_of_the_answer():

@@ -59,7 +59,7 @@ def with_summary(
     """Notes with ``summary`` and what no summary may lose: what the person wrote in ``source``, and the open todos."""
     notes = _texts(rounds_of(source, starts))
     last = max((text.round for text in notes.texts), default=1)
-    left = [Fact("todo", last, -1, todo.content, 0.0) for todo in todos if todo.status != "completed"]
+    left = [Fact("todo", last, -1, todo.content, 0.0) for todo in todos if not todo.done]
     return replace(notes, facts=(*notes.facts, *left), summary=summary.text)
 
 

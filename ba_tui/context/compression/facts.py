@@ -144,7 +144,7 @@ def target(call: ToolUse, longest: int = 100) -> str:
 def failed(output: ToolOutput, call: ToolUse | None) -> bool:
     """True also for a command that ran and ended badly. A file that was read may speak of any error."""
     if output.is_error or output.exit_status is not None:
-        return output.is_error or output.exit_status != 0
+        return output.broke
     if call is None or call.name in _OURS or not any(isinstance(call.input.get(name), str) for name in _COMMANDS):
         return False
     end = output.content[-4_000:]

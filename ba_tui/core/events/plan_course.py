@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ba_tui.core.events.teamwork import PlanChanged, SubTaskChanged
+from ba_tui.core.events import MAIN, Answered, Asked, TurnEnded
+from ba_tui.core.events.teamwork import AgentStarted, PlanChanged, SubTaskChanged
 from ba_tui.core.teamwork.plans import ENDED, Plan, SubTask
+from ba_tui.core.text.wording import one_line
+
+NAMED = 80
+"""Characters of a step's description that its agent is described with."""
 
 
 @dataclass
@@ -31,6 +36,15 @@ class PlanRecord:
     changed: float = 0.0
     begun: bool = False
     times: dict[str, StepTimes] = field(default_factory=dict[str, StepTimes])
+    agents: dict[str, str] = field(default_factory=dict[str, str])
+    """The step that an agent was started for, by the agent's name in events."""
+    asks: dict[str, str] = field(default_factory=dict[str, str])
+    """The step that an open question to the user belongs to, by the question's id."""
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The steps that wait for an answer of the user."""
+        return frozenset(self.asks.values())
 
     def time_of(self, step: SubTask) -> StepTimes:
         return self.times.get(step.id) or StepTimes()
@@ -70,9 +84,39 @@ class PlanCourse:
                 record = self._records[id]
                 self._time(record, record.plan.find(step.id), step, at)
                 record.plan, record.changed = record.plan.updated(step), at
+            case AgentStarted() | Asked() | Answered() | TurnEnded():
+                return self._asked(event)
             case _:
                 return False
         return True
+
+    def _asked(self, event: AgentStarted | Asked | Answered | TurnEnded) -> bool:
+        """Note which step of the newest plan waits for the user."""
+        record = self.newest
+        if record is None:
+            return False
+        running = [step for step in record.plan.subtasks if step.status == "executing"]
+        match event:
+            case AgentStarted(agent=agent, description=said):
+                named = [step.id for step in running if one_line(step.description, NAMED) == said]
+                free = [id for id in named if id not in record.agents.values()]
+                record.agents.update((agent, id) for id in (free or named)[:1])
+                return False
+            case Asked(ask_id=id, agent=agent, question=question):
+                while agent and agent not in record.agents:
+                    agent = agent.rpartition("/")[0]
+                by_call = (step.id for step in running if question.call_id.endswith(f".{step.id}.{step.attempts}"))
+                if not (step := record.agents.get(agent) or next(by_call, "")):
+                    return False
+                record.asks[id] = step
+                return True
+            case Answered(ask_id=id):
+                return record.asks.pop(id, None) is not None
+            case TurnEnded(agent=agent):
+                over = bool(record.asks) and agent == MAIN
+                if over:
+                    record.asks.clear()
+                return over
 
     def _time(self, record: PlanRecord, before: SubTask | None, step: SubTask, at: float) -> None:
         """A step that is tried again goes on from its first beginning; one that waits again has none."""

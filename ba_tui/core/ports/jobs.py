@@ -11,7 +11,7 @@ from ba_tui.core.values import frozen
 @frozen
 class Job:
     """A background shell as lists show it. Times are seconds since the epoch, ``size`` counts bytes printed;
-    ``ref``: the stored whole of a large output."""
+    ``ref``: the stored whole of a large output; ``failed``: it ended, and not well."""
 
     id: str
     command: str
@@ -21,6 +21,7 @@ class Job:
     exit_code: int | None
     size: int
     ref: str | None
+    failed: bool = False
 
 
 class Jobs(Protocol):

@@ -179,10 +179,10 @@ class ClaudeLines:
             pictures = [each for each in map(_attached, result.attachments) if each]
             content = [{"type": "text", "text": result.text}, *pictures]
         told: Line = {"tool_use_id": id, "type": "tool_result", "content": content}
-        if result.is_error:
+        if result.failed:
             told["is_error"] = True
-        response: Any = f"Error: {result.text}" if result.is_error else None
-        if not result.is_error and (call := self.calls.get(id)):
+        response: Any = f"Error: {result.text}" if result.failed else None
+        if not result.failed and (call := self.calls.get(id)):
             response = self._words.response(call, result)
         more = {} if response is None else {"tool_use_result": response}
         yield self.user([told], self._parent(agent), **more)

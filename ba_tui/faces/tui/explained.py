@@ -125,7 +125,7 @@ class Explanation:
                     "id": id,
                     "tool": start.call.name,
                     "target": start.target,
-                    "ok": end is not None and not end.result.is_error,
+                    "ok": end is not None and not end.result.failed,
                     "summary": end.result.summary if end else "",
                 }
                 for id, (start, end) in self._calls.items()
@@ -171,7 +171,13 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _outcome(start: ToolStarted, end: ToolFinished | None) -> str:
-    how = "interrupted" if end is None else "failed" if end.result.is_error else end.result.summary or "ok"
+    how = (
+        "interrupted"
+        if end is None
+        else f"failed ({end.result.summary})"
+        if end.result.failed
+        else end.result.summary or "ok"
+    )
     return one_line(f"{start.target}  {how}".strip(), LONG)
 
 

@@ -6,19 +6,22 @@ in other modes, where a rule of the user's lets a call go out, once something se
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import re
 import string
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice, takewhile
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from ba_tui.core.events import MAIN, Event, Judged, ToolStarted
-from ba_tui.core.messages import NOTE, Message, Text, ToolOutput
+from ba_tui.core.messages import NOTE, Message, Text, ToolOutput, weighty
 from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.text.markup import INSTRUCTIONS, SKILL
 from ba_tui.core.text.patterns import regex
@@ -56,6 +59,9 @@ _STEP = 10
 _SIGNS = str.maketrans(dict.fromkeys(string.punctuation + string.whitespace))
 _ROT13 = str.maketrans(string.ascii_lowercase, string.ascii_lowercase[13:] + string.ascii_lowercase[:13])
 _READ = 2_000_000
+_AT_ONCE = 32_000
+"""Characters that are looked at on the loop."""
+_PIECE, _OVERLAP = 32_000, 2_000
 _RESULTS = 400
 OWN = ("activate_skill", "tool_search", "ask_user", "todo_write", "todo_read", "now", "calculator")
 """What they give is no content of this machine."""
@@ -75,6 +81,8 @@ class Egress:
         """The last message of each branch that was looked at, and how many of its blocks."""
         self._called: dict[str, str] = {}
         """The names of tools by the ids of their calls."""
+        self._sent: dict[str, list[str]] = {}
+        """What calls carried in addresses, by their hosts; not those of the newest answer."""
         self._read = 0
         self._secret = ""
         """Which kind of secret was read, empty for none."""
@@ -91,7 +99,17 @@ class Egress:
 
     async def before(self, branch: Branch) -> None:
         self._transcripts[branch.name] = branch.transcript
-        messages, (last, count) = branch.transcript.messages, self._noted.get(branch.name, ("", 0))
+        messages, noted = branch.transcript.messages, self._noted.get(branch.name, ("", 0))
+        news = takewhile(lambda message: message.id != noted[0], reversed(messages))
+        if noted[0] and not weighty(chain(news, messages[-1:]), _AT_ONCE):
+            self._take(branch, messages, noted)
+        else:
+            # A session that is continued: all of its history is new.
+            await asyncio.to_thread(self._take, branch, messages, noted)
+
+    def _take(self, branch: Branch, messages: Sequence[Message], noted: tuple[str, int]) -> None:
+        """Look at what came after the block that is ``noted``. Takes time in proportion to it."""
+        last, count = noted
         new: list[Message] = []
         for message in reversed(messages):
             if message.id == last:
@@ -101,6 +119,9 @@ class Egress:
         if messages:
             self._noted[branch.name] = messages[-1].id, len(messages[-1].blocks)
         self._called.update(_called(new))
+        for message in reversed(new):
+            for host, words in _sent(message):
+                self._sent.setdefault(host, []).append(words)
         if branch.transcript.agent == MAIN:
             for message in reversed(new):
                 if _typed(message) and (words := message.own_text):
@@ -171,14 +192,22 @@ class Egress:
         self._touched = self._touched or any(
             message.origin == "compaction" or _holds_data(message, self._called) for message in messages
         )
+        left = _READ
         for name, text in _read_in(messages, self._called):
             if name in WEB or (name == NOTED and len(text) < SHORT):
                 continue
             self._read += len(text)
-            if not self._secret and (marks := placeholders(text)):
-                self._secret = marks[0].removeprefix("[secret: ").removesuffix("]")
-            elif not self._secret and (found := find(text)):
-                self._secret = found[0].kind
+            # More than LARGE characters have the same effect as a secret: so much is searched as can be in no time, and
+            # in pieces, because a search keeps other threads from running.
+            for start in range(0, 0 if self._secret else min(len(text), left), _PIECE - _OVERLAP):
+                piece = text[start : start + _PIECE]
+                if marks := placeholders(piece):
+                    self._secret = marks[0].removeprefix("[secret: ").removesuffix("]")
+                elif found := find(piece):
+                    self._secret = found[0].kind
+                if self._secret:
+                    break
+            left = max(0, left - len(text))
 
     def _about(self, address: str) -> str:
         try:
@@ -221,13 +250,12 @@ class Egress:
 
     def _sent_to(self, host: str) -> Iterator[str]:
         """What earlier calls carried to a host, in their order: a text may go out in pieces."""
-        for transcript in tuple(self._transcripts.values()):
-            for message in transcript.messages:
-                for call in message.calls:
-                    for address in addresses(" ".join(map(str, call.input.values()))):
-                        parts = urlsplit(address)
-                        if (parts.hostname or "").lower() == host:
-                            yield f"{_values(unquote_plus(parts.query))} {unquote_plus(parts.path)}"
+        yield from self._sent.get(host, ())
+        for name, transcript in tuple(self._transcripts.items()):
+            noted = self._noted.get(name, ("", 0))[0]
+            newest = [*takewhile(lambda message: message.id != noted, reversed(transcript.messages))]  # noqa: B023
+            for message in reversed(newest):
+                yield from (words for to, words in _sent(message) if to == host)
 
     def _named(self, host: str) -> bool:
         """Whether the person's own words name the host, or a domain that it belongs to. Its neighbours below a domain
@@ -258,7 +286,17 @@ class Egress:
 
     def _all_results(self) -> Iterator[tuple[str, str]]:
         for transcript in tuple(self._transcripts.values()):
-            yield from _read_in(reversed(transcript.messages), _called(transcript.messages))
+            newest = _called(transcript.messages[-2:])
+            yield from _read_in(reversed(transcript.messages), ChainMap(dict(newest), self._called))
+
+
+def _sent(message: Message) -> Iterator[tuple[str, str]]:
+    """The hosts in addresses of the calls of ``message``, with what the addresses carry."""
+    for call in message.calls:
+        for address in addresses(" ".join(map(str, call.input.values()))):
+            with suppress(ValueError):
+                parts = urlsplit(address)
+                yield (parts.hostname or "").lower(), f"{_values(unquote_plus(parts.query))} {unquote_plus(parts.path)}"
 
 
 def _typed(message: Message) -> bool:

@@ -18,6 +18,7 @@ class PlanSigns(NamedTuple):
     failed: str = "✗"
     blocked: str = "⊘"
     skipped: str = "–"
+    waiting: str = "?"
     branch: str = "├─ "
     last: str = "╰─ "
     rail: str = "│  "

@@ -5,14 +5,17 @@ The format of a message is the wire module's; this only remembers.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import is_
 
-from ba_tui.core.messages import Message, key_in, signed
+from ba_tui.core.messages import Message, key_in, signed, weighty
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.tool import Tool
 
+AT_ONCE = 100_000
+"""Characters that are encoded on the loop; more go to a thread."""
 Encode = Callable[[Message], bytes]
 
 
@@ -28,6 +31,7 @@ class Body:
         """Where the head ends in ``_whole``, then where each message does."""
         self._whole = bytearray()
         self._key = ""
+        self._making: asyncio.Future[bytes] | None = None
         self.kept = 0
         """How many bytes the newest body has in common with the one before it, at least."""
         self.ids: set[str] = set()
@@ -37,9 +41,23 @@ class Body:
         """Encode all anew the next time: the format has changed."""
         self._of = None
 
+    async def joined(self, request: ModelRequest, tail: bytes) -> bytes:
+        """``join``, in a thread where much is new: the first request of a session that is continued."""
+        if self._making and not self._making.done():
+            # That one was cancelled, and its thread is still at work on what this one goes on with.
+            await asyncio.wait({self._making})
+        known = 0 if self._anew(request) else len(self._messages)
+        if not weighty(islice(request.messages, known, None), AT_ONCE):
+            return self.join(request, tail)
+        self._making = asyncio.get_running_loop().run_in_executor(None, self.join, request, tail)
+        return await asyncio.shield(self._making)
+
+    def _anew(self, request: ModelRequest) -> bool:
+        return self._of is None or self._of[0] != request.system or self._of[1] is not request.tools
+
     def join(self, request: ModelRequest, tail: bytes) -> bytes:
         """The whole body. ``tail`` stands after the messages, where it moves no byte before it."""
-        anew = self._of is None or self._of[0] != request.system or self._of[1] is not request.tools
+        anew = self._anew(request)
         if anew:
             self._whole, self._of = bytearray(self._head(request)), (request.system, request.tools)
             self._key = key_in(request.system)

@@ -83,7 +83,7 @@ def _turns(events: Iterable[Event]) -> list[_Turn]:
                 started[call.id] = event
             case ToolFinished(call_id=call_id, result=result) if turns and call_id in started:
                 start = started.pop(call_id)
-                if result.is_error:
+                if result.failed:
                     turns[-1].failed.append(f"{start.call.name} {start.target}".rstrip())
                 else:
                     turns[-1].calls.append(start.call)

@@ -143,7 +143,7 @@ class HtmlPage:
         target = f" <code>{self._safe(one_line(start.target))}</code>" if start and start.target else ""
         agent = f' <span class="agent">{self._safe(one_line(call.agent))}</span>' if call.agent else ""
         outcome = self._safe(one_line(call.outcome))
-        state = ' <span class="failed">failed</span>' if result.is_error else ""
+        state = ' <span class="failed">failed</span>' if result.failed else ""
         head = f"<b>{name}</b>{agent}{target}{state}{': ' + outcome if outcome else ''}"
         pictures = "".join(map(self._block, result.attachments))
         return f"<details><summary>{head}</summary>\n{self._body(call)}{pictures}</details>"

@@ -83,7 +83,7 @@ class Markdown:
         name = one_line(start.call.name) if start else "tool"
         target = f" {_code(one_line(self._safe(start.target)))}" if start and start.target else ""
         agent = f" ({one_line(call.agent)})" if call.agent else ""
-        line = f"- **{name}**{agent}{target}{': failed' if call.end.result.is_error else ''}"
+        line = f"- **{name}**{agent}{target}{': failed' if call.end.result.failed else ''}"
         if outcome := self._safe(call.outcome):
             line += f": {one_line(outcome)}"
         if output := call.output(self._hide).strip("\n"):

@@ -210,7 +210,7 @@ def _tool_call(start: ToolStarted, end: ToolFinished | None) -> dict[str, Any]:
         "agent": start.agent,
         "target": start.target,
         "input": start.call.input,
-        "ok": end is not None and not end.result.is_error,
+        "ok": end is not None and not end.result.failed,
         "summary": end.result.summary if end else "interrupted",
         "duration_ms": round(end.duration * 1000) if end else None,
     }

@@ -121,7 +121,7 @@ def _part(event: Event, names: dict[str, str], leaving_out: str) -> MessagePart 
             given = call.malformed or json.dumps(call.input, ensure_ascii=False, default=str)
             return MessagePart(f"call{by} of {call.name}", given)
         case ToolFinished(call_id=call_id, result=result) if names.get(call_id) != leaving_out:
-            failed = " (failed)" if result.is_error else ""
+            failed = " (failed)" if result.failed else ""
             whole = f"\n[the whole result: {result.artifact}]" if result.artifact else ""
             return MessagePart(f"result{by} of {names.get(call_id, 'a tool')}{failed}", result.text + whole)
         case Asked(question=question) if question.kind == "choice":

@@ -24,12 +24,12 @@ from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.supervised import Program
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
 from ba_tui.settings.variable_names import holds_key, steers
-from ba_tui.tools.builtin.pipes import failed_parts
 from ba_tui.tools.builtin.shell_steps import run_steps
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
+from ba_tui.tools.running.verdicts import reporting
 
 MAX_COMMAND_BYTES = 100_000
 """Bytes of a command; beyond, systems refuse to start a program."""
@@ -38,8 +38,6 @@ MAX_SECONDS = 600
 OWN_SECONDS = 7 * 86_400.0
 """How long a command of the person's own may run: they see it and can stop it."""
 OUTPUT_CHARS = 29_000
-LAST_WORDS = '{ builtin printf "%s " "${PIPESTATUS[@]}"; builtin pwd -P; } >&98 2>/dev/null'
-"""What bash says at its end. Expanded before anything else runs, so the codes are those of the command's own pipe."""
 
 
 @frozen
@@ -70,12 +68,8 @@ class Shell:
         """``script`` in ``folder``; ``seconds`` bound its processor time."""
         if self.path is None:
             raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
-        # What the trap says goes to the supervisor: the exit codes of the last pipe, and where the next command starts.
-        # It stands in the script's own first line, so that bash counts lines as the script does; but before a script of
-        # one line, which bash repeats when it can't understand it.
-        between = "; " if "\n" in script.strip() else "\n"
-        text = f"trap '{LAST_WORDS}' EXIT{between}{script}"
-        argv = (self.path, "--noprofile", "--norc", "-c", text)
+        # What bash says goes to the supervisor: how the parts of the script ended, and where the next command starts.
+        argv = (self.path, "--noprofile", "--norc", "-c", reporting(script))
         return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
 
     def _open(self, name: str) -> bool:
@@ -194,7 +188,7 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
     if note := job.process.memory.note:
         notes = [*notes, note]
     printed, output, code = job.process.output, job.process.output.text(), job.exit_code
-    display = CommandText(job.command, shown, output, code, printed.lines if printed.total > Capture.HEAD else 0)
+    display = replace(job.ending(shown, output), lines=printed.lines if printed.total > Capture.HEAD else 0)
     text = plain(output).rstrip("\n")
     if printed.total > Capture.HEAD:
         text = shortened(text, OUTPUT_CHARS)
@@ -213,13 +207,13 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
         said = [f"[{note}]" for note in (*notes, *stored)]
         so_far = "\n".join([failed.text, "Output so far (partial):", text or "(none)", *said])
         return replace(failed, text=so_far, artifact=printed.ref, meta={"partial": bool(printed.total)})
-    failed = [] if code else failed_parts(job.command, job.process.pipe_codes)
-    notes = [*([f"exit code {code}"] if code else []), *failed, *notes, *stored]
+    verdict = job.verdict
+    notes = [*([f"exit code {code}"] if code else []), *verdict.parts, *notes, *stored]
     text = text or "(no output)"
     if notes:
         text += f"\n[{'; '.join(notes)}]"
     cut = f", {printed.trouble}" if printed.trouble else ""
-    cut += "".join(f" · {part}" for part in failed)
+    cut += "".join(f" · {part}" for part in (*([verdict.answer] if verdict.answer else ()), *verdict.parts))
     meta = {UNREAD: unread} if unread else {}
     return ToolResult(text, display, summary=f"exit {code}{cut}", artifact=printed.ref, meta=meta)
 

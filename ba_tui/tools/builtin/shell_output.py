@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ba_tui.core.results import CommandText, ToolResult
+from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.processes.terminal_text import plain, shortened
 from ba_tui.tools.builtin.shell import OUTPUT_CHARS
@@ -30,9 +30,7 @@ def shell_output_tool(definition: Definition, shells: Shells) -> Tool:
         text = await asyncio.to_thread(_read, job, args)
         if ended:
             job.told = True
-        display = CommandText(
-            job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code
-        )
+        display = job.ending("", await asyncio.to_thread(shells.output, job.id))
         return ToolResult(f"[{state(job)}]\n{text}", display, summary=_summary(job), artifact=ref)
 
     facts = ToolFacts("shell", target="id", repeatable=True, bulky=True)
@@ -46,9 +44,7 @@ def shell_kill_tool(definition: Definition, shells: Shells) -> Tool:
         await shells.kill(job.id)
         text = await asyncio.to_thread(_read, job, {})
         said = f"{job.id} had ended already" if already else f"{job.id} was ended, and all it had started"
-        display = CommandText(
-            job.command, output=await asyncio.to_thread(shells.output, job.id), exit_code=job.exit_code
-        )
+        display = job.ending("", await asyncio.to_thread(shells.output, job.id))
         printed = f"\nNot read yet:\n{text}" if text != NOTHING else ""
         ref = job.process.output.ref
         return ToolResult(f"{said}.\n[{state(job)}]{printed}", display, summary=_summary(job), artifact=ref)
@@ -67,6 +63,7 @@ def state(job: Work) -> str:
         doing = "was killed"
     else:
         doing = "ended" if job.exit_code is None else f"ended with exit code {job.exit_code}"
+        doing = ", ".join((doing, *job.verdict.parts))
     parts = [f"{job.id} {doing}", f"{seconds:.0f} s", f"{output.total:,} bytes printed"]
     if output.ref:
         parts.append(f"{'' if output.trouble else 'all of them: '}read_artifact {output.ref}")
@@ -80,7 +77,9 @@ def _summary(job: Work) -> str:
         return "running"
     if job.killed:
         return "killed"
-    return "ended" if job.exit_code is None else f"exit {job.exit_code}"
+    if job.exit_code is None:
+        return "ended"
+    return " · ".join((f"exit {job.exit_code}", *job.verdict.parts))
 
 
 async def _wait(job: Work, seconds: float, args: Mapping[str, Any]) -> None:

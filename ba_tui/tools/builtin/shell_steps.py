@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.core.results import CommandText, StateChange, ToolResult
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.permissions.paths import Workspace
 
@@ -55,6 +56,14 @@ def _together(workspace: Workspace, done: list[ToolResult], begun: Path) -> Tool
     if isinstance(display, CommandText):
         command = "\n".join(each.command for each in shown)
         display = replace(display, command=command, cwd=workspace.shown(begun), output="".join(e.output for e in shown))
+    summary = last.summary
+    # A step that failed before a `;` fails the list, whatever came of the steps after it.
+    if lost := [result for result in done[:-1] if result.failed and not result.is_error]:
+        failed = [each.display.command for each in lost if isinstance(each.display, CommandText)]
+        parts = [f"`{one_line(command, 60)}` failed" for command in failed]
+        summary = " · ".join((summary, *parts))
+        if isinstance(display, CommandText) and not display.broke:
+            display = replace(display, failed=True)
     cwd = next((result.changes.cwd for result in reversed(done) if result.changes and result.changes.cwd), None)
     changes = StateChange(cwd=cwd) if cwd and not last.is_error else None
-    return replace(last, text="\n".join(texts) or "(no output)", display=display, changes=changes)
+    return replace(last, text="\n".join(texts) or "(no output)", display=display, changes=changes, summary=summary)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
@@ -19,12 +20,20 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+BROKEN = "[!]"
+"""Of an item that was set to completed after a command had failed."""
 
 
 def todo_write_tool(definition: Definition) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        items = todos_from(args["items"], call.branch.transcript.todos)
+        transcript = call.branch.transcript
+        items = _judged(todos_from(args["items"], transcript.todos), transcript.todos, transcript.broken_command)
         text = f"The list now has {_counts(items)}."
+        if broken := next((item.broken for item in items if item.broken), ""):
+            text += (
+                f" Items count as failed because the last command failed: {broken} Run it until it succeeds and write "
+                "the list again; where its failure was expected, end it with `|| true`."
+            )
         return ToolResult(text, Todos(items), summary=_summary(items), changes=StateChange(todos=items))
 
     return Tool("todo_write", definition.description, definition.input_schema, run, facts=ToolFacts("tasks"))
@@ -68,6 +77,13 @@ def todos_from(given: Sequence[Mapping[str, Any]], before: Sequence[Todo]) -> tu
     return tuple(items)
 
 
+def _judged(items: Sequence[Todo], before: Sequence[Todo], broken: str) -> tuple[Todo, ...]:
+    """``items``; those that are newly completed name the last command of the turn where that failed."""
+    sure = {todo.id for todo in before if todo.done}
+    judged = (todo if todo.status != "completed" or todo.id in sure else replace(todo, broken=broken) for todo in items)
+    return tuple(judged)
+
+
 def _free_id(wanted: str | None, taken: set[str]) -> str:
     if wanted and wanted not in taken:
         return wanted
@@ -78,22 +94,28 @@ def _free_id(wanted: str | None, taken: set[str]) -> str:
 
 
 def unfinished(items: Sequence[Todo]) -> tuple[Todo, ...]:
-    return tuple(todo for todo in items if todo.status != "completed")
+    return tuple(todo for todo in items if not todo.done)
 
 
 def _counts(items: Sequence[Todo]) -> str:
-    found = Counter(todo.status for todo in items)
-    return f"{found['completed']} completed, {found['in_progress']} in progress, {found['pending']} pending"
+    found = Counter("failed" if todo.broken else todo.status for todo in items)
+    failed = f", {found['failed']} failed" if found["failed"] else ""
+    return f"{found['completed']} completed, {found['in_progress']} in progress, {found['pending']} pending{failed}"
 
 
 def _summary(items: Sequence[Todo]) -> str:
-    return f"{len(items) - len(unfinished(items))}/{len(items)} done" if items else "empty"
+    failed = sum(bool(todo.broken) for todo in items)
+    return (
+        f"{len(items) - len(unfinished(items))}/{len(items)} done{f', {failed} failed' if failed else ''}"
+        if items
+        else "empty"
+    )
 
 
 def _listed(items: Sequence[Todo]) -> str:
     def line(todo: Todo) -> str:
         weight = "" if todo.priority == "medium" else f" ({todo.priority})"
-        return f"{MARKS[todo.status]} {todo.id}. {todo.content}{weight}"
+        return f"{BROKEN if todo.broken else MARKS[todo.status]} {todo.id}. {todo.content}{weight}"
 
     return "\n".join(map(line, items))
 

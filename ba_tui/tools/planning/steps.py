@@ -20,6 +20,7 @@ from ba_tui.core.errors import (
     StorageError,
     UsageError,
 )
+from ba_tui.core.events.plan_course import NAMED
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.ports.delegation import Delegation, Order
 from ba_tui.core.results import ToolResult
@@ -35,6 +36,7 @@ from ba_tui.sessions.results.artifacts import Artifacts
 
 ROLE = "general"
 """The agent of a step that names none."""
+ACCEPTED = "Where a failure is what was asked for, end with a command that accepts it, such as `command || true`."
 LONGEST = 4_000
 """Characters of a result that a plan holds; all of a longer one is stored."""
 DATA = 20_000
@@ -82,7 +84,7 @@ class StepWork:
         id = f"{self._call_id or 'plan'}.{step.id}.{step.attempts}"
         use = ToolUse(id, step.tool_name, args)
         result = await run_call(callable_tool(use, tool, list(tools.values())), use, Call(id, branch))
-        if result.is_error:
+        if result.failed:
             return _failed(result, tool)
         return await self._outcome(*_data(result), result.artifact or "")
 
@@ -91,7 +93,7 @@ class StepWork:
         order = Order(
             step.role or ROLE,
             prompt,
-            one_line(step.description, 80),
+            one_line(step.description, NAMED),
             deadline=self._deadline,
             max_loops=step.max_loops,
             call_id=self._call_id,
@@ -99,6 +101,10 @@ class StepWork:
         )
         ended = await self._delegation.run(order, branch)
         said = ended.message.text.strip()
+        if ended.status == "done" and ended.broken and not revision(said):
+            # Exit statuses are evidence; what the agent says of them is not.
+            why = f"The last command failed: {ended.broken}. {ACCEPTED}"
+            return Outcome(error=f"{why} It said last: {one_line(said, 300)}", agent_id=ended.agent_id)
         if ended.status == "done" or revision(said):
             told = f"{said}\n\n{ended.note}" if ended.note else said
             return replace(await self._outcome(told, _parsed(said), ""), agent_id=ended.agent_id)

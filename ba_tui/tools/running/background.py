@@ -9,19 +9,21 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MAIN, PERSON, Steered
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.jobs import Job
+from ba_tui.core.results import CommandText
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.processes.supervised import Program
 from ba_tui.tools.failed import Failed
+from ba_tui.tools.running.verdicts import Verdict, judged
 
 if TYPE_CHECKING:
     from ba_tui.processes.children import Listener, Process
@@ -60,10 +62,23 @@ class Work:
         code = self.process.exit_code
         return 128 - code if code is not None and code < 0 else code
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether it failed; to be asked once it has ended."""
+        return judged(self.command, self.exit_code, self.process.pipe_codes, self.process.notes)
+
+    def ending(self, cwd: str, output: str) -> CommandText:
+        """The command as results show it."""
+        told = not self.ended or self.exit_code is None or self.verdict.failed == bool(self.exit_code)
+        failed = None if told else self.verdict.failed
+        return CommandText(self.command, cwd, output, self.exit_code, failed=failed)
+
     def shown(self) -> Job:
         output = self.process.output
         state = "running" if not self.ended else "killed" if self.killed else "ended"
-        return Job(self.id, self.command, self.since, self.until, state, self.exit_code, output.total, output.ref)
+        failed = state == "ended" and self.verdict.failed
+        ended = (self.since, self.until, state, self.exit_code)
+        return Job(self.id, self.command, *ended, output.total, output.ref, failed)
 
 
 @frozen
@@ -267,4 +282,6 @@ async def _freed(process: Process, seconds: float, program: Program) -> None:
 
 
 def how(job: Work) -> str:
-    return f" with exit code {job.exit_code}" if job.exit_code is not None else ""
+    if job.exit_code is None:
+        return ""
+    return " with " + ", ".join((f"exit code {job.exit_code}", *job.verdict.parts))

@@ -66,8 +66,26 @@ async def test_output_exit_code_and_folder(harness: Harness) -> None:
         ("yes | head -1 >/dev/null", "exit 0"),
         ("echo a | grep b | wc -l", "exit 0"),
         ("grep a nowhere | wc -l", "exit 0 · `grep` exited 2"),
-        ("false | true; echo done", "exit 0"),
-        ("set -o pipefail; false | true", "exit 1"),
+        ("false | true; echo done", "exit 0 · `false` exited 1"),
+        ("false | true && echo done", "exit 0 · `false` exited 1"),
+        ("{ sh -c 'exit 5'; echo done; }", "exit 0 · `sh` exited 5"),
+        ("X=1 /bin/sh -c 'exit 5'; echo done", "exit 0 · `sh` exited 5"),
+        ("set -u; for i in 1 2; do false | cat; done; echo done", "exit 0 · `false` exited 1"),
+        ("false | false", "exit 1 · `false` exited 1"),
+        ("false || true", "exit 0"),
+        ("if ! false; then echo; fi", "exit 0"),
+        ("if echo a | grep -q b; then echo; fi", "exit 0"),
+        ("found=$(grep root nowhere); echo", "exit 0 · `grep` exited 2"),
+        ("found=$(echo | grep b); echo", "exit 0"),
+        ("i=0; let i++; ((i -= 1)); [ -f nowhere ]; read x </dev/null; echo", "exit 0"),
+        ("yes | head -1 >/dev/null; echo", "exit 0"),
+        ("cd nowhere && grep x y", "exit 1"),
+        ("echo | grep a; cd nowhere && ls", "exit 1"),
+        ("echo | grep a", "exit 1 · no match"),
+        ("grep a /dev/null", "exit 1 · no match"),
+        ("echo a | diff - /dev/null >/dev/null", "exit 1 · they differ"),
+        ("[ -f nowhere ]", "exit 1"),
+        ("set -o pipefail; false | true", "exit 1 · `false` exited 1"),
         ("trap 'echo own' EXIT; false | true", "exit 0"),
         ("exec 98>&-; false | true", "exit 0"),
         ("echo '$PIPESTATUS' | cat", "exit 0"),
@@ -78,12 +96,15 @@ async def test_a_part_of_a_pipe_that_failed_is_told(harness: Harness, command: s
     result = await harness.run("shell", command=command)
     assert result.summary == summary
     assert not result.is_error
-    assert ("exited" in result.text) == ("·" in summary)
+    assert ("exited" in result.text) == ("exited" in summary)
+    answered = "no match" in summary or "they differ" in summary
+    assert result.failed == (not answered and summary != "exit 0")
 
 
 async def test_the_codes_of_a_pipe_are_left_to_the_command(harness: Harness) -> None:
-    script = 'false | true | false; echo "${PIPESTATUS[@]}"; cat <&98 2>/dev/null; trap -p DEBUG'
-    assert (await harness.run("shell", command=script)).text == "1 0 1"
+    script = 'false | true | false; echo "${PIPESTATUS[@]}"; cat <&98 2>/dev/null || true'
+    result = await harness.run("shell", command=script)
+    assert result.text == "1 0 1\n[`false` exited 1]"
 
 
 async def test_outside_the_workspace_the_folder_goes_back(harness: Harness) -> None:

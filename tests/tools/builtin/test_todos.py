@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.core.messages import Message, Text
+from ba_tui.core.events import MessageDone, ToolFinished, TurnStarted
+from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.results import Todos
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.work import Todo
+from ba_tui.faces.tui.inspector.todos import todo_rows
 from ba_tui.tools.builtin.todos import UnfinishedTodos
 from tests.tools.conftest import Harness
 
@@ -32,6 +34,31 @@ async def test_a_list_is_state_and_display_at_once(harness: Harness) -> None:
     assert result.summary == "1/3 done"
     read = await harness.run("todo_read")
     assert read.text == ("1 completed, 1 in progress, 1 pending:\n[x] 1. read\n[>] 2. write (high)\n[ ] t. test")
+
+
+async def test_an_item_is_not_done_while_the_last_command_failed(harness: Harness) -> None:
+    async def wrote(*statuses: str) -> str:
+        items = [{"content": f"step {number}", "status": status} for number, status in enumerate(statuses)]
+        return (await harness.run("todo_write", items=items)).summary
+
+    async def ran(command: str) -> None:
+        call = ToolUse(command, "shell", {"command": command})
+        harness.branch.emit(MessageDone(Message("assistant", (call,), origin="assistant")))
+        result = await harness.run("shell", command=command)
+        harness.branch.emit(ToolFinished(command, result))
+
+    harness.branch.emit(TurnStarted(user("go")))
+    await ran("true")
+    assert await wrote("completed", "in_progress") == "1/2 done"
+    await ran("false | tail -5")
+    assert await wrote("completed", "completed") == "1/2 done, 1 failed"
+    assert "[!] 2. step 1" in (await harness.run("todo_read")).text
+    assert [todo.done for todo in harness.branch.transcript.todos] == [True, False]
+    assert "`false` exited 1" in harness.branch.transcript.todos[1].broken
+    rows = todo_rows(Todos(harness.branch.transcript.todos))
+    assert [row[0].gutter for row in rows] == ["[x] ", "[!] "]
+    await ran("false || true")
+    assert await wrote("completed", "completed") == "2/2 done"
 
 
 async def test_ids_stay_with_their_words(harness: Harness) -> None:

@@ -104,7 +104,9 @@ class AgentList(GroupedPicker):
         ]
         self.groups = [PickerGroup(head, choices) for head, choices in shown if choices]
         self.empty = EMPTY if self._read else "Looking …"
-        parts = [f"{len(running)} running" if running else "", f"{len(ended)} ended" if ended else ""]
+        waiting = sum(line.state == "waiting" for line in running)
+        parts = [f"{len(running)} running" if running else "", f"{waiting} waiting for you" if waiting else ""]
+        parts.append(f"{len(ended)} ended" if ended else "")
         self.query_one(".title", Static).update(f"Agents: {', '.join(filter(None, parts))}" if lines else "Agents")
         before, self.keys = self.keys, KEYS if running else ENDED_KEYS
         if before != self.keys and not self._stopping:

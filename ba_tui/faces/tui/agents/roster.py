@@ -65,6 +65,8 @@ class AgentLine:
     """Since when it waits for the person; 0 while it does not."""
     waited: float = 0.0
     """Seconds that it has waited for the person so far."""
+    asked: tuple[str, ...] = ()
+    """The ids of its open questions to the person."""
     activity: AgentActivity = "idle"
     paused: bool = False
     background: bool = False
@@ -109,10 +111,10 @@ class AgentLine:
 
     @property
     def _now(self) -> str:
-        if self.paused:
-            return "paused"
         if self.activity == "awaiting_approval":
             return "waiting for you"
+        if self.paused:
+            return "paused"
         return self.doing or ("starting" if self.activity == "idle" else self.activity)
 
     def seconds(self, now: float) -> float:
@@ -122,6 +124,10 @@ class AgentLine:
     def waiting(self, at: float) -> AgentLine:
         """The line when a question to the person is open: its clock stands still."""
         return replace(self, activity="awaiting_approval", waits=self.waits or at)
+
+    def does(self, activity: AgentActivity, **more: Any) -> AgentLine:
+        """The line of an agent that works on; beside its work a question may be open, which comes first."""
+        return replace(self, activity=self.activity if self.asked else activity, **more)
 
     def going_on(self, at: float, activity: AgentActivity) -> AgentLine:
         """The line when no question is open any more."""
@@ -172,7 +178,7 @@ class Roster:
             known = AgentLine(event.agent, event.agent.rpartition("/")[2].rpartition("-")[0], began=event.at)
         elif not known.running:
             known = replace(known, began=event.at, ended=0.0, ending=None, trouble="", said="", doing="", paused=False)
-            known = replace(known, waits=0.0, waited=0.0)
+            known = replace(known, waits=0.0, waited=0.0, asked=())
         return known
 
     def _spend(self, message: Message, agent: str) -> None:
@@ -211,25 +217,26 @@ def _changed(line: AgentLine, event: Event) -> AgentLine | None:
         case ActivityChanged(activity="awaiting_approval", at=at) if line.running:
             return line.waiting(at)
         case ActivityChanged(activity=activity, at=at) if line.running:
-            return line.going_on(at, activity)
+            return None if line.asked else line.going_on(at, activity)
         case AgentPaused(paused=paused):
             return replace(line, paused=paused)
-        case Asked(at=at):
-            return line.waiting(at)
-        case Answered(at=at):
-            return line.going_on(at, "acting")
+        case Asked(ask_id=id, at=at):
+            return replace(line.waiting(at), asked=(*line.asked, id))
+        case Answered(ask_id=id, at=at):
+            left = tuple(each for each in line.asked if each != id)
+            return replace(line if left else line.going_on(at, "acting"), asked=left)
         case ToolStarted(call=call, target=target):
             doing = one_line(f"{call.name} {target}", LONGEST)
-            return replace(line, activity="acting", calls=line.calls + 1, doing=doing)
+            return line.does("acting", calls=line.calls + 1, doing=doing)
         case ToolFinished():
-            return replace(line, activity="observing")
+            return line.does("observing")
         case MessageDone(message=message):
             said = _first_line(message.text)
             return replace(line, doing=said or line.doing, said=said or line.said)
         case TurnEnded(reason=reason, error=error, at=at):
             trouble = one_line(error.message, LONGEST) if error else ""
             line = line.going_on(at, "finished")
-            return replace(line, ending=reason, ended=at, paused=False, trouble=trouble)
+            return replace(line, ending=reason, ended=at, paused=False, trouble=trouble, asked=())
         case _:
             return None
 

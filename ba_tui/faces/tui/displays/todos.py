@@ -14,7 +14,9 @@ def _preview(display: Todos, space: PreviewSpace) -> list[PaintedLine]:
     glyphs, lines = space.palette.glyphs, list[PaintedLine]()
     signs = {"pending": glyphs.todo, "in_progress": glyphs.running, "completed": glyphs.done}
     for item in display.items:
-        lines += plain(f"{signs[item.status]} {item.content}", space.width, space.palette.text)
+        lines += plain(
+            f"{glyphs.failed if item.broken else signs[item.status]} {item.content}", space.width, space.palette.text
+        )
     return lines
 
 

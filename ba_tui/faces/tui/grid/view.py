@@ -20,7 +20,7 @@ from textual.worker import Worker
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.tables import Arrangement
+from ba_tui.core.ports.tables import Arrangement, Column
 from ba_tui.faces.tui.grid.cells import NULL, at_right, cell_text, cell_width, fitted
 from ba_tui.faces.tui.grid.columns import GAP, ColumnPlace, ColumnPlan
 from ba_tui.faces.tui.grid.feed import RowFeed
@@ -88,6 +88,8 @@ class GridView(LineView, can_focus=True):
         self._reading = False
         self._note = "Loading …"
         self._gutter = 3
+        self._planned: Sequence[Column] = ()
+        """The columns that the plan and the places are of."""
         self._places: Sequence[ColumnPlace] = ()
         self._styles: dict[str, Style] = {}
         self._strips: LRUCache[tuple[int, ...], Strip] = LRUCache(STRIPS)
@@ -117,7 +119,6 @@ class GridView(LineView, can_focus=True):
     @work(exclusive=True, group="arrange", exit_on_error=False)
     async def _arrange(self, wanted: Arrangement) -> None:
         self.call_later(self.post_message, self.Changed())
-        fresh = not self.feed.ready
         try:
             await self.feed.arrange(wanted)
         except BaError as error:
@@ -126,8 +127,6 @@ class GridView(LineView, can_focus=True):
         finally:
             self._note = "No rows."
             self.call_later(self.post_message, self.Changed())
-        if fresh:
-            self.plan = ColumnPlan(len(self.feed.columns), self._measured)
         self.cursor, self.start, self.selecting = (0, self.cursor[1]), None, False
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self._lay_out()
@@ -167,7 +166,15 @@ class GridView(LineView, can_focus=True):
 
     def _lay_out(self, *, scrolled: bool = False) -> None:
         """Work out again where everything stands; rows that were only ``scrolled`` are painted as before."""
-        if not self.feed.ready or not self._width:
+        if not self.feed.ready:
+            return
+        if self._planned != self.feed.columns:
+            # Another table, or one whose file has other columns now: places and rows change together.
+            self._planned, self._places = self.feed.columns, ()
+            self.plan = ColumnPlan(len(self._planned), self._measured)
+            self.cursor, self.start = (self.cursor[0], min(self.cursor[1], max(0, len(self._planned) - 1))), None
+            scrolled = False
+        if not self._width:
             return
         before = self._gutter, self._places
         numbers = [row[0] for at in range(*self._seen()) if (row := self.feed.row(at))]

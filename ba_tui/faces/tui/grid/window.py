@@ -28,10 +28,10 @@ class RowWindow:
 
     def keep(self, page: Page) -> None:
         """Take a page that begins at a multiple of ``page_rows``."""
-        if page.total != self.total:
+        if page.total != self.total or page.columns != self.columns:
             # The table is another one now: its file changed.
             self._pages.clear()
-            self.total = page.total
+            self.total, self.columns = page.total, page.columns
         self._pages[page.offset // self.page_rows] = page
 
     def row(self, at: int) -> tuple[int, Row] | None:

@@ -84,12 +84,16 @@ class Paged(RowView):
             self._give_up("The stored result was deleted by the clean-up. This is the model's copy:")
             return
         self._ready, self._total = True, artifact.lines
-        self.rows = _Lines(self, artifact.lines)
+        self._wanted = _Lines(self, artifact.lines)
         self._keep(0, first)
         self._fold()
 
     def _give_up(self, why: str) -> None:
         self.put([line((painted(why), "warning")), line(), *output_rows(self._failed)])
+
+    @property
+    def rows(self) -> Sequence[GridRow]:
+        return self._wanted if self._ready else super().rows
 
     @property
     def line_count(self) -> int:
@@ -142,16 +146,17 @@ class Paged(RowView):
         space = max(1, self._width - self._margin)
         lines: list[tuple[int, int]] = []
         starts: dict[tuple[int, int], tuple[int, ...]] = {}
+        rows: dict[int, GridRow] = {}
         number = top
         while len(lines) < height and number < self._total:
-            parts = 1
-            if self.wrap and len(cuts := folds(self.row(number)[0].text, space)) > 1:
+            parts, rows[number] = 1, self.row(number)
+            if self.wrap and len(cuts := folds(rows[number][0].text, space)) > 1:
                 starts[number, 0], parts = cuts, len(cuts)
             lines += [(number, part) for part in range(parts)]
             number += 1
         if any(index not in self._pages for index in range(top // PAGE, max(top, number - 1) // PAGE + 1)):
             self._read_on()
-        self._seen, self._seen_at = GridLayout(lines, starts, (self._margin,), (space,), self._longest), at
+        self._seen, self._seen_at = GridLayout(rows, lines, starts, (self._margin,), (space,), self._longest), at
         return self._seen
 
     def _read_on(self) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events, work
+from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Size
@@ -102,8 +102,9 @@ class RowView(LineView, can_focus=True):
 
     def __init__(self, rows: Sequence[GridRow] = (), *, word_wrap: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.rows = rows
         self.word_wrap = word_wrap
+        self._wanted = rows
+        """What is to be laid out, or is. What is painted is the layout's."""
         self._layout_now: GridLayout | None = None
         self._styles: dict[str, Style] = {}
         self._width = 0
@@ -111,8 +112,14 @@ class RowView(LineView, can_focus=True):
         self._strips: LRUCache[tuple[int, int, int], Strip] = LRUCache(1_000)
 
     @property
+    def rows(self) -> Sequence[GridRow]:
+        """The rows as they are shown; before the first layout, those that will be."""
+        shown = self._layout_now.rows if self._layout_now else self._wanted
+        return shown if isinstance(shown, Sequence) else self._wanted
+
+    @property
     def line_count(self) -> int:
-        return len(self._layout_now.lines) if self._layout_now else len(self.rows)
+        return len(self._layout_now.lines) if self._layout_now else len(self._wanted)
 
     def put(self, rows: Sequence[GridRow]) -> None:
         """Show ``rows`` instead of what was there, from the top."""
@@ -160,7 +167,7 @@ class RowView(LineView, can_focus=True):
                 worker.cancel()
 
     def _take(self, rows: Sequence[GridRow]) -> None:
-        self.rows = rows
+        self._wanted = rows
         self._fold()
 
     def watch_wrap(self) -> None:
@@ -180,7 +187,7 @@ class RowView(LineView, can_focus=True):
         width = self._width = self.scrollable_content_region.width
         if not width:
             return
-        rows, wrap, word_wrap = self.rows, self.wrap, self.word_wrap
+        rows, wrap, word_wrap = self._wanted, self.wrap, self.word_wrap
         small = len(rows) <= SMALL and sum(len(cell.text) for row in rows for cell in row) <= SMALL_TEXT
         if small:
             self._stop("fold")
@@ -191,11 +198,11 @@ class RowView(LineView, can_focus=True):
     @work(exclusive=True, group="fold")
     async def _fold_later(self, rows: Sequence[GridRow], width: int) -> None:
         wrap, word_wrap = self.wrap, self.word_wrap
-        self._lay(await asyncio.to_thread(lambda: lay_out(rows, width, wrap=wrap, word_wrap=word_wrap)), rows)
+        layout = await asyncio.to_thread(lambda: lay_out(rows, width, wrap=wrap, word_wrap=word_wrap))
+        if rows is self._wanted:
+            self._lay(layout)
 
-    def _lay(self, layout: GridLayout, rows: Sequence[GridRow] | None = None) -> None:
-        if rows is not None and rows is not self.rows:
-            return
+    def _lay(self, layout: GridLayout) -> None:
         changed = self._layout_now is None or len(layout.lines) != len(self._layout_now.lines)
         self._layout_now = layout
         self._strips.clear()
@@ -221,8 +228,7 @@ class RowView(LineView, can_focus=True):
 
     def _paint(self, layout: GridLayout, index: int, scroll_x: int) -> Strip:
         number, part = layout.lines[index]
-        # A resize in flight may have left a layout of rows that are gone.
-        row = self.rows[number] if number < len(self.rows) else line()
+        row = layout.rows[number]
         width = self._width
         strips: list[Strip] = []
         for column, cell in enumerate(row):
@@ -295,7 +301,8 @@ class RowView(LineView, can_focus=True):
         self._strips.clear()
         self.refresh()
 
-    def on_click(self, event: events.Click) -> None:
+    @on(events.Click)
+    def _pick(self, event: events.Click) -> None:
         layout, index = self._layout_now, int(self.scroll_offset.y) + event.y
         if layout and index < len(layout.lines):
             self.post_message(self.Picked(self, layout.lines[index][0]))

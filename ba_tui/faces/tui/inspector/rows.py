@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -105,8 +105,11 @@ def folds(text: str, width: int, *, word_wrap: bool = False, hang: int = 0) -> t
 
 @frozen
 class GridLayout:
-    """Which row and which of its folded lines stands on each line of the view."""
+    """Rows as they are laid out, in one value: which row and which of its folded lines stands on each line of the
+    view."""
 
+    rows: Sequence[GridRow] | Mapping[int, GridRow]
+    """All of them, or those on the lines by their number."""
     lines: Sequence[tuple[int, int]]
     starts: dict[tuple[int, int], tuple[int, ...]]
     """(row, column) -> where each folded line starts; absent when the cell is one line."""
@@ -149,7 +152,7 @@ def lay_out(rows: Sequence[GridRow], width: int, *, wrap: bool, word_wrap: bool 
                     starts[index, column] = cuts
                     height = max(height, len(cuts))
         lines.extend((index, part) for part in range(height))
-    return GridLayout(lines, starts, gutters, columns, longest)
+    return GridLayout(rows, lines, starts, gutters, columns, longest)
 
 
 def _widest(texts: Iterable[str]) -> int:

@@ -34,7 +34,7 @@ def terminal_rows(display: CommandText) -> list[GridRow]:
     elif display.exit_code is not None:
         rows += [line(), line(("No output.", "muted"))]
     if display.exit_code is not None:
-        rows += [line(), line((f"exit {display.exit_code}", "error" if display.exit_code else "plus"))]
+        rows += [line(), line((f"exit {display.exit_code}", "error" if display.broke else "plus"))]
     return rows
 
 

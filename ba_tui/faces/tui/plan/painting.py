@@ -21,6 +21,7 @@ from ba_tui.plotting.plans.tree import TreeLine, tree_lines
 PlanMode: TypeAlias = Literal["tree", "graph"]
 LEAST_TEXT = 24
 """Columns that the words of a step get before anything else stands beside them."""
+WAITS = "waiting for you"
 SPINNERS = {True: "|/-\\", False: "◐◓◑◒"}
 
 
@@ -107,6 +108,8 @@ class PlanLines:
 
     def _mark(self, step: SubTask, look: Look) -> str:
         status = shown_status(step, live=look.live)
+        if look.live and step.id in self._record.waiting:
+            return self._signs.waiting
         if status != "executing":
             return self._signs.mark(status)
         frames = SPINNERS[self._signs is ASCII]
@@ -124,6 +127,8 @@ class PlanLines:
         runs = [PlanRun(rails, "line"), PlanRun(head, status, chosen), PlanRun(text, status, chosen)]
         left = room - cell_len(text)
         said = words(step.error if step.status in {"failed", "blocked", "skipped"} else step.result)
+        if look.live and step.id in self._record.waiting:
+            said = WAITS
         also = f"also after {', '.join(map(words, line.also))}" if line.also else ""
         extra = said or also
         if extra and left >= LEAST_TEXT // 2:

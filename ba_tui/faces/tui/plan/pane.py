@@ -15,7 +15,7 @@ from textual.events import Click
 from textual.widgets import Static
 
 from ba_tui.core.events.plan_course import PlanRecord
-from ba_tui.faces.tui.plan.painting import PlanMode
+from ba_tui.faces.tui.plan.painting import WAITS, PlanMode
 from ba_tui.faces.tui.plan.view import PlanView
 from ba_tui.plotting.plans.signs import STATES, at_work, can_resume, done
 
@@ -104,6 +104,7 @@ class PlanPane(Vertical):
         self.view.live = self._live()
         halted = at_work(plan) and not self.view.live
         state = "interrupted" if halted else "" if plan.state == "running" else STATES[plan.state]
+        state = WAITS if record.waiting and self.view.live else state
         said = f"{done(plan)} of {len(plan.subtasks)} done{f' · {state}' if state else ''}"
         self.query_one(".plan-head", Static).update(Content.assemble(("Plan", "bold"), (f"  {said}", "$text-muted")))
         self._halted = can_resume(plan) and not self.view.live

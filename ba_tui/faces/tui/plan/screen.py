@@ -16,9 +16,11 @@ from textual.widgets import Static
 from ba_tui.core.events.plan_course import PlanCourse, PlanRecord
 from ba_tui.core.results import Prose
 from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.model import CallState, Inspected, Whole
 from ba_tui.faces.tui.inspector.rows import visible
+from ba_tui.faces.tui.plan.painting import WAITS
 from ba_tui.faces.tui.plan.view import TICK, PlanView
 from ba_tui.plotting.plans.mermaid import mermaid
 from ba_tui.plotting.plans.signs import STATES, at_work, can_resume, counted, lasted, step_name, words
@@ -87,7 +89,7 @@ class PlanScreen(ModalScreen[None]):
         record = self._course().newest
         if record is None:
             return
-        if self._seen != (now := (record.plan, self._live())):
+        if self._seen != (now := (record.plan, self._live(), record.waiting)):
             self._seen = now
             self.view.live = self._live()
             self.view.show(record)
@@ -106,6 +108,7 @@ class PlanScreen(ModalScreen[None]):
         parts = [state, f"{counted(plan)} done"] if plan.subtasks else ["being made"]
         failed = sum(step.status in {"failed", "blocked"} for step in plan.subtasks)
         parts += [f"{failed} failed or blocked"] if failed else []
+        parts += [f"{count(len(record.waiting), 'step')} {WAITS}"] if record.waiting and self._live() else []
         parts += [f"replanned {plan.replans} times" if plan.replans > 1 else "replanned once"] if plan.replans else []
         end = time.time() if plan.state == "running" and not stopped else record.changed
         parts += [lasted(max(0.0, end - record.began))] if record.changed else []
@@ -123,7 +126,9 @@ class PlanScreen(ModalScreen[None]):
             return
         seconds = record.time_of(step).lasted(time.time() if self.view.live else record.changed)
         halted = step.status == "executing" and not self.view.live
-        facts = ["interrupted" if halted else step.status, f"by {words(step.role)}" if step.role else ""]
+        waits = step.id in record.waiting and self._live()
+        state = "interrupted" if halted else WAITS if waits else step.status
+        facts = [state, f"by {words(step.role)}" if step.role else ""]
         facts += [words(step.tool_name)]
         facts += [lasted(seconds)] if seconds is not None else []
         facts += [f"attempt {step.attempts}"] if step.attempts > 1 else []

@@ -125,6 +125,8 @@ class PlanView(LineView, can_focus=True):
         # As if the scroll bar stood there: whether it does follows from the layout.
         width = self.size.width - 1
         if self.record is None or width < 1:
+            # Lines of an older plan must not outlive it.
+            self._lines = None
             return
         self._lines = PlanLines(self.record, self.mode, width, self._signs)
         self.virtual_size = Size(*self._lines.size)

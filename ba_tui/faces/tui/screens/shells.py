@@ -91,7 +91,7 @@ class ShellList(Picker):
             self.say(error.with_hint)
             return
         whole = Whole(self._stored, job.ref) if self._stored and job.ref else None
-        state = "running" if job.state == "running" else "failed" if job.exit_code else "ok"
+        state = "running" if job.state == "running" else "failed" if job.failed else "ok"
         shown = CommandText(job.command, "", output, job.exit_code)
         title = f"{job.id} {' '.join(job.command.split())}"
         spent = max(0.0, (job.until or time.time()) - job.since)

@@ -102,6 +102,8 @@ class TranscriptPane(ScrollView):
         """Bring place, heights and scroll bar together and paint again; only the rows that differ when told so."""
         rows = self._rows
         if rows < 1:
+            # What it held may be gone when there is room again.
+            self._window = []
             return
         self._style()
         transcript, before = self._transcript, self._window

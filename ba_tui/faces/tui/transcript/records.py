@@ -282,8 +282,7 @@ def denial(event: Judged) -> str:
 
 def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
     kind = result.error.kind if result.error else ""
-    failed = result.is_error or result.exit_status not in (0, None)
-    state: RecordState = "failed" if failed else "ok"
+    state: RecordState = "failed" if result.failed else "ok"
     if kind == "permission_denied":
         state = "denied"
     elif kind == "interrupted":

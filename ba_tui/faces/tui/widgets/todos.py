@@ -17,6 +17,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.work import Todo
 
 MARKS = {"completed": ("✓", "$success"), "in_progress": ("▸", "$accent"), "pending": ("○", "$text-muted")}
+BROKEN = ("✗", "$error")
 
 _LOOKS: dict[SubTaskStatus, tuple[str, str]] = {
     "pending": ("$text-muted", "$text-muted"),
@@ -122,7 +123,7 @@ def todo_lines(items: tuple[Todo, ...], width: int = 0, room: int = 0) -> Conten
     ``room`` of too few rows, those around it."""
     if not items:
         return Content.styled("No todos.", "$text-muted")
-    done = sum(item.status == "completed" for item in items)
+    done = sum(item.done for item in items)
     head = Content.assemble(("Todos", "bold"), (f"  {done} of {len(items)} done", "$text-muted"))
     entries = [_entry(item, width) for item in items]
     rows = [row for entry in entries for row in entry]
@@ -134,9 +135,9 @@ def todo_lines(items: tuple[Todo, ...], width: int = 0, room: int = 0) -> Conten
 
 
 def _entry(item: Todo, width: int) -> list[Content]:
-    mark, style = MARKS[item.status]
+    mark, style = BROKEN if item.broken else MARKS[item.status]
     text = "$foreground" if item.status == "in_progress" else "$text-muted"
-    urgent = (" high", "$warning") if item.priority == "high" and item.status != "completed" else ""
+    urgent = (" high", "$warning") if item.priority == "high" and not item.done else ""
     return _marked(mark, style, text, paintable(" ".join(item.content.split()), newlines=False), width, urgent)
 
 

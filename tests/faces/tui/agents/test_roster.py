@@ -52,6 +52,16 @@ def test_each_call_shows_its_own_agent_though_they_begin_in_another_order():
     assert not second.open
 
 
+def test_an_agent_waits_for_the_user_until_its_last_question_is_answered():
+    roster = Roster()
+    events = [*starts(A, "1"), *(Asked(id, Question("permission", "Run it?"), agent=A, at=1.0) for id in ("p", "q"))]
+    others = [AgentPaused(True, agent=A), ToolFinished("x", ToolResult("done"), agent=A)]
+    answers = [Answered(id, Reply("once"), agent=A, at=2.0) for id in ("q", "p")]
+    lines = [roster.apply(event) for event in (*events, *others, *answers)]
+    said = [line.words for line in lines if line]
+    assert said[-6:] == [*5 * ["waiting for you"], "paused"]
+
+
 def test_the_clock_of_an_agent_stands_still_while_it_waits_for_the_person():
     roster = Roster()
     question = Question("permission", "Run it?")

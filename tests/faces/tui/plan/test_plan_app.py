@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from textual.app import App
 from textual.screen import Screen
 
-from ba_tui.core.events import TurnStarted
+from ba_tui.core.events import AgentStarted, Answered, Asked, SubTaskChanged, TurnStarted
+from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.messages import user
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.questions import Question, Reply
 from ba_tui.core.start import Start
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
@@ -47,6 +50,32 @@ async def asked(hand: Hand) -> None:
     form = hand.chat.ask._form
     assert form
     form._shown_at -= 10
+
+
+async def test_f6_says_which_step_waits_for_the_user() -> None:
+    fold = PlanCourse(course("flights", executing="hotel"))
+    fold.apply(AgentStarted("explore", "Find a hotel near the old town", agent="main/explore-2"))
+    assert fold.apply(Asked("q1", Question("permission", "Fetch?"), agent="main/explore-2/fetch-1"))
+    assert not fold.apply(Asked("q2", Question("permission", "Other?"), agent="main/other-1"))
+    food = TRIP.find("food")
+    assert food
+    fold.apply(SubTaskChanged(TRIP.id, replace(food, status="executing", attempts=1)))
+    assert fold.apply(Asked("q3", Question("permission", "Search?", call_id="c1.food.1")))
+    screen = PlanScreen(lambda: fold, live=lambda: True)
+    async with App[None]().run_test(size=(100, 24)) as pilot:
+        await pilot.app.push_screen(screen)
+        await pilot.pause(0.3)
+        shown = "\n".join(strip.text for strip in screen._compositor.render_strips())
+        assert "2 steps waiting for you" in shown
+        hotel, food_row = (
+            next(line for line in shown.split("\n") if words in line) for words in ("a hotel", "vegetar")
+        )
+        assert "? Find a hotel near the old town  waiting for you" in hotel
+        assert "waiting for you" in food_row
+        for id in ("q1", "q3"):
+            assert fold.apply(Answered(id, Reply("once")))
+        await pilot.pause(0.3)
+        assert "waiting" not in "\n".join(strip.text for strip in screen._compositor.render_strips())
 
 
 async def test_a_plan_is_asked_about_carried_out_and_followed_live(world: World, plans: Plans) -> None:

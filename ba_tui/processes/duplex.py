@@ -33,6 +33,16 @@ class LineTooLong(BaError):
         self.size, self.ends = size, ends
 
 
+class LineUnfinished(BaError):
+    """The program sent a part of a line and nothing more for a while. ``line``: that part."""
+
+    kind = "execution_error"
+
+    def __init__(self, line: bytes) -> None:
+        super().__init__("A line came without its end.")
+        self.line = line
+
+
 class DuplexChild:
     """One program below the supervisor; it ends with ``close``, and when ba is gone, with all it started.
 
@@ -97,9 +107,10 @@ class DuplexChild:
         """What it printed on its standard error, its middle left out when that is much."""
         return self._said.text()
 
-    async def read_line(self) -> bytes:
+    async def read_line(self, quiet: float | None = None) -> bytes:
         """The next line without its end; empty at the end of the output. Raises LineTooLong; the next call goes on
-        behind that line."""
+        behind that line. Raises LineUnfinished when nothing follows a part of a line for ``quiet`` seconds; the next
+        call goes on with that line."""
         loop = asyncio.get_running_loop()
         searched = skipped = pieces = 0
         head = b""
@@ -121,7 +132,10 @@ class DuplexChild:
             self._changed.clear()
             loop.add_reader(self._output, self._changed.set)
             try:
-                await self._changed.wait()
+                async with asyncio.timeout(quiet if self._received and not skipped else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                raise LineUnfinished(bytes(self._received)) from None
             finally:
                 if self._let_go.alive:
                     loop.remove_reader(self._output)
@@ -129,6 +143,11 @@ class DuplexChild:
         del self._received[: end + 1]
         if skipped or len(line) > self._longest:
             raise LineTooLong(skipped + len(line), (head or line[:ENDS_BYTES], line[-ENDS_BYTES:]))
+        return line
+
+    def take_line(self) -> bytes:
+        """Take the part of a line that has come as a whole line."""
+        line, self._received = bytes(self._received), bytearray()
         return line
 
     async def write(self, data: bytes) -> None:

@@ -238,10 +238,12 @@ class Server:
         """Open it. A server of an older protocol may end at the first question of the newest one: it is asked again, in
         its own."""
         try:
-            await connection.open()
+            await connection.open(spoken=self._known.protocol)
         except LoginNeeded:
             raise
         except McpError:
+            # The next try asks anew, and patiently, which protocol the server speaks.
+            self._known = replace(self._known, protocol="")
             if self.config.transport != "stdio" or not connection.died:
                 raise
             await connection.open("legacy")
@@ -270,8 +272,7 @@ class Server:
         ]
         self._offers |= dict.fromkeys(before.offer_changes(self._known))
         said = [f"in its instructions {trouble}"] if trouble else []
-        left_out = [line for line in self._log.lines() if line.startswith("tool ") and ": left out" in line]
-        notes = [*left_out, *read.notes, *offered.notes, *said, *changed, *self._offers]
+        notes = [*read.notes, *offered.notes, *said, *changed, *self._offers]
         self._instructions = instructions
         self._notes = tuple(dict.fromkeys(notes))[:MOST_NOTES]
         if self._known != before:

@@ -146,8 +146,13 @@ class Connection:
         named = [each for each in prompts if not hidden_in("".join([each.name, *(arg.name for arg in each.arguments)]))]
         if left := len(resources) + len(prompts) - len(addresses) - len(named):
             notes.append(f"{count(left, 'entry')} of its resources and prompts left out: names with hidden characters")
-        notes = [*self._incoming.left_out, *notes]
-        return Offered(tools, tuple(addresses[:MOST_OFFERED]), tuple(named[:MOST_OFFERED]), tuple(notes))
+        return Offered(
+            tools,
+            tuple(addresses[:MOST_OFFERED]),
+            tuple(named[:MOST_OFFERED]),
+            tuple(notes),
+            tuple(self._incoming.left_out),
+        )
 
     async def call(self, tool: str, args: Mapping[str, Any], call: Call) -> RemoteResult:
         """Call a tool. Raises McpError."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast, get_args
 
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types.methods import MONOLITH_RESULTS, SERVER_RESULTS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pydantic import TypeAdapter, ValidationError
@@ -65,13 +66,22 @@ def _listing(method: str, result: dict[str, Any], version: str) -> list[str]:
         if item:
             why = _no_object(item) if method == "tools/list" else ""
             said += [f"{noun} {name}: {text}" for text in _without_bad_keys(method, key, version, item)]
-            why = why or _unreadable(method, key, version, item)
+            why = why or _unreadable(method, key, version, item) or _bad_header(method, version, item)
         if why:
-            said.append(f"{noun} {name}: left out, {why}")
+            said.append(f"{noun} {name}: left out: {why}")
         else:
             kept.append(item)
     result[key] = kept
     return said
+
+
+def _bad_header(method: str, version: str, item: Mapping[str, Any]) -> str:
+    """Return why the SDK drops a tool for its headers, which it does without a word."""
+    if method != "tools/list" or version != LATEST_MODERN_VERSION:
+        return ""
+    why = find_invalid_x_mcp_header(item["inputSchema"])
+    shown = one_line(paintable(why or "", newlines=False), WHY_CHARS)
+    return f"its header annotations are not valid ({shown})" if shown else ""
 
 
 def _no_object(tool: dict[str, Any]) -> str:
@@ -99,7 +109,7 @@ def _without_bad_keys(method: str, key: str, version: str, item: dict[str, Any])
         except ValidationError as error:
             named = dict.fromkeys(str(each["loc"][0]) for each in error.errors(include_url=False) if each["loc"])
             bad = [name for name in named if name in OPTIONAL and item.pop(name, None) is not None]
-            said += [f"its {name.strip('_')} was ignored, because it is not valid" for name in bad]
+            said += [f"its field {name!r} was ignored, because its value is not valid" for name in bad]
     return said
 
 
@@ -145,23 +155,21 @@ def _unreadable(method: str, key: str, version: str, item: Any) -> str:
 
 
 def _why(error: ValidationError, item: Any) -> str:
-    # A union has the failures of all its members: the ones that got furthest belong to the right member.
-    found = error.errors(include_url=False, include_context=False)
-    if any(each["type"] == "union_tag_invalid" for each in found) or _no_member(error, item):
-        return "its type is unknown"
-    chosen = max(found, key=lambda each: (each["type"] not in {"literal_error"}, len(each["loc"])))
-    at = ".".join(str(part) for part in chosen["loc"] if not str(part)[:1].isupper())
-    return one_line(paintable(f"{at}: {chosen['msg']}" if at else chosen["msg"], newlines=False), WHY_CHARS)
-
-
-def _no_member(error: ValidationError, item: Any) -> bool:
-    """Whether every member of a union refuses the type of ``item``."""
-    members: dict[str, bool] = {}
-    for each in error.errors(include_url=False, include_context=False, include_input=False):
+    if not isinstance(item, dict):
+        return "it is no object"
+    # A union has the failures of all its members: those of the member with the right type are meant.
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    members: dict[str, list[tuple[str, str, bool]]] = {}
+    for each in found:
         loc = [str(part) for part in each["loc"]]
-        member = next((part for part in loc if part[:1].isupper()), "")
-        members[member] = members.get(member, False) or (each["type"] == "literal_error" and loc[-1] == "type")
-    return "" not in members and bool(members) and all(members.values()) and isinstance(item, dict)
+        member = loc.pop(0) if loc and loc[0][:1].isupper() else ""
+        at = ".".join(part for part in loc if not part[:1].isupper())
+        members.setdefault(member, []).append((at, each["msg"], each["type"] == "literal_error"))
+    fitting = [each for each in members.values() if not any(at == "type" and wrong for at, _, wrong in each)]
+    if not fitting:
+        return "its type is unknown"
+    at, message, _ = fitting[0][0]
+    return one_line(paintable(f"{at}: {message}" if at else message, newlines=False), WHY_CHARS)
 
 
 @cache

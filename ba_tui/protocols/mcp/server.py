@@ -44,6 +44,7 @@ FRESH = 5.0
 GATHER = 0.2
 """Seconds in which several changes become one listing."""
 MOST_NOTES = 20
+MOST_LEFT_OUT = 100
 AGAIN = "Connect again: /mcp, or start a new session."
 
 
@@ -106,9 +107,10 @@ class Server:
             self._cached,
             self._known.resources,
             self._known.prompts,
-            self._notes,
+            _bounded((*self._known.left_out, *self._notes)),
             self._restarts,
             max(0.0, self._due - time.monotonic()) if phase == "waiting" else 0.0,
+            self._known.left_out,
         )
 
     def tools(self) -> tuple[RemoteTool, ...]:
@@ -266,6 +268,7 @@ class Server:
             protocol=connection.protocol,
             resources=offered.resources,
             prompts=offered.prompts,
+            left_out=tuple(dict.fromkeys((*offered.left_out, *read.left_out)))[:MOST_LEFT_OUT],
         )
         changed = [
             f"{one_line(tool.name, 80)}: {tool.trouble}" for tool in self._known.judged() if tool.standing == "changed"
@@ -274,7 +277,7 @@ class Server:
         said = [f"in its instructions {trouble}"] if trouble else []
         notes = [*read.notes, *offered.notes, *said, *changed, *self._offers]
         self._instructions = instructions
-        self._notes = tuple(dict.fromkeys(notes))[:MOST_NOTES]
+        self._notes = tuple(dict.fromkeys(notes))
         if self._known != before:
             await self._save()
 
@@ -339,6 +342,11 @@ class Server:
 
     def _why(self, state: ServerState) -> str:
         return state.trouble or {"off": "it is switched off."}.get(state.phase, "the session is closed.")
+
+
+def _bounded(notes: tuple[str, ...]) -> tuple[str, ...]:
+    rest = len(notes) - MOST_NOTES
+    return (*notes[:MOST_NOTES], f"… and {rest} more") if rest > 0 else notes
 
 
 def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:

@@ -37,9 +37,10 @@ class Peek:
 
     def feed(self, piece: bytes, *, events: bool) -> None:
         """Take note of the next piece of a body."""
-        for part in _EVENT_END.split(piece) if events else (piece,):
-            if part is not piece and self.size and not self._fresh:
-                self._fresh = True
+        first, *others = _EVENT_END.split(piece) if events else (piece,)
+        self._add(first)
+        for part in others:
+            self._fresh = True
             self._add(part)
 
     def _add(self, part: bytes) -> None:
@@ -117,7 +118,7 @@ class Incoming:
         id = _id(answered_id(ends))
         if id in self._open:
             return self.fail(id, said)
-        return [] if _is_notice(ends) else self._stray(said)
+        return [] if id in self._given_up or _is_notice(ends) else self._stray(said)
 
     def fail(self, id: Id, text: str, code: int = types.INTERNAL_ERROR) -> list[SessionMessage]:
         """Return the failure of a request, if it waits."""
@@ -135,7 +136,8 @@ class Incoming:
             self.log.add(f"ba: it answered request {shown} twice; the second answer was left out")
             return []
         text = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        why = "has no id" if id is None else f"has the id {shown}, which ba did not ask with"
+        known = "which was answered before" if id in self._answered else "which belongs to no request"
+        why = "has no id" if id is None else f"has the id {shown}, {known}"
         said = described(len(text), (text[:ENDS_BYTES], b""), why)
         self.log.add(f"ba: {said}")
         return self._stray(said)

@@ -34,6 +34,8 @@ END_SECONDS = 0.5
 """After its output ended, until its exit code is known."""
 QUIET_SECONDS = 0.25
 """After a whole message without the end of its line, until it counts as a line."""
+MOST_SPLIT = 50
+"""Messages that are looked for in one line."""
 SSE_EVENT_BYTES = 1_048_576
 """Of one event in the older transport: the SDK ends a stream with a larger one."""
 STREAM_ENDED = "It closed its stream of events"
@@ -113,32 +115,32 @@ class _Stdio:
     def __init__(self, child: DuplexChild, incoming: Incoming, patience: float) -> None:
         self._child, self._incoming, self._patience = child, incoming, patience
         self._pace = Pace()
+        self._split = 0
 
     async def messages(self) -> AsyncIterator[Item]:
-        quiet: float | None = QUIET_SECONDS
+        # Without the end of its line a whole message counts soon; half a message, after ``patience``, once.
+        waits, waited = (QUIET_SECONDS, self._patience, None), 0
         while True:
             try:
-                line = await self._child.read_line(quiet)
+                line = await self._child.read_line(waits[waited])
             except LineTooLong as error:
                 for item in self._incoming.unreadable(error.size, error.ends, f"is {TOO_LARGE}", sure=True):
                     yield item
                 continue
             except LineUnfinished as error:
-                if not (whole := _is_message(error.line)) and quiet == QUIET_SECONDS:
-                    quiet = self._patience
-                    continue
-                if not whole:
-                    quiet, why = None, "stopped before the end of its line"
-                    for item in self._incoming.unreadable(len(error.line), _ends(error.line), why):
+                if not _is_message(error.line):
+                    waited += 1
+                    for item in self._unfinished(error.line) if waits[waited] is None else ():
                         yield item
                     continue
                 line = self._child.take_line()
-            quiet = QUIET_SECONDS
+            waited = 0
             if not line.strip():
                 if self._child.over:
                     return
                 continue
             await self._pace()
+            self._split = 0
             for item in self._parsed(line):
                 yield item
 
@@ -148,14 +150,18 @@ class _Stdio:
         how = "It closed its output" if code is None else f"It ended with exit code {code}"
         return f"{how}: {one_line(last, SHOWN)}" if last else f"{how}."
 
+    def _unfinished(self, line: bytes) -> Sequence[Item]:
+        return self._incoming.unreadable(len(line), _ends(line), "stopped before the end of its line")
+
     def _parsed(self, line: bytes) -> Sequence[Item]:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as error:
-            # A program that prints without the end of a line puts its text before the next message.
-            if (start := line.find(b'{"jsonrpc"')) > 0 and _is_message(line[start:]):
-                self._incoming.unreadable(start, _ends(line[:start]), "")
-                return self._parsed(line[start:])
+            # A program that prints without the end of a line puts its text, or half a message, before the next one.
+            start = line.rfind(b'{"jsonrpc"')
+            if start > 0 and self._split < MOST_SPLIT and _is_message(line[start:]):
+                self._split += 1
+                return [*self._parsed(line[start:]), *self._parsed(line[:start])]
             return self._incoming.unreadable(len(line), _ends(line), why_unreadable(error))
         return self._incoming.came(message, hash(line))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,16 @@ def answer(message: Mapping[str, Any]) -> object:
             return {"error": {"code": -32601, "message": "Method not found"}}
 
 
+def said(message: Mapping[str, Any]) -> str:
+    """The answer to a request, as text."""
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], **dict(answer(message))})  # pyright: ignore
+
+
 @asynccontextmanager
-async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
-    """The server, which names ``endpoint`` for requests; its address."""
+async def stream(
+    endpoint: str = "/messages", answered: Callable[[Mapping[str, Any]], str] = said, refused: str = ""
+) -> AsyncGenerator[str]:
+    """The server, which names ``endpoint`` for requests, and refuses those that hold a text; its address."""
     events: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     async def send(writer: asyncio.StreamWriter) -> None:
@@ -55,10 +62,13 @@ async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
             if head.startswith("get"):
                 await send(writer)
             length = next((int(line[15:]) for line in head.splitlines() if line.startswith("content-length:")), 0)
-            message = json.loads(await reader.readexactly(length))
+            text = await reader.readexactly(length)
+            message = json.loads(text)
+            if refused and refused.encode() in text:
+                writer.write(b"HTTP/1.1 500 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                return
             if "id" in message:
-                body = {"jsonrpc": "2.0", "id": message["id"], **dict(answer(message))}  # pyright: ignore
-                events.put_nowait(("message", json.dumps(body)))
+                events.put_nowait(("message", answered(message)))
             writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -19,6 +19,8 @@ CLOSE_SECONDS = 2.0
 LEAVE_SECONDS = 0.5
 """After its input was closed, until it is ended."""
 ENDS_BYTES = 2_000
+ENDLESS = 20
+"""How often the limit of a line, after which it counts as one without an end."""
 BREATH = 16
 """Pieces that are read before others have their turn."""
 
@@ -31,6 +33,10 @@ class LineTooLong(BaError):
     def __init__(self, size: int, ends: tuple[bytes, bytes]) -> None:
         super().__init__(f"A line of {size / 1_000_000:.1f} MB came, which is more than ba reads.")
         self.size, self.ends = size, ends
+
+
+class LineEndless(LineTooLong):
+    """The program goes on with a line that is many times beyond the limit. Nothing more of it can be read."""
 
 
 class LineUnfinished(BaError):
@@ -109,7 +115,7 @@ class DuplexChild:
 
     async def read_line(self, quiet: float | None = None) -> bytes:
         """The next line without its end; empty at the end of the output. Raises LineTooLong; the next call goes on
-        behind that line. Raises LineUnfinished when nothing follows a part of a line for ``quiet`` seconds; the next
+        behind that line. Raises LineEndless, after which the program is of no use. Raises LineUnfinished when nothing follows a part of a line for ``quiet`` seconds; the next
         call goes on with that line."""
         loop = asyncio.get_running_loop()
         searched = skipped = pieces = 0
@@ -121,6 +127,8 @@ class DuplexChild:
                 skipped += max(0, searched - ENDS_BYTES)
                 del self._received[:-ENDS_BYTES]
                 searched = len(self._received)
+                if skipped > ENDLESS * self._longest:
+                    raise LineEndless(skipped + searched, (head, bytes(self._received)))
             pieces += 1
             if pieces % BREATH == 0:
                 await asyncio.sleep(0)

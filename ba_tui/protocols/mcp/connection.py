@@ -42,7 +42,7 @@ REPORTS_A_SECOND = 5
 QUIET_SECONDS = 5.0
 """Before a subscription that was lost is made again."""
 TEXT_CHARS = 300
-PROBE_SECONDS, SHORT_PROBE_SECONDS = 10.0, 1.0
+PROBE_SECONDS, SHORT_PROBE_SECONDS = 10.0, 0.5
 """For the question of the newest protocol, which servers of older ones may leave without an answer: for a new server,
 and for one that spoke an older protocol the last time. At most a third of the time for connecting."""
 UNFINISHED_SECONDS = 5.0

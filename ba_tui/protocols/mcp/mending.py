@@ -127,7 +127,7 @@ def _as_content(result: dict[str, Any], *, handshake: bool) -> None:
 def _replaced(method: str, key: str, version: str, piece: Any, why: str) -> tuple[dict[str, Any], str]:
     """Return a piece of content without what can't be read, and a line for what was left out."""
     given = dict(cast("Mapping[str, Any]", piece)) if isinstance(piece, dict) else {}
-    plain = {name: value for name, value in given.items() if name not in {"_meta", "annotations", "icons"}}
+    plain = _plain(given)
     if given and not _unreadable(method, key, version, plain):
         return plain, f"{method}: annotations of a piece of content were ignored, because they are not valid"
     inner = given.get("content") if method == "prompts/get" else given
@@ -142,6 +142,12 @@ def _replaced(method: str, key: str, version: str, piece: Any, why: str) -> tupl
         role = given.get("role") if given.get("role") in {"user", "assistant"} else "user"
         return {"role": role, "content": block}, f"{method}: {note}"
     return block, f"{method}: {note}"
+
+
+def _plain(piece: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a piece of content without what says nothing to a model."""
+    inner = {name: _plain(cast("Mapping[str, Any]", value)) for name, value in piece.items() if isinstance(value, dict)}
+    return {name: value for name, value in {**piece, **inner}.items() if name not in {"_meta", "annotations", "icons"}}
 
 
 def _unreadable(method: str, key: str, version: str, item: Any) -> str:

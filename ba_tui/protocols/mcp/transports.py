@@ -20,7 +20,7 @@ from pydantic_core import from_json
 
 from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.text.wording import byte_size, one_line
-from ba_tui.processes.duplex import ENDS_BYTES, DuplexChild, LineTooLong, LineUnfinished
+from ba_tui.processes.duplex import ENDS_BYTES, DuplexChild, LineEndless, LineTooLong, LineUnfinished
 from ba_tui.processes.supervised import Program
 from ba_tui.protocols.mcp.incoming import PROBE, TOO_LARGE, Incoming, Peek, described, why_unreadable
 from ba_tui.protocols.mcp.limits import MESSAGE_BYTES, Pace, answered_id
@@ -116,6 +116,7 @@ class _Stdio:
         self._child, self._incoming, self._patience = child, incoming, patience
         self._pace = Pace()
         self._split = 0
+        self._endless = ""
 
     async def messages(self) -> AsyncIterator[Item]:
         # Without the end of its line a whole message counts soon; half a message, after ``patience``, once.
@@ -126,6 +127,9 @@ class _Stdio:
             except LineTooLong as error:
                 for item in self._incoming.unreadable(error.size, error.ends, f"is {TOO_LARGE}", sure=True):
                     yield item
+                if isinstance(error, LineEndless):
+                    self._endless = f"It sent a line without an end ({byte_size(error.size)} so far)."
+                    return
                 continue
             except LineUnfinished as error:
                 if not _is_message(error.line):
@@ -146,6 +150,8 @@ class _Stdio:
 
     def end(self) -> str:
         """Why it ended, as far as is known."""
+        if self._endless:
+            return self._endless
         code, last = self._child.exit_code, self._incoming.log.last
         how = "It closed its output" if code is None else f"It ended with exit code {code}"
         return f"{how}: {one_line(last, SHOWN)}" if last else f"{how}."

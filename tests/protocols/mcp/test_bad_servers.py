@@ -81,6 +81,12 @@ for line in sys.stdin:
     if json.loads(line).get("method") == "initialize":
         answer(json.loads(line), [])
 """
+SILENT = """
+known = {"initialize", "tools/list", "tools/call"}
+for line in sys.stdin:
+    if json.loads(line).get("method") in known:
+        answer(json.loads(line), [tool()])
+"""
 ANSWERS = """
 def reply(message):
     say(id=message["id"], result={"content": "nonsense"})
@@ -159,6 +165,16 @@ async def test_one_that_never_answers_or_ends_at_once_fails_in_one_line(tmp_path
     waits = (fails("hangs", "within 0.3 s"), fails("mute", "did not list its tools within 0.9 s"))
     await asyncio.gather(*waits, fails("ends", "exit code 2: no licence"), fails("missing", "was not found"))
     assert [state.phase for state in found.listed()] == ["failed"] * 4
+    await found.close()
+
+
+async def test_a_server_known_to_speak_an_older_protocol_is_not_asked_long_for_the_newest(tmp_path: Path) -> None:
+    config, store = raw(tmp_path, SILENT), tmp_path / "state"
+    KnownServers(store, tmp_path).save(config, KnownTools(met=True, protocol="2025-11-25"))
+    found = servers(tmp_path, config, store=store)
+    async with asyncio.timeout(9):
+        state = await found.connect("raw")
+    assert (state.phase, state.protocol, len(state.tools)) == ("ready", "2025-11-25", 1)
     await found.close()
 
 

@@ -86,6 +86,8 @@ def _list(workspace: Workspace, text: str, walk: FolderWalk) -> ToolResult:
         lines.append(f"[{MAX_ENTRIES} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
     if walk.deeper and walk.depth >= DEEPEST:
         lines.append(f"[folders with … hold more, deeper than {walk.depth} levels; list one of them]")
+    if links := not_followed(walk.links, folder, workspace.shown):
+        lines.append(links)
     listing = clean_text("\n".join(lines))
     return ToolResult(listing, Prose(listing), summary=count(total, "entry"), kind="listing")
 
@@ -129,8 +131,8 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: FolderWalk) -> To
 
 
 def _through_links(workspace: Workspace, folder: Path, pattern: str) -> tuple[Path, str]:
-    """Return the folder that the last link in the plain start of a pattern leads to, and that start up to the link; else
-    ``folder`` and nothing. A link out of the workspace is not followed: no rule judges patterns."""
+    """Return the folder that the last link in the plain start of a pattern leads to, and that start up to the link;
+    else ``folder`` and nothing. A link out of the workspace is not followed: no rule judges patterns."""
     names = pattern.removeprefix("./").rstrip("/").split("/")[:-1]
     plain = list(itertools.takewhile(lambda name: name and not _MAGIC.search(name), names))
     for upto in range(len(plain), 0, -1):

@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from threading import Timer
 
 from ba_tui.context.blocking import ignoring_pipe
+from ba_tui.context.links import linked_folders_now
 from ba_tui.processes.streams import PipedChild
 
 STALE = 10.0
@@ -26,6 +27,8 @@ BLOCK = 200_000
 PLENTY = 200
 """Matches of one sort beyond which worse ones are not looked for."""
 CHUNK = 1 << 20
+MOST_LINKS = 20
+"""Links to folders whose files are listed under the name of the link as well."""
 LONGEST = 200
 LETTERS = 3
 """The sort of match that only has the letters in order."""
@@ -104,6 +107,7 @@ class FileIndex:
             names = self._ripgrep(self._rg) if self._rg and not self._waits else list(islice(self._walk(), LIMIT))
         except OSError:
             names = []
+        names += islice(self._behind_links(names), LIMIT - len(names))
         mark = (len(names), sum(map(hash, names)))
         if mark != self._mark:
             # What comes in another order is the same folder all the same.
@@ -112,6 +116,17 @@ class FileIndex:
             self._seen = FolderListing(_shallow_first(name for name in names if name not in unseen))
             self._hidden = FolderListing(_shallow_first(hidden))
             self._mark = mark
+
+    def _behind_links(self, names: Sequence[str]) -> Iterator[str]:
+        """The same names behind links to folders that were listed, which neither listing follows."""
+        root = os.path.realpath(self.root)
+        for link in linked_folders_now(self.root)[:MOST_LINKS] if names else ():
+            real = os.path.realpath(link)
+            if not real.startswith(f"{root}/") or f"{os.path.realpath(link.parent)}/".startswith(f"{real}/"):
+                # It leads out of the workspace, or back to a folder that it lies in.
+                continue
+            begun, there = f"{os.path.relpath(link, self.root)}/", f"{os.path.relpath(real, root)}/"
+            yield from [begun + name.removeprefix(there) for name in names if name.startswith(there)]
 
     def _ripgrep(self, rg: Path) -> list[str]:
         command = (str(rg), "--files", "--hidden", "--glob", "!.git/", "--null", "--no-messages", "--no-config")

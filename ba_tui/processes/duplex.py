@@ -19,6 +19,8 @@ CLOSE_SECONDS = 2.0
 LEAVE_SECONDS = 0.5
 """After its input was closed, until it is ended."""
 ENDS_BYTES = 2_000
+ENDLESS = 20
+"""How often the limit of a line, after which it counts as one without an end."""
 BREATH = 16
 """Pieces that are read before others have their turn."""
 
@@ -31,6 +33,20 @@ class LineTooLong(BaError):
     def __init__(self, size: int, ends: tuple[bytes, bytes]) -> None:
         super().__init__(f"A line of {size / 1_000_000:.1f} MB came, which is more than ba reads.")
         self.size, self.ends = size, ends
+
+
+class LineEndless(LineTooLong):
+    """The program goes on with a line that is many times beyond the limit. Nothing more of it can be read."""
+
+
+class LineUnfinished(BaError):
+    """The program sent a part of a line and nothing more for a while. ``line``: that part."""
+
+    kind = "execution_error"
+
+    def __init__(self, line: bytes) -> None:
+        super().__init__("A line came without its end.")
+        self.line = line
 
 
 class DuplexChild:
@@ -97,9 +113,10 @@ class DuplexChild:
         """What it printed on its standard error, its middle left out when that is much."""
         return self._said.text()
 
-    async def read_line(self) -> bytes:
+    async def read_line(self, quiet: float | None = None) -> bytes:
         """The next line without its end; empty at the end of the output. Raises LineTooLong; the next call goes on
-        behind that line."""
+        behind that line. Raises LineEndless, after which the program is of no use. Raises LineUnfinished when nothing follows a part of a line for ``quiet`` seconds; the next
+        call goes on with that line."""
         loop = asyncio.get_running_loop()
         searched = skipped = pieces = 0
         head = b""
@@ -110,6 +127,8 @@ class DuplexChild:
                 skipped += max(0, searched - ENDS_BYTES)
                 del self._received[:-ENDS_BYTES]
                 searched = len(self._received)
+                if skipped > ENDLESS * self._longest:
+                    raise LineEndless(skipped + searched, (head, bytes(self._received)))
             pieces += 1
             if pieces % BREATH == 0:
                 await asyncio.sleep(0)
@@ -121,7 +140,10 @@ class DuplexChild:
             self._changed.clear()
             loop.add_reader(self._output, self._changed.set)
             try:
-                await self._changed.wait()
+                async with asyncio.timeout(quiet if self._received and not skipped else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                raise LineUnfinished(bytes(self._received)) from None
             finally:
                 if self._let_go.alive:
                     loop.remove_reader(self._output)
@@ -129,6 +151,11 @@ class DuplexChild:
         del self._received[: end + 1]
         if skipped or len(line) > self._longest:
             raise LineTooLong(skipped + len(line), (head or line[:ENDS_BYTES], line[-ENDS_BYTES:]))
+        return line
+
+    def take_line(self) -> bytes:
+        """Take the part of a line that has come as a whole line."""
+        line, self._received = bytes(self._received), bytearray()
         return line
 
     async def write(self, data: bytes) -> None:

@@ -69,6 +69,17 @@ class IgnoreRules:
                 return verdict
         return False
 
+    @classmethod
+    def ignored(cls, path: Path, root: Path) -> bool:
+        """Return whether ``path``, or a folder between ``root`` and it, is left out."""
+        rules = cls.above(root)
+        for place in reversed((path, *path.parents)):
+            if place != root and place.is_relative_to(root):
+                rules = rules.within(str(place.parent))
+                if rules.ignore(str(place), folder=place != path):
+                    return True
+        return False
+
     def _with(self, folder: str, file: str) -> IgnoreRules:
         try:
             with open(file, encoding="utf-8-sig", errors="replace", opener=_opened) as text:
@@ -126,7 +137,7 @@ def _means(line: str, read: Callable[[Sequence[str]], object]) -> bool:
 @dataclass(slots=True)
 class FolderWalk:
     """How far to go. ``stop`` ends it from outside; ``cut`` tells afterwards that the limit was reached, ``deeper``
-    that folders of the last level hold something."""
+    that folders of the last level hold something, ``links`` which links to folders were passed by."""
 
     limit: int = 200_000
     depth: int = 64
@@ -134,6 +145,7 @@ class FolderWalk:
     stop: Event = field(default_factory=Event)
     cut: bool = False
     deeper: bool = False
+    links: list[Path] = field(default_factory=list[Path])
 
 
 def walked(root: Path, walk: FolderWalk) -> Iterator[WalkedFile]:
@@ -156,6 +168,8 @@ def _below(folder: str, depth: int, rules: IgnoreRules, walk: FolderWalk) -> Ite
         if item.name == ".git" or (not walk.everything and rules.ignore(item.path, folder=is_folder)):
             continue
         link = _link(item.path) if item.is_symlink() else None
+        if link is not None and os.path.isdir(item.path):  # noqa: PTH112 - a walk's inner loop
+            walk.links.append(Path(item.path))
         deeper = is_folder and depth < walk.depth
         more = is_folder and not deeper and bool(_sorted(item.path))
         walk.deeper = walk.deeper or more

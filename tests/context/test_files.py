@@ -113,3 +113,22 @@ def test_every_match_holds_the_letters_in_order(query: str, paths: list[str]):
     for path in ranked(query, paths):
         letters = iter(path.lower())
         assert all(letter in letters for letter in query.lower().lstrip("/"))
+
+
+@pytest.mark.parametrize("rg", [RG, None])
+async def test_files_behind_a_link_within_the_folder_are_found_under_both_names(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, rg: Path | None
+):
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.py").write_text("x")
+    for name, target in (
+        ("app", "src/app"),
+        ("loop", "."),
+        ("src/up", ".."),
+        ("built", "build"),
+        ("away", str(outside)),
+    ):
+        (folder / name).symlink_to(target)
+    assert await found(FileIndex(folder, rg), "main") == ["app/main.py", "src/app/main.py"]
+    assert "app/" in await found(FileIndex(folder, rg), "app")
+    assert await found(FileIndex(folder, rg), "secret") == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.processes.duplex import DuplexChild
+from ba_tui.processes.duplex import DuplexChild, LineEndless, LineUnfinished
 from ba_tui.processes.supervised import Program
 from tests.processes.test_worker import gone
 
@@ -82,3 +82,30 @@ async def test_a_reader_that_waits_is_freed_by_close(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         await made.close()
         assert await reading == b""
+
+
+async def test_a_part_of_a_line_is_told_after_a_while_and_can_be_taken(tmp_path: Path) -> None:
+    parts = "for part in ('one', ' two\\n', 'three'):\n    print(part, end='', flush=True)\n    sys.stdin.readline()"
+    code = f"import sys\n{parts}"
+    async with child(code, tmp_path) as made:
+        with pytest.raises(LineUnfinished) as raised:
+            await made.read_line(0.05)
+        assert raised.value.line == b"one"
+        await made.write(b"\n")
+        assert await made.read_line(5.0) == b"one two"
+        await made.write(b"\n")
+        with pytest.raises(LineUnfinished):
+            await made.read_line(0.05)
+        assert (made.take_line(), made.over) == (b"three", False)
+
+
+async def test_a_line_without_an_end_is_given_up(tmp_path: Path) -> None:
+    code = "import sys\nprint('short')\nwhile True:\n    sys.stdout.write('x' * 100_000)"
+    made = await DuplexChild.start(Program((sys.executable, "-c", code), tmp_path, {"PATH": os.defpath}), None, 50_000)
+    try:
+        assert await made.read_line() == b"short"
+        with pytest.raises(LineEndless) as raised:
+            await made.read_line()
+        assert raised.value.size > 20 * 50_000
+    finally:
+        await made.close()

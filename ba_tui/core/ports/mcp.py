@@ -157,6 +157,8 @@ class ServerState:
     restarts: int = 0
     retry_in: float = 0.0
     """Seconds until the restart that is due."""
+    left_out: tuple[str, ...] = ()
+    """The notes that name a tool, prompt or resource which the server offers and ba can't use."""
 
     @property
     def name(self) -> str:

@@ -25,8 +25,8 @@ NEW = "it is new since you approved the tools of this server"
 @frozen
 class KnownTools:
     """``approved`` by the server's own names; ``listed`` as the server lists them now; ``title``, ``protocol``,
-    ``resources`` and ``prompts`` are those of the newest connection. ``met``: the server was listed before, perhaps
-    with no tools."""
+    ``resources`` and ``prompts`` are those of the newest connection; ``left_out`` has a line for each thing of it that
+    ba can't use. ``met``: the server was listed before, perhaps with no tools."""
 
     approved: Mapping[str, RemoteTool] = field(default_factory=dict[str, RemoteTool])
     listed: tuple[RemoteTool, ...] = ()
@@ -35,6 +35,7 @@ class KnownTools:
     resources: tuple[RemoteResource, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
     met: bool = False
+    left_out: tuple[str, ...] = ()
 
     def with_listing(self, listed: tuple[RemoteTool, ...]) -> KnownTools:
         """Return the same with a new listing. The first listing counts as approved, because the user has just added
@@ -100,7 +101,10 @@ class KnownServers:
             listed = tuple(approved[raw] if isinstance(raw, str) else _tool(raw) for raw in each)
             resources = tuple(RemoteResource(**raw) for raw in cast("list[Any]", data["resources"]))
             prompts = tuple(_prompt(raw) for raw in cast("list[Any]", data["prompts"]))
-            return KnownTools(approved, listed, str(data["title"]), str(data["protocol"]), resources, prompts, met=True)
+            title, protocol = str(data["title"]), str(data["protocol"])
+            # Files of an older ba have no such lines.
+            left_out = tuple(map(str, data.get("left_out", ())))
+            return KnownTools(approved, listed, title, protocol, resources, prompts, met=True, left_out=left_out)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return KnownTools()
 
@@ -116,6 +120,7 @@ class KnownServers:
             "listed": [tool.name if known.approved.get(tool.name) == tool else asdict(tool) for tool in known.listed],
             "resources": [asdict(each) for each in known.resources],
             "prompts": [asdict(each) for each in known.prompts],
+            "left_out": known.left_out,
         }
         save_whole(self._path(config), json.dumps(data, ensure_ascii=False), mode=0o600)
 

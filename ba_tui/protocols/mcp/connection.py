@@ -16,7 +16,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.client import Client
 from mcp.client.subscriptions import SubscriptionLost
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ba_tui import __version__
@@ -27,9 +27,10 @@ from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call
 from ba_tui.protocols.mcp.contents import contents, part, prompt, resource, spoken, template
 from ba_tui.protocols.mcp.failures import Seen, failure, hint
+from ba_tui.protocols.mcp.incoming import Incoming
 from ba_tui.protocols.mcp.limits import ServerLog
 from ba_tui.protocols.mcp.requests import ServerRequests
-from ba_tui.protocols.mcp.transports import Watched, over_http, stdio
+from ba_tui.protocols.mcp.transports import SseClient, Watched, over_http, stdio
 from ba_tui.protocols.mcp.values import Offered, RemoteResult, ServerMeans
 
 Mode: TypeAlias = Literal["auto", "legacy"]
@@ -41,6 +42,11 @@ REPORTS_A_SECOND = 5
 QUIET_SECONDS = 5.0
 """Before a subscription that was lost is made again."""
 TEXT_CHARS = 300
+PROBE_SECONDS, SHORT_PROBE_SECONDS = 10.0, 0.5
+"""For the question of the newest protocol, which servers of older ones may leave without an answer: for a new server,
+and for one that spoke an older protocol the last time. At most a third of the time for connecting."""
+UNFINISHED_SECONDS = 5.0
+"""After half an answer; at most a quarter of the time for a call."""
 
 
 class Connection:
@@ -57,16 +63,17 @@ class Connection:
         self._config, self._means, self._log = config, means, log
         self._on_end, self._changed = ended, changed
         self.requests = ServerRequests(config.name, means.roots, means.sample if config.sampling else None)
+        self._incoming = Incoming(log, PROBE_SECONDS)
         self._watched: Watched | None = None
         self._client: Client | None = None
         self._stop = asyncio.Event()
-        self._why = ""
+        self._why, self._slow = "", False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def died(self) -> bool:
         """Whether a program of its own was started, which has ended by now."""
-        return bool(self._why)
+        return bool(self._why) and not self._slow
 
     @property
     def title(self) -> str:
@@ -82,9 +89,14 @@ class Connection:
     def instructions(self) -> str:
         return self._live.instructions or ""
 
-    async def open(self, mode: Mode = "auto") -> None:
-        """Connect. Raises McpError, LoginNeeded."""
-        self._stop, self._why, self._tasks = asyncio.Event(), "", []
+    async def open(self, mode: Mode = "auto", spoken: str = "") -> None:
+        """Connect. ``spoken``: the version of the protocol that was agreed on the last time. Raises McpError,
+        LoginNeeded."""
+        seconds = SHORT_PROBE_SECONDS if spoken in HANDSHAKE_PROTOCOL_VERSIONS else PROBE_SECONDS
+        self._incoming = Incoming(self._log, min(seconds, self._config.connect_timeout / 3))
+        # No newer protocol has this transport, so its servers need not be asked for one.
+        mode = "legacy" if self._config.transport == "sse" else mode
+        self._stop, self._why, self._slow, self._tasks = asyncio.Event(), "", False, []
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(self._hold(mode, opened))
         self._tasks.append(task)
@@ -110,6 +122,7 @@ class Connection:
     async def offered(self) -> Offered:
         """List what the server offers. Raises McpError where its tools can't be listed."""
         can, notes = self._live.server_capabilities, list[str]()
+        self._incoming.left_out.clear()
         tools: tuple[Mapping[str, Any], ...] = ()
         if can.tools is not None:
             listed = await self._pages(lambda cursor: self._live.list_tools(cursor=cursor), "tools")
@@ -133,7 +146,13 @@ class Connection:
         named = [each for each in prompts if not hidden_in("".join([each.name, *(arg.name for arg in each.arguments)]))]
         if left := len(resources) + len(prompts) - len(addresses) - len(named):
             notes.append(f"{count(left, 'entry')} of its resources and prompts left out: names with hidden characters")
-        return Offered(tools, tuple(addresses[:MOST_OFFERED]), tuple(named[:MOST_OFFERED]), tuple(notes))
+        return Offered(
+            tools,
+            tuple(addresses[:MOST_OFFERED]),
+            tuple(named[:MOST_OFFERED]),
+            tuple(notes),
+            tuple(self._incoming.left_out),
+        )
 
     async def call(self, tool: str, args: Mapping[str, Any], call: Call) -> RemoteResult:
         """Call a tool. Raises McpError."""
@@ -174,6 +193,7 @@ class Connection:
                         client = await self._connected(stack, mode)
                 except TimeoutError:
                     seconds = self._config.connect_timeout
+                    self._slow = True
                     raise McpError(f"It did not answer within {seconds:g} s.", hint(self._config.name)) from None
                 self._client = client
                 if not opened.done():
@@ -213,20 +233,23 @@ class Connection:
         config = self._config
         if config.transport == "stdio":
             program = await self._means.program(config, self.requests.current)
-            async with stdio(program, self._log, self._ended) as streams:
+            patience = min(UNFINISHED_SECONDS, config.call_timeout / 4)
+            async with stdio(program, self._incoming, patience, self._ended) as streams:
                 yield streams
             return
         authority = self._means.authority
         auth = await authority.auth(config) if authority else None
-        self._watched = Watched(await self._means.http(config))
-        client = httpx2.AsyncClient(
-            transport=self._watched,
-            headers={"User-Agent": f"ba/{__version__}", **config.headers},
-            auth=auth,
-            timeout=httpx2.Timeout(30.0, read=300.0),
-            trust_env=False,
-        )
-        async with over_http(config, client, self._log, self._ended) as streams:
+        one_stream = config.transport == "sse"
+        self._watched = Watched(await self._means.http(config), self._incoming, one_stream=one_stream)
+        options: dict[str, Any] = {
+            "transport": self._watched,
+            "headers": {"User-Agent": f"ba/{__version__}", **config.headers},
+            "auth": auth,
+            "timeout": httpx2.Timeout(30.0, read=300.0),
+            "trust_env": False,
+        }
+        client = SseClient(self._ended, **options) if one_stream else httpx2.AsyncClient(**options)
+        async with over_http(config, client, self._incoming, self._ended) as streams:
             yield streams
 
     def _ended(self, why: str) -> None:

@@ -7,34 +7,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ba_tui.core.ports.mcp import RemoteTool
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import hidden_in, legible, paintable
-from ba_tui.core.text.wording import byte_size, count, one_line
+from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
+from ba_tui.protocols.mcp.schemas import canonical, usable_schema
 
 NAME_CHARS = 64
 """Characters of a tool's name that all providers take."""
 MOST_TOOLS = 1_000
 DESCRIPTION_CHARS = 4_000
-SCHEMA_BYTES = 40_000
 INSTRUCTIONS_CHARS = 2_000
-DEEPEST = 20
 _ODD = regex(r"[^A-Za-z0-9_-]+")
-_PROPERTY = regex(r"[A-Za-z0-9_.-]{1,64}")
-_COMBINED = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else")
-"""Keys that providers refuse at the top of a schema. The server still checks them."""
 
 
 @frozen
 class Definitions:
-    """The tools that a server offers, and a line for each thing that was changed or left out."""
+    """The tools that a server offers, a line for each thing that was changed, and one for each that was left out."""
 
     tools: tuple[RemoteTool, ...]
     notes: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 def safe_name(name: str) -> str:
@@ -67,8 +64,9 @@ def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> Definitions:
     """Return the tools of a listing for the server that is called ``server`` in names."""
     tools: dict[str, RemoteTool] = {}
     notes: list[str] = []
+    left_out: list[str] = []
     if len(listed) > MOST_TOOLS:
-        notes.append(f"{count(len(listed) - MOST_TOOLS, 'tool')} left out: ba takes {MOST_TOOLS} of a server")
+        left_out.append(f"{count(len(listed) - MOST_TOOLS, 'tool')} left out: ba takes {MOST_TOOLS} of a server")
     own = set[str]()
     for raw in listed[:MOST_TOOLS]:
         name = str(raw.get("name") or "")
@@ -79,7 +77,7 @@ def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> Definitions:
         own.add(name)
         called = full_name(server, name)
         if not name.strip() or hidden_in(name):
-            notes.append(f"{shown}: left out, its name has hidden characters or is empty")
+            left_out.append(f"tool {shown}: left out, its name has hidden characters or is empty")
             continue
         if called in tools:
             called = f"{called[: NAME_CHARS - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -87,7 +85,9 @@ def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> Definitions:
         tool, said = _tool(raw, name, called)
         tools[called] = tool
         notes += [f"{shown}: {text}" for text in said]
-    return Definitions(tuple(tools.values()), tuple(notes))
+        if tool.trouble:
+            left_out.append(f"tool {shown}: left out: {tool.trouble}")
+    return Definitions(tuple(tools.values()), tuple(notes), tuple(left_out))
 
 
 def plain_text(text: str, most: int) -> tuple[str, str]:
@@ -114,7 +114,7 @@ def changed_parts(old: RemoteTool, new: RemoteTool) -> str:
     parts = {
         "title": old.title != new.title,
         "description": old.description != new.description,
-        "parameters": _canonical(old.schema) != _canonical(new.schema),
+        "parameters": canonical(old.schema) != canonical(new.schema),
         "hints": any(getattr(old, name) != getattr(new, name) for name in hints),
     }
     return ", ".join(name for name, differs in parts.items() if differs)
@@ -126,7 +126,7 @@ def _tool(raw: Mapping[str, Any], name: str, called: str) -> tuple[RemoteTool, l
     said += [f"in its description {trouble}"] if trouble else []
     hints = _group(raw.get("annotations"))
     title, _ = plain_text(str(raw.get("title") or hints.get("title") or ""), 200)
-    schema, why, remarks = _schema(raw.get("inputSchema"))
+    schema, why, remarks = usable_schema(raw.get("inputSchema"))
     said += remarks
     tool = RemoteTool(
         name,
@@ -141,78 +141,7 @@ def _tool(raw: Mapping[str, Any], name: str, called: str) -> tuple[RemoteTool, l
         standing="refused" if why else "on",
         trouble=why,
     )
-    return tool, [*said, *([f"left out: {why}"] if why else [])]
-
-
-def _schema(given: Any) -> tuple[dict[str, Any], str, list[str]]:
-    """The schema as models are given it, why it can't be used, and remarks."""
-    if not isinstance(given, Mapping):
-        return {}, "its parameters have no schema", []
-    size = len(_canonical(cast("Mapping[str, Any]", given)))
-    if size > SCHEMA_BYTES:
-        return {}, f"its schema has {byte_size(size)}, and ba takes {byte_size(SCHEMA_BYTES)}", []
-    hidden: list[str] = []
-    try:
-        schema = cast("dict[str, Any]", _clean(given, hidden, 0))
-    except RecursionError:
-        return {}, f"its schema is nested more than {DEEPEST} levels", []
-    remarks = [f"in its schema hidden characters were removed ({len(hidden)} places)"] if hidden else []
-    if schema.setdefault("type", "object") != "object":
-        return {}, "its schema describes no object", remarks
-    if dropped := [key for key in _COMBINED if schema.pop(key, None) is not None]:
-        remarks.append(f"models are not told of {', '.join(dropped)} at the top of its schema; the server checks it")
-    schema.setdefault("properties", {})
-    return schema, _invalid(schema), remarks
-
-
-def _invalid(schema: Mapping[str, Any]) -> str:
-    """Why no call could be checked by ``schema``, or no provider would take it; empty when it will do."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - not before a server lists tools
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
-
-    for ref in _refs(schema):
-        if not ref.startswith("#"):
-            return f"its schema refers to another document, {one_line(ref, 80)}"
-    names = _group(schema.get("properties"))
-    if odd := next((name for name in names if not _PROPERTY.fullmatch(name)), ""):
-        return f"models can't be given a parameter named {one_line(odd, 40)!r}"
-    try:
-        Draft202012Validator.check_schema(schema)
-    except (SchemaError, RecursionError) as error:
-        return f"its schema is not valid: {one_line(getattr(error, 'message', str(error)), 120)}"
-    return ""
-
-
-def _refs(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, item in cast("Mapping[str, Any]", value).items():
-            if key in {"$ref", "$dynamicRef"} and isinstance(item, str):
-                yield item
-            yield from _refs(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _refs(item)
-
-
-def _clean(value: Any, hidden: list[str], depth: int) -> Any:
-    if depth > DEEPEST:
-        raise RecursionError
-    match value:
-        case str():
-            found = hidden_in(value)
-            hidden.extend(found[:1])
-            return legible(value) if found else value
-        case Mapping():
-            given = cast("Mapping[Any, Any]", value)
-            return {_clean(str(key), hidden, depth): _clean(item, hidden, depth + 1) for key, item in given.items()}
-        case list():
-            return [_clean(item, hidden, depth + 1) for item in cast("list[Any]", value)]
-        case _:
-            return value
-
-
-def _canonical(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
+    return tool, said
 
 
 def _group(value: Any) -> dict[str, Any]:

@@ -44,6 +44,7 @@ FRESH = 5.0
 GATHER = 0.2
 """Seconds in which several changes become one listing."""
 MOST_NOTES = 20
+MOST_LEFT_OUT = 100
 AGAIN = "Connect again: /mcp, or start a new session."
 
 
@@ -106,9 +107,10 @@ class Server:
             self._cached,
             self._known.resources,
             self._known.prompts,
-            self._notes,
+            _bounded((*self._known.left_out, *self._notes)),
             self._restarts,
             max(0.0, self._due - time.monotonic()) if phase == "waiting" else 0.0,
+            self._known.left_out,
         )
 
     def tools(self) -> tuple[RemoteTool, ...]:
@@ -238,10 +240,12 @@ class Server:
         """Open it. A server of an older protocol may end at the first question of the newest one: it is asked again, in
         its own."""
         try:
-            await connection.open()
+            await connection.open(spoken=self._known.protocol)
         except LoginNeeded:
             raise
         except McpError:
+            # The next try asks anew, and patiently, which protocol the server speaks.
+            self._known = replace(self._known, protocol="")
             if self.config.transport != "stdio" or not connection.died:
                 raise
             await connection.open("legacy")
@@ -264,16 +268,16 @@ class Server:
             protocol=connection.protocol,
             resources=offered.resources,
             prompts=offered.prompts,
+            left_out=tuple(dict.fromkeys((*offered.left_out, *read.left_out)))[:MOST_LEFT_OUT],
         )
         changed = [
             f"{one_line(tool.name, 80)}: {tool.trouble}" for tool in self._known.judged() if tool.standing == "changed"
         ]
         self._offers |= dict.fromkeys(before.offer_changes(self._known))
         said = [f"in its instructions {trouble}"] if trouble else []
-        left_out = [line for line in self._log.lines() if line.startswith("tool ") and ": left out" in line]
-        notes = [*left_out, *read.notes, *offered.notes, *said, *changed, *self._offers]
+        notes = [*read.notes, *offered.notes, *said, *changed, *self._offers]
         self._instructions = instructions
-        self._notes = tuple(dict.fromkeys(notes))[:MOST_NOTES]
+        self._notes = tuple(dict.fromkeys(notes))
         if self._known != before:
             await self._save()
 
@@ -338,6 +342,11 @@ class Server:
 
     def _why(self, state: ServerState) -> str:
         return state.trouble or {"off": "it is switched off."}.get(state.phase, "the session is closed.")
+
+
+def _bounded(notes: tuple[str, ...]) -> tuple[str, ...]:
+    rest = len(notes) - MOST_NOTES
+    return (*notes[:MOST_NOTES], f"… and {rest} more") if rest > 0 else notes
 
 
 def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:

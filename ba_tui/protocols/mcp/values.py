@@ -46,12 +46,14 @@ class RemoteResult:
 
 @frozen
 class Offered:
-    """What a server offers, as it said; ``tools`` as plain JSON. ``notes``: a line for each listing that failed."""
+    """What a server offers, as it said; ``tools`` as plain JSON. ``notes``: a line for each listing that failed.
+    ``left_out``: one for each item that can't be read."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     resources: tuple[RemoteResource, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @frozen

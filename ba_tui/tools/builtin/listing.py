@@ -6,13 +6,16 @@ Searching inside files is search.py.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ba_tui.context.links import not_followed
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
@@ -22,6 +25,7 @@ from ba_tui.tools.globbing import Glob
 from ba_tui.tools.ignoring import FolderWalk, WalkedFile, walked
 
 MAX_ENTRIES = 400
+_MAGIC = regex(r"[*?\[{]")
 DEEPEST = 10
 """Levels of the longest listing, as its schema says."""
 
@@ -82,6 +86,8 @@ def _list(workspace: Workspace, text: str, walk: FolderWalk) -> ToolResult:
         lines.append(f"[{MAX_ENTRIES} of {total}{'+' if walk.cut else ''} entries; list a folder below, or use glob]")
     if walk.deeper and walk.depth >= DEEPEST:
         lines.append(f"[folders with … hold more, deeper than {walk.depth} levels; list one of them]")
+    if links := not_followed(walk.links, folder, workspace.shown):
+        lines.append(links)
     listing = clean_text("\n".join(lines))
     return ToolResult(listing, Prose(listing), summary=count(total, "entry"), kind="listing")
 
@@ -100,22 +106,37 @@ def _glob(workspace: Workspace, args: Mapping[str, Any], walk: FolderWalk) -> To
     pattern: str = args["pattern"]
     folder = existing_folder(workspace, args.get("path", "."))
     wanted = Glob(pattern)
+    below, begun = _through_links(workspace, folder, pattern)
     found = [
         workspace.shown(Path(entry.path)).replace("\n", "\\n") + ("/" if entry.folder else "")
-        for entry in walked(folder, walk)
-        if wanted.fits(os.path.relpath(entry.path, folder), folder=entry.folder)
+        for entry in walked(below, walk)
+        if wanted.fits(begun + os.path.relpath(entry.path, below), folder=entry.folder)
     ]
     unseen: list[str] = []
     if walk.cut:
         unseen.append(f"[only the first {walk.limit:,} entries were looked at; name a folder below as path]")
     if walk.deeper:
         unseen.append(f"[what lies more than {walk.depth} folders deep was not looked at; name a folder below as path]")
+    if links := not_followed(walk.links, below, workspace.shown):
+        unseen.append(links)
     if not found:
         text = f"No path fits {pattern!r} in {workspace.shown(folder)} (ignored files are left out)."
-        return ToolResult("\n".join([text, *unseen]), summary="no match")
+        return ToolResult(clean_text("\n".join([text, *unseen])), summary="no match")
     lines = found[:MAX_ENTRIES]
     if len(found) > MAX_ENTRIES:
         lines.append(f"[{len(lines)} of {len(found)}{'+' if walk.cut else ''} paths; use a narrower pattern]")
     listing = clean_text("\n".join([*lines, *unseen]))
     summary = count(len(found), "path")
     return ToolResult(listing, Prose(listing), summary=summary, kind="listing")
+
+
+def _through_links(workspace: Workspace, folder: Path, pattern: str) -> tuple[Path, str]:
+    """Return the folder that the last link in the plain start of a pattern leads to, and that start up to the link;
+    else ``folder`` and nothing. A link out of the workspace is not followed: no rule judges patterns."""
+    names = pattern.removeprefix("./").rstrip("/").split("/")[:-1]
+    plain = list(itertools.takewhile(lambda name: name and not _MAGIC.search(name), names))
+    for upto in range(len(plain), 0, -1):
+        place = folder.joinpath(*plain[:upto])
+        if place.is_symlink() and place.is_dir() and workspace.contains(real := Path(os.path.realpath(place))):
+            return real, "/".join([*plain[:upto], ""])
+    return folder, ""

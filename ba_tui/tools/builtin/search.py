@@ -19,6 +19,7 @@ from threading import Event
 from typing import Any, Literal
 
 from ba_tui.context.blocking import ignoring_pipe
+from ba_tui.context.links import linked_folders, not_followed
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.text.patterns import regex
@@ -36,6 +37,7 @@ from ba_tui.tools.editing.disk import MAX_BYTES, no_file
 from ba_tui.tools.editing.documents import detect, plain_lines
 from ba_tui.tools.failed import Failed, from_os
 from ba_tui.tools.globbing import Glob
+from ba_tui.tools.ignoring import IgnoreRules
 
 MAX_LINES = 200
 MAX_CHARS = 24_000
@@ -127,14 +129,16 @@ def grep_tool(
             Glob(search.glob.removeprefix("!"))
         if "\0" in search.pattern + search.glob:
             raise Failed("invalid_parameters", "A NUL cannot be searched for.")
-        command = search.for_ripgrep(rg) if rg else search.for_python()
+        links = asyncio.create_task(_passed_by(search.place))
         try:
-            found = await found_lines(command, search, refused)
-        except PipeWait as waiting:
-            found = await found_lines(search.for_python(), search, refused)
-            found = replace(found, left_out=workspace.shown(waiting.file))
+            found = await found_or_rescued(search, rg, refused)
+            if not found.cut:
+                found = replace(found, links=await links)
+        finally:
+            links.cancel()
         texts, kinds = await asyncio.to_thread(_shown, found.lines, workspace, secrecy)
-        return _result(found, texts, search, cut_secrets(kinds))
+        remarks = await asyncio.to_thread(_remarks, found, search.place, workspace)
+        return _result(found, texts, search, (remarks, cut_secrets(kinds)))
 
     facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
     return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
@@ -183,8 +187,10 @@ class SearchResult:
     lines: list[MatchedLine]
     cut: bool
     unread: bool = False
-    left_out: str = ""
-    """An ignore file that is none."""
+    left_out: Path | None = None
+    """An ignore file that is a pipe."""
+    links: Sequence[Path] = ()
+    """Links to folders, which were not followed."""
 
 
 class PipeWait(Failed):
@@ -217,6 +223,24 @@ async def found_lines(command: Sequence[str], search: FileSearch, refused: Calla
             rescue.cancel()
         await asyncio.shield(asyncio.ensure_future(process.close()))
     return SearchResult(lines, cut, unread)
+
+
+async def found_or_rescued(search: FileSearch, rg: Path | None, refused: Callable[[Path], bool]) -> SearchResult:
+    """As ``found_lines``, by ripgrep; by Python where that is missing, or would wait for a pipe."""
+    if rg is None:
+        return await found_lines(search.for_python(), search, refused)
+    try:
+        return await found_lines(search.for_ripgrep(rg), search, refused)
+    except PipeWait as waiting:
+        return replace(await found_lines(search.for_python(), search, refused), left_out=waiting.file)
+
+
+async def _passed_by(place: Path) -> Sequence[Path]:
+    """The links to folders below ``place`` that no ignore file leaves out."""
+    if not place.is_dir():
+        return ()
+    links = await linked_folders(place)
+    return await asyncio.to_thread(lambda: [link for link in links if not IgnoreRules.ignored(link, place)])
 
 
 async def _rescue(process: StreamedChild, place: Path, held: list[Path], stop: Event) -> None:
@@ -344,11 +368,17 @@ def _tally(found: SearchResult, search: FileSearch) -> str:
     return f"{matches:,}{more} match{'' if matches == 1 else 'es'} in {files:,} file{'' if files == 1 else 's'}"
 
 
-def _result(found: SearchResult, lines: list[str], search: FileSearch, meta: dict[str, Any]) -> ToolResult:
-    cut = found.cut
-    unread = "\n[some files or folders could not be read]" if found.unread else ""
+def _remarks(found: SearchResult, place: Path, workspace: Workspace) -> str:
+    """What was not looked into, each on a line below the matches. Blocks."""
+    remarks = ["[some files or folders could not be read]"] if found.unread else []
     if found.left_out:
-        unread += f"\n[{found.left_out} is a pipe, not a file: it was left out]"
+        remarks.append(f"[{workspace.shown(found.left_out)} is a pipe, not a file: it was left out]")
+    remarks.append(not_followed(found.links, place, workspace.shown))
+    return clean_text("".join(f"\n{remark}" for remark in remarks if remark))
+
+
+def _result(found: SearchResult, lines: list[str], search: FileSearch, told: tuple[str, dict[str, Any]]) -> ToolResult:
+    cut, (unread, meta) = found.cut, told
     if not lines:
         where = " in files that fit " + search.glob if search.glob else ""
         return ToolResult(f"No match for {search.pattern!r}{where}.{unread}", summary="no match")

@@ -13,10 +13,12 @@ from ba_tui.core.events import Notice, SideRequest, Steered
 from ba_tui.core.messages import Message, ToolOutput, reminder
 from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.permissions.session import SessionPermissions
+from ba_tui.protocols.mcp.approved import KnownServers
 from ba_tui.protocols.mcp.authority import Authority
 from ba_tui.protocols.mcp.servers import Servers
 from ba_tui.protocols.mcp.values import ServerMeans
@@ -28,6 +30,7 @@ from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.command_runner import CommandRunner
 
 FOLDER = "mcp"
+MOST_NAMED, NOTICE_CHARS = 3, 400
 QUIET, PATIENCE = 1.0, 30.0
 """Seconds that a run which nobody attends waits for servers whose tools are not known yet: without a word, and in all.
 """
@@ -82,6 +85,8 @@ class McpRoom:
         self.prompts = RemotePrompts(self.servers, scope.modalities)
         self._modalities, self._told = scope.modalities, set[tuple[str, str]]()
         self._awaited = set[str]()
+        self._named: dict[str, Sequence[str]] = {}
+        """What the user has read of each server's offers that ba can't use."""
         self._late: dict[str, set[str]] = {}
         self._tools = RemoteTools(self.servers, scope.modalities)
         self.sources: tuple[ToolSource, ...] = (
@@ -98,6 +103,8 @@ class McpRoom:
         self.servers.begin()
         if not self._attended:
             await self._wait(branch)
+        for name, lines in self._left_out():
+            branch.emit(_unusable(name, lines))
         if joined := self._joined(late):
             branch.emit(Steered(reminder(f"{JOINED} {', '.join(joined)}.")))
         for name, text in self._untold(branch):
@@ -132,6 +139,14 @@ class McpRoom:
                 found.append(f"mcp__{server.part}__* ({len(usable)})")
         return found
 
+    def _left_out(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """What servers offer and ba can't use, once for each session."""
+        for name, server in self.servers.each.items():
+            lines = server.state().left_out if server.usable else ()
+            if lines and self._named.get(name) != lines:
+                self._named[name] = lines
+                yield name, lines
+
     def _unknown(self, names: Sequence[str]) -> list[str]:
         return [name for name in names if self.servers.each[name].unknown]
 
@@ -150,6 +165,18 @@ class McpRoom:
     async def close(self) -> None:
         """End all servers."""
         await self.servers.close()
+
+
+def _unusable(name: str, lines: Sequence[str]) -> Notice:
+    more = f"; and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
+    text = f"MCP server {name}: {'; '.join(lines[:MOST_NAMED])}{more}."
+    return Notice(one_line(text, NOTICE_CHARS), "info", f"See all of them: /mcp, or ba mcp test {name}.")
+
+
+def left_out(where: Places, root: Path) -> Callable[[ServerConfig], Sequence[str]]:
+    """Return what reads the names of what a server offered and ba can't use, as its last connection left them."""
+    known = KnownServers(where.state / FOLDER, Path(os.path.realpath(root)))
+    return lambda config: known.read(config).left_out
 
 
 def _names(message: Message, prefix: str) -> bool:

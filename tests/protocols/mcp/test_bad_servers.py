@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from dataclasses import replace
@@ -80,9 +81,15 @@ for line in sys.stdin:
     if json.loads(line).get("method") == "initialize":
         answer(json.loads(line), [])
 """
+SILENT = """
+known = {"initialize", "tools/list", "tools/call"}
+for line in sys.stdin:
+    if json.loads(line).get("method") in known:
+        answer(json.loads(line), [tool()])
+"""
 ANSWERS = """
 def reply(message):
-    say(id=message["id"], result={"content": [{"type": "nonsense"}]})
+    say(id=message["id"], result={"content": "nonsense"})
 serve([tool()], reply)
 """
 
@@ -143,18 +150,31 @@ async def test_a_server_that_dies_is_restarted_after_a_pause(tmp_path: Path) -> 
 
 
 async def test_one_that_never_answers_or_ends_at_once_fails_in_one_line(tmp_path: Path) -> None:
-    hangs = raw(tmp_path, "time.sleep(600)", "hangs", connect_timeout=0.5)
+    hangs = raw(tmp_path, "time.sleep(600)", "hangs", connect_timeout=0.3)
     ends = raw(tmp_path, "print('no licence', file=sys.stderr); sys.exit(2)", "ends")
     missing = replace(ends, name="missing", command=("no-such-program",))
-    mute = raw(tmp_path, MUTE, "mute", connect_timeout=2.0)
+    mute = raw(tmp_path, MUTE, "mute", connect_timeout=0.9)
     found = servers(tmp_path, hangs, ends, missing, mute)
-    waits = (("hangs", "within 0.5 s"), ("mute", "did not list its tools within 2 s"))
-    for name, words in (*waits, ("ends", "exit code 2: no licence"), ("missing", "was not found")):
+
+    async def fails(name: str, words: str) -> None:
         with pytest.raises(McpError, match=words) as raised:
             await found.connect(name)
         assert "\n" not in str(raised.value)
         assert raised.value.hint
+
+    waits = (fails("hangs", "within 0.3 s"), fails("mute", "did not list its tools within 0.9 s"))
+    await asyncio.gather(*waits, fails("ends", "exit code 2: no licence"), fails("missing", "was not found"))
     assert [state.phase for state in found.listed()] == ["failed"] * 4
+    await found.close()
+
+
+async def test_a_server_known_to_speak_an_older_protocol_is_not_asked_long_for_the_newest(tmp_path: Path) -> None:
+    config, store = raw(tmp_path, SILENT), tmp_path / "state"
+    KnownServers(store, tmp_path).save(config, KnownTools(met=True, protocol="2025-11-25"))
+    found = servers(tmp_path, config, store=store)
+    async with asyncio.timeout(9):
+        state = await found.connect("raw")
+    assert (state.phase, state.protocol, len(state.tools)) == ("ready", "2025-11-25", 1)
     await found.close()
 
 

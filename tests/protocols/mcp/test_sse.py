@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,16 +32,27 @@ def answer(message: Mapping[str, Any]) -> object:
             return {"error": {"code": -32601, "message": "Method not found"}}
 
 
+def said(message: Mapping[str, Any]) -> str:
+    """The answer to a request, as text."""
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], **dict(answer(message))})  # pyright: ignore
+
+
 @asynccontextmanager
-async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
-    """The server, which names ``endpoint`` for requests; its address."""
+async def stream(
+    endpoint: str = "/messages", answered: Callable[[Mapping[str, Any]], str] = said, refused: str = ""
+) -> AsyncGenerator[str]:
+    """The server, which names ``endpoint`` for requests, and refuses those that hold a text; its address."""
     events: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     async def send(writer: asyncio.StreamWriter) -> None:
+        nonlocal events
+        # The newest stream gets the answers: one that the client has left takes none.
+        events = asyncio.Queue()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
         writer.write(f"event: endpoint\ndata: {endpoint}\n\n".encode())
+        mine = events
         while True:
-            kind, data = await events.get()
+            kind, data = await mine.get()
             writer.write(f"event: {kind}\ndata: {data}\n\n".encode())
             await writer.drain()
 
@@ -51,10 +62,13 @@ async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
             if head.startswith("get"):
                 await send(writer)
             length = next((int(line[15:]) for line in head.splitlines() if line.startswith("content-length:")), 0)
-            message = json.loads(await reader.readexactly(length))
+            text = await reader.readexactly(length)
+            message = json.loads(text)
+            if refused and refused.encode() in text:
+                writer.write(b"HTTP/1.1 500 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                return
             if "id" in message:
-                body = {"jsonrpc": "2.0", "id": message["id"], **dict(answer(message))}  # pyright: ignore
-                events.put_nowait(("message", json.dumps(body)))
+                events.put_nowait(("message", answered(message)))
             writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -76,7 +90,7 @@ async def test_calls_over_sse_and_an_answer_that_is_too_large(tmp_path: Path) ->
         assert (state.protocol, [tool.name for tool in state.tools]) == ("2024-11-05", ["echo"])
         server, call = found.each["web"], Answered().call
         assert (await server.call("echo", {"size": 900_000}, call)).parts[0].text == "x" * 900_000
-        with pytest.raises(McpError, match="more than 1 MB"):
+        with pytest.raises(McpError, match=r"larger than 1.0 MB, .*: [12].. MB, beginning with ..jsonrpc"):
             await server.call("echo", {"size": 2_000_000}, call)
         # Its stream is broken then: the next call makes a new one.
         assert (await server.call("echo", {"size": 3}, call)).parts[0].text == "xxx"

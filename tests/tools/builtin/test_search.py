@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ba_tui.context.links import linked_folders_now
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.globbing import Glob
 from tests.tools.conftest import Harness
@@ -264,3 +265,64 @@ async def test_a_token_at_the_cut_of_a_line_is_masked(searching: Harness) -> Non
     searching.write("wide.txt", f"here {'x ' * 137}{token} {'y ' * 200}")
     result = await searching.run("grep", pattern="here")
     assert token[:8] not in result.text
+
+
+@pytest.fixture
+def linked(harness: Harness, tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    """A workspace with links to folders: within it, out of it, in circles, to one that git ignores."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "outside.py").write_text("needle outside")
+    harness.write(".gitignore", "cache/\nignored\n")
+    harness.write("releases/42/app.py", "needle\n")
+    harness.write("cache/made.py", "needle\n")
+    harness.write("node_modules/x/index.py", "")
+    for name, target in (
+        ("current", "releases/42"),
+        ("made", "cache"),
+        ("away", str(elsewhere)),
+        ("loop", "."),
+        ("releases/42/up", "../.."),
+        ("ignored", "releases"),
+        ("node_modules/link", "x"),
+        ("dangling", "nowhere"),
+        ("file.py", "releases/42/app.py"),
+    ):
+        (harness.root / name).symlink_to(target)
+    return harness
+
+
+NOTE = "[links are not followed: away, current, made; name one as path to look below it]"
+NOTE_OF_GLOB = NOTE.replace("made", "made, node_modules/link")
+
+
+async def test_a_search_names_the_links_to_folders_that_it_does_not_follow(linked: Harness) -> None:
+    found = (await linked.run("grep", pattern="needle", mode="files")).text.splitlines()
+    assert found == ["releases/42/app.py", NOTE]
+    assert (await linked.run("grep", pattern="no such text")).text.endswith(f"\n{NOTE}")
+    *paths, note = (await linked.run("glob", pattern="**/*.py")).text.splitlines()
+    assert paths == ["file.py", "node_modules/x/index.py", "releases/42/app.py"]
+    assert note == NOTE_OF_GLOB
+    assert NOTE.partition(";")[0] in (await linked.run("glob", pattern="*.rs")).text
+
+
+async def test_a_linked_folder_that_is_named_is_searched_within_the_workspace_alone(linked: Harness) -> None:
+    assert (await linked.run("grep", pattern="needle", path="current", mode="files")).text == "releases/42/app.py"
+    assert (await linked.run("grep", pattern="needle", path="made", mode="files")).text == "cache/made.py"
+    for pattern in ("current/*.py", "./current/**/*.py", "loop/current/app.*", "current/{app,x}.py"):
+        assert (await linked.run("glob", pattern=pattern)).text.splitlines()[0] == "releases/42/app.py", pattern
+    assert (await linked.run("glob", pattern="made/*")).text == "cache/made.py"
+    assert "no path fits" in (await linked.run("glob", pattern="current/42/*")).text.lower()
+    outside = (await linked.run("glob", pattern="away/*.py")).text
+    assert outside == f"No path fits 'away/*.py' in . (ignored files are left out).\n{NOTE_OF_GLOB}"
+
+
+async def test_links_are_named_without_the_program_find(linked: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert [link.name for link in linked_folders_now(linked.root)] == [
+        "away",
+        "current",
+        "ignored",
+        "loop",
+        "made",
+        "up",
+    ]

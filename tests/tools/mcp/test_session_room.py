@@ -13,9 +13,10 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import open_places
-from ba_tui.settings import Settings
+from ba_tui.settings import Settings, load_settings
+from ba_tui.settings.mcp.checks import server_checks
 from ba_tui.skills.folders import SkillFolders
-from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup
+from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup, left_out
 from ba_tui.tools.running.outside import runner_for
 from tests.protocols.mcp.calls import Answered
 from tests.protocols.mcp.programs import raw
@@ -111,3 +112,28 @@ async def test_where_somebody_attends_no_prompt_waits(tmp_path: Path) -> None:
     await found.before(Branch(Turn(), Transcript()))
     assert found.servers.listed()[0].phase in {"idle", "connecting"}
     await found.close()
+
+
+async def test_the_user_reads_once_what_a_server_offers_and_ba_can_not_use(tmp_path: Path) -> None:
+    odd = "serve([tool(), *({'name': f'odd {number}', 'inputSchema': {'type': 'nothing'}} for number in range(5))])"
+    config = raw(tmp_path, odd, sandboxed=False)
+    found = room(tmp_path, config)
+    said: list[Notice] = []
+    branch = Branch(Turn(lambda event: said.append(event) if isinstance(event, Notice) else None), Transcript())
+    await found.before(branch)
+    await found.before(branch)
+    assert [tool.name for tool in found.servers.listed()[0].tools] == ["echo"]
+    assert len(said) == 1
+    assert said[0].text.startswith("MCP server raw: tool odd 0: left out: its schema describes no object")
+    assert said[0].text.endswith("; and 2 more.")
+    assert said[0].hint == "See all of them: /mcp, or ba mcp test raw."
+    await found.close()
+
+    # The doctor starts no server: it reads what the last connection left.
+    entry = {"command": config.command[0], "args": list(config.command[1:])}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"raw": entry}}))
+    remembered = left_out(open_places(), tmp_path)(config)
+    loaded = load_settings({}, open_places(), tmp_path, trusted=True)
+    _, warned = server_checks(loaded, open_places(), tmp_path, lambda _: True, lambda _: remembered)
+    assert (warned.state, warned.text) == ("warn", "raw: 5 things that it offers can't be used")
+    assert "tool odd 4: left out" in warned.detail

@@ -7,7 +7,8 @@ hundreds in a printed table is not. No list of words is needed, so this works fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log2
@@ -18,21 +19,28 @@ from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, is_reminder
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-StringKind: TypeAlias = Literal["changed", "path", "name", "figure"]
-"""``changed``: a path that a call of the model wrote to."""
+StringKind: TypeAlias = Literal["changed", "path", "name", "figure", "error"]
+"""``changed``: a path that a call of the model wrote to; ``error``: a line that names an error."""
+Party: TypeAlias = Literal["wrote", "asked", "seen"]
+"""Who had a string: the model, the user, or a tool."""
 LONGEST = 160
 """Bytes of one string."""
 SCANNED = 40_000
 """Characters of a text that are searched, half from either end."""
-RESULT = 8_000
-"""Characters of a result that is searched for strings nobody mentioned; longer ones hold too many to choose from."""
+RESULT, RECENT, NEAR = 2_500, 8_000, 30
+"""Characters of a result that is searched for strings nobody mentioned, longer ones hold too many to choose from; of
+one in the last ``NEAR`` messages."""
 WROTE, ASKED, SEEN, AWAY, AMONG = 0.75, 0.1, 0.12, 0.32, 0.33
 """What each doubling counts: of the messages in which the model wrote a string, of those of the user and of the results
 that have it; and, against it, of the messages since then, and of the strings that stood beside it. Measured on runs of
 agents: the logarithm of the odds that a string is used again."""
 CHANGED = 1.5
-FIGURE, NAME = -0.4, -0.2
+FIGURE, NAME, ERROR = -0.4, -0.2, 0.0
 """What a changed file counts more, and figures and names less than paths."""
+SHARES: Mapping[StringKind, float] = {"name": 0.35, "figure": 0.35, "error": 0.5}
+"""How much of the room each kind may take."""
+SIZE = 0.5
+"""What each doubling of its bytes counts against a string."""
 READ_AGAIN = 3
 """A string of earlier notes counts as if the model had written it in so many messages."""
 _WORD = regex(r"[A-Za-z0-9_./\\~@+$%:\-\u00c0-\u024f\u0370-\u052f]{3,}")
@@ -49,6 +57,9 @@ _EXTENSION = regex(
 )
 _CAMEL = regex(r"[A-Za-z]*[a-z\d][A-Z]\w*|[A-Z][a-z]+\d\w*")
 _CODE = regex(r"(?=\w*[A-Z])(?=\w*\d)[A-Z\d]{5,}|(?=[a-f\d]*\d)(?=[a-f\d]*[a-f])[a-f\d]{7,64}|[\w.]+(?:-[\w.]+)*-\w*\d\w*")
+_ERROR = regex(r"rror\b|rror:|xception\b|\bFAILED\b|atal:|anic:|raceback|失败|错误|异常")
+LINE, SHORT = 220, 12
+"""Characters of a line that names an error: at most, and more than."""
 _SPEAKING = regex(r"[^\W\d_]{2}")
 
 
@@ -91,20 +102,25 @@ class StringUses:
                 self._message(place, message)
 
     def _message(self, place: int, message: Message) -> None:
+        near = place >= len(self._messages) - NEAR
         for text, party in _texts(message):
-            here = _strings(text)
-            for string, kind in here.items():
-                uses = self._found.setdefault(string, _Uses(kind))
-                uses.wrote += party == "wrote"
-                uses.asked += party == "asked"
-                uses.seen += party == "seen"
-                uses.among = min(uses.among, len(here))
-                uses.places.append(place)
+            if party != "seen" or len(text) <= (RECENT if near else RESULT):
+                self._add(place, party, _strings(text))
+            self._add(place, party, _errors(text))
         for call in message.calls:
             for path in paths(call):
                 uses = self._found.setdefault(path, _Uses("path", wrote=1, among=1, places=[place]))
                 if uses.kind != "changed":
                     uses.kind = "changed" if changes(call) else "path"
+
+    def _add(self, place: int, party: Party, here: Mapping[str, StringKind]) -> None:
+        for string, kind in here.items():
+            uses = self._found.setdefault(string, _Uses(kind))
+            uses.wrote += party == "wrote"
+            uses.asked += party == "asked"
+            uses.seen += party == "seen"
+            uses.among = min(uses.among, len(here))
+            uses.places.append(place)
 
     def ranked(self, shown: Sequence[Message]) -> tuple[Named, ...]:
         """The strings that the messages ``shown`` to the model as they were don't have, likeliest first."""
@@ -118,10 +134,10 @@ class StringUses:
 def _worth(uses: _Uses, end: int) -> float:
     worth = WROTE * log2(1 + uses.wrote) + ASKED * log2(1 + uses.asked) + SEEN * log2(1 + uses.seen)
     worth -= AWAY * log2(1 + end - (uses.places[-1] if uses.places else 0)) + AMONG * log2(1 + uses.among)
-    return worth + {"changed": CHANGED, "path": 0.0, "name": NAME, "figure": FIGURE}[uses.kind]
+    return worth + {"changed": CHANGED, "path": 0.0, "name": NAME, "figure": FIGURE, "error": ERROR}[uses.kind]
 
 
-def _texts(message: Message) -> Iterator[tuple[str, Literal["wrote", "asked", "seen"]]]:
+def _texts(message: Message) -> Iterator[tuple[str, Party]]:
     for block in message.blocks:
         match block:
             case Text(text=text) if message.role == "assistant":
@@ -130,7 +146,7 @@ def _texts(message: Message) -> Iterator[tuple[str, Literal["wrote", "asked", "s
                 yield text, "asked"
             case ToolUse(input=given):
                 yield "\n".join(_values(given)), "wrote"
-            case ToolOutput(content=text) if len(text) <= RESULT:
+            case ToolOutput(content=text):
                 yield text, "seen"
             case _:
                 pass
@@ -200,14 +216,35 @@ def _kind(part: str) -> StringKind | None:
     return "name" if "." in part and all(map(str.isidentifier, part.split("."))) else None
 
 
+def _errors(text: str) -> dict[str, StringKind]:
+    """The lines of ``text`` that name an error, without the space around them."""
+    found: dict[str, StringKind] = {}
+    end = 0
+    for mark in _ERROR.finditer(text):
+        if mark.start() < end:
+            continue
+        end = text.find("\n", mark.end())
+        end = len(text) if end < 0 else end
+        start = text.rfind("\n", 0, mark.start()) + 1
+        if end - start <= LINE and len(line := text[start:end].strip()) > SHORT:
+            found[line] = "error"
+    return found
+
+
 def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
     """The likeliest of ``strings`` in ``room`` bytes, without those that ``held`` or a string before them has."""
     chosen: list[Named] = []
-    for named in strings:
-        if room < 8:
+    said = ""
+    spent: Counter[StringKind] = Counter()
+    left = room
+    for named in sorted(strings, key=lambda named: SIZE * log2(named.cost) - named.worth):
+        if left < 8:
             break
-        if named.cost <= room and named.text not in held:
-            chosen.append(named)
-            held = f"{held}\n{named.text}"
-            room -= named.cost
-    return chosen
+        cost, share = named.cost, SHARES.get(named.kind, 1.0)
+        if cost > left or spent[named.kind] + cost > share * room or named.text in said or named.text in held:
+            continue
+        chosen.append(named)
+        said += f"\n{named.text}"
+        spent[named.kind] += cost
+        left -= cost
+    return sorted(chosen, key=lambda named: -named.worth)

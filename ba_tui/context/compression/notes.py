@@ -43,6 +43,8 @@ _STRINGS: dict[StringKind, str] = {
     "figure": "Figures: ",
 }
 _BETWEEN = "; "
+_WRONG = "! "
+"""How a line that names an error begins."""
 _VERBATIM = "Exact strings of earlier rounds"
 _FILE = regex(r"^- \[round \d+\] (.*) \((changed|read)\)$")
 """A file in the notes of an earlier version."""
@@ -130,6 +132,7 @@ def _listed(strings: Sequence[Named]) -> Iterator[str]:
     for kind, title in _STRINGS.items():
         if of_kind := [named.text for named in strings if named.kind == kind]:
             yield title + _BETWEEN.join(of_kind)
+    yield from (f"{_WRONG}{named.text}" for named in strings if named.kind == "error")
 
 
 def _course(notes: Notes) -> Iterator[tuple[int, Written | list[Fact]]]:
@@ -259,6 +262,8 @@ def _strings(line: str) -> Iterator[Named]:
     """The strings of a line, as this version or an earlier one lists them."""
     if (file := _FILE.match(line)) is not None:
         yield Named("changed" if file[2] == "changed" else "path", file[1], 0.0)
+    if line.startswith(_WRONG):
+        yield Named("error", line.removeprefix(_WRONG), 0.0)
     for kind, title in _STRINGS.items():
         if line.startswith(title):
             yield from (Named(kind, text, 0.0) for text in line.removeprefix(title).split(_BETWEEN) if text)

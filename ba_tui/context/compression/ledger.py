@@ -39,6 +39,8 @@ FIGURE, NAME, ERROR = -0.4, -0.2, 0.0
 """What a changed file counts more, and figures and names less than paths."""
 SHARES: Mapping[StringKind, float] = {"name": 0.35, "figure": 0.35, "error": 0.5}
 """How much of the room each kind may take."""
+LEAST = 160
+"""Bytes that each kind may take however little room there is."""
 SIZE = 0.5
 """What each doubling of its bytes counts against a string."""
 READ_AGAIN = 3
@@ -241,7 +243,7 @@ def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
         if left < 8:
             break
         cost, share = named.cost, SHARES.get(named.kind, 1.0)
-        if cost > left or spent[named.kind] + cost > share * room or named.text in said or named.text in held:
+        if cost > left or spent[named.kind] + cost > max(share * room, LEAST) or named.text in said or named.text in held:
             continue
         chosen.append(named)
         said += f"\n{named.text}"

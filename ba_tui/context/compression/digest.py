@@ -10,17 +10,21 @@ from dataclasses import replace
 
 from ba_tui.context.compression.facts import ConversationFacts, Fact, FactKind, newest, open_todos, spoken
 from ba_tui.context.compression.keywords import code
+from ba_tui.context.compression.ledger import picked
 from ba_tui.context.compression.notes import PREFIX, LeftOut, Notes, read, written
 from ba_tui.context.compression.rounds import Count, Round, opening
 from ba_tui.context.compression.user_text import AROUND, allotted
 from ba_tui.core.messages import Message, Text
 
-WORDS_SHARE = 0.25
+WORDS_SHARE = 0.15
 """The part of all messages that texts of the person in earlier rounds have before one of them is cut."""
 FACTS_SHARE = 0.3
 """The part of the notes that is left to facts, however much the person wrote."""
 FACTS_LEAST, SMALL_SHARE = 300, 0.6
 """Tokens that facts have at least, where that is no more than this part of the notes."""
+LEDGER, LEDGER_LEAST, LEDGER_MOST = 0.4, 3_000, 0.85
+"""The part of what texts leave that exact strings get, but so many bytes at least, where that is no more than another
+part of it: in a small window they say most for their size."""
 CODE = 600
 """Bytes that lines of code may have beyond their share: in short conversations they are most of what there is."""
 _HEADING = 14
@@ -31,7 +35,6 @@ _SHARES: Mapping[str, float] = {
     "decision": 0.3,
     "todo": 0.2,
     "trouble": 0.25,
-    "file": 0.15,
     "note": 0.8,
 }
 """How much of the room each section may take, and lines of code, so that none crowds out the rest."""
@@ -63,26 +66,31 @@ def notes_before(
 def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, ...]:
     """The best of ``all_`` as opening messages of at most ``room`` tokens, of which the person's texts have at most
     ``words``; nothing when not even a line fits."""
-    facts_least = max(int(room * FACTS_SHARE), min(int(room * SMALL_SHARE), FACTS_LEAST)) if all_.facts else 0
+    facts_least = max(int(room * FACTS_SHARE), min(int(room * SMALL_SHARE), FACTS_LEAST)) if all_.facts or all_.strings else 0
     most = min(words, room - facts_least)
     kept, best, spoken_for = all_, tuple[Message, ...](), 0
     for share in (most, most * 6 // 10, most * 3 // 10, -1) if all_.texts or all_.left_out.texts else ():
         kept = _with_texts(all_, share, count)
-        bare = opening(written(replace(kept, facts=())))
+        bare = opening(written(replace(kept, facts=(), strings=())))
         spoken_for = count(bare)
         if spoken_for <= room:
             best = bare
             break
     bytes_ = max(0, room - spoken_for) * 3
     for _ in range(5):
-        facts = pick(kept.facts, bytes_)
-        if not facts:
+        strings_room = int(max(bytes_ * LEDGER, min(bytes_ * LEDGER_MOST, LEDGER_LEAST))) if kept.strings else 0
+        facts = pick(kept.facts, bytes_ - strings_room)
+        spare = bytes_ - strings_room - sum(fact.cost for fact in facts)
+        held = "\n".join([*(fact.text for fact in facts), *(text.head + text.tail for text in kept.texts)])
+        strings = picked(kept.strings, strings_room + max(0, spare), held)
+        if not facts and not strings:
             break
-        made = opening(written(replace(kept, facts=tuple(facts))))
+        made = opening(written(replace(kept, facts=tuple(facts), strings=tuple(strings))))
         size = count(made)
         if size <= room:
             best = made
-            if len(facts) == len(kept.facts) or size > room * 0.93:
+            everything = len(facts) == len(kept.facts) and len(strings) == len(kept.strings)
+            if everything or size > room * 0.93:
                 break
         left, used = max(1, room - spoken_for), max(1, size - spoken_for)
         bytes_ = int(bytes_ * max(0.4, min(1.8, left * 0.965 / used)))
@@ -115,7 +123,8 @@ def _with_texts(all_: Notes, room: int, count: Count) -> Notes:
         if short is None:
             left_out += LeftOut(1, text.lines)
         said += spoken(text.round, text.lost(short or replace(text, head="", tail="")), text.place)
-    return Notes(tuple(short for short in shorter if short), tuple(newest([*said, *all_.facts])), left_out)
+    texts = tuple(short for short in shorter if short)
+    return replace(all_, texts=texts, facts=tuple(newest([*said, *all_.facts])), left_out=left_out)
 
 
 def pick(facts: Sequence[Fact], room: int) -> list[Fact]:

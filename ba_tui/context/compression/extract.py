@@ -6,11 +6,12 @@ What the notes hold is said in facts.py and digest.py, what becomes of the last 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ba_tui.context.compression.digest import WORDS_SHARE, chosen, notes_before, size_of_texts
 from ba_tui.context.compression.fit import fit
-from ba_tui.context.compression.notes import Notes
+from ba_tui.context.compression.ledger import StringUses
+from ba_tui.context.compression.notes import Notes, read
 from ba_tui.context.compression.rounds import KEEP, Compression, Count, Keep, Round, rounds_of, turn_start
 from ba_tui.context.compression.stubs import CutResult, blocks_of, known_of, observations, pictures, stub, with_stubs
 from ba_tui.context.compression.tail import RecentTail, TailShortening
@@ -39,9 +40,11 @@ class _Extraction:
     count: Count
     keep: Keep
     focus: str
+    uses: StringUses = field(default_factory=lambda: StringUses(()))
 
     def run(self, total: int) -> Compression:
         parts = rounds_of(self.messages, self.keep.starts)
+        self.uses = StringUses(self.messages, read(parts.earlier).strings)
         split = max(0, len(parts.rounds) - 1 - self.keep.rounds)
         old, tail = list(parts.rounds[:split]), list(parts.rounds[split:])
         if (stubbed := self._old_stubbed(old, len(parts.earlier), total)) is not None:
@@ -69,7 +72,8 @@ class _Extraction:
         return self._done(result, kept.cut, len(kept.rounds), noted=bool(opening))
 
     def _notes(self, earlier: Sequence[Message], old: Sequence[Round], kept: RecentTail) -> Notes:
-        return notes_before(earlier, [*old, *kept.moved], kept.messages, kept.lost, self.focus)
+        notes = notes_before(earlier, [*old, *kept.moved], kept.messages, kept.lost, self.focus)
+        return replace(notes, strings=self.uses.ranked(kept.messages))
 
     def _done(self, result: Sequence[Message], cut: Sequence[str], rounds: int, *, noted: bool) -> Compression:
         said = [f"the last {rounds} rounds" if rounds > 1 else "the current round"]

@@ -107,7 +107,9 @@ def _arguments(messages: Iterable[Message]) -> Iterator[str]:
 def _texts(message: Message) -> Iterator[str]:
     """What the agent said, and what the notes of an earlier compression hold of it."""
     if message.origin == "compaction":
-        yield from (fact.text for fact in read([message]).facts)
+        notes = read([message])
+        yield from (fact.text for fact in notes.facts)
+        yield from (named.text for named in notes.strings)
     elif message.role == "assistant":
         yield from (_scanned(block.text) for block in message.blocks if isinstance(block, Text))
 

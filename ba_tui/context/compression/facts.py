@@ -22,7 +22,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 
-FactKind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step", "seen", "file", "note"]
+FactKind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step", "seen", "note"]
 """``person``: a sentence of a text of the person that is cut or left out; ``note``: a line of a model's summary."""
 LONGEST = 300
 """Characters of one fact; what is longer is several."""
@@ -202,7 +202,6 @@ class ConversationFacts:
         self._found: list[Fact] = []
         self._texts: list[Written] = []
         self._names: dict[str, ToolUse] = {}
-        self._files: dict[str, tuple[bool, int]] = {}
         results = (block for item in rounds for message in item.messages for block in message.blocks)
         self._known = KnownWords.of(block.content for block in results if isinstance(block, ToolOutput))
         whole = [*(message for item in rounds for message in item.messages), *later]
@@ -217,8 +216,6 @@ class ConversationFacts:
         span = max(1, len(self._rounds) - 1)
         for number, item in enumerate(self._rounds):
             self._round(item, 1 - number / span)
-        for path, (was_changed, number) in self._files.items():
-            self._add("file", number, f"{path} ({'changed' if was_changed else 'read'})", 7.0 if was_changed else 1.5)
         return Gathered(tuple(self._texts), (*map(self._again, self._earlier), *self._found))
 
     def _again(self, fact: Fact) -> Fact:
@@ -265,14 +262,11 @@ class ConversationFacts:
             self._add("decision" if novelty > NOVEL and decided(sentence) else "said", number, sentence, score)
 
     def _call(self, number: int, call: ToolUse, output: ToolOutput | None, age: float, *, latest: bool) -> None:
-        changing = any(word in call.name.lower() for word in _CHANGING)
-        for path in paths(call):
-            self._files[path] = (changing or self._files.pop(path, (False, 0))[0], number)
         bad = output is not None and failed(output, call)
         self._calls += 1
         trouble = bad and self._settled.get(_key(call), 0) < self._calls
         step = self._place
-        score = (2.0 + (2.0 if bad else 1.5 if changing else 0.0)) * (1 - FADING * age)
+        score = (2.0 + (2.0 if bad else 1.5 if changes(call) else 0.0)) * (1 - FADING * age)
         about = target(call, IN_FULL) if latest else target(call)
         self._add("step", number, f"{BADLY if bad else WELL} {call.name} {about}".rstrip(), LATEST if latest else score)
         if output is not None and not is_answer(call, output):
@@ -350,6 +344,11 @@ def paths(call: ToolUse) -> Iterator[str]:
             yield value
         elif "\n" in value and ("*** " in value or "+++ " in value):
             yield from _PATCHED.findall(value)
+
+
+def changes(call: ToolUse) -> bool:
+    """True for a call that by its name writes to what it names."""
+    return any(word in call.name.lower() for word in _CHANGING)
 
 
 def _acts(message: Message) -> bool:

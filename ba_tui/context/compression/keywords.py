@@ -175,7 +175,7 @@ def line_score(line: str) -> float:
     """The same for a line that a tool printed: cheap, because there are many of them."""
     if code(line):
         # Of a program, the lines that count are those where something goes wrong or is caught, and what names a ticket.
-        named = TICKET if _TICKET.search(line) else 0.0
+        named = TICKET if "-" in line and _TICKET.search(line) else 0.0
         if any(map(line.__contains__, _BAD)):
             return named + (RAISING if _RAISED.search(line) else 0.3)
         return named
@@ -190,9 +190,9 @@ def line_score(line: str) -> float:
             score += 0.8
     if "://" in line:
         score += 0.6
-    if _TICKET.search(line):
+    if "-" in line and _TICKET.search(line):
         score += TICKET
-    if _FILE.search(line):
+    if "/" in line and _FILE.search(line):
         score += 0.6
     if ": " in line or " = " in line or "：" in line:
         score += 0.3

@@ -12,6 +12,7 @@ from math import inf
 
 from ba_tui.context.compression.facts import BADLY, UNTOLD, WELL, Fact, FactKind
 from ba_tui.context.compression.keywords import line_score, prose_score
+from ba_tui.context.compression.ledger import Named, StringKind
 from ba_tui.context.compression.user_text import Written, from_blocks, lines_in
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.text.patterns import regex
@@ -34,8 +35,19 @@ _SECTIONS: dict[FactKind, str] = {
     "todo": "Open todos",
     "decision": "Decisions",
     "trouble": "Errors not resolved",
-    "file": "Files",
 }
+_STRINGS: dict[StringKind, str] = {
+    "changed": "Files changed: ",
+    "path": "Files and addresses: ",
+    "name": "Names: ",
+    "figure": "Figures: ",
+}
+_BETWEEN = "; "
+_WRONG = "! "
+"""How a line that names an error begins."""
+_VERBATIM = "Exact strings of earlier rounds"
+_FILE = regex(r"^- \[round \d+\] (.*) \((changed|read)\)$")
+"""A file in the notes of an earlier version."""
 _SUMMARY = "Summary so far"
 _KINDS: dict[str, FactKind] = {
     **{title: kind for kind, title in _SECTIONS.items()},
@@ -50,7 +62,7 @@ _NUMBERED = regex(r"^- \[round (\d+)\] (.*)$")
 _ROUND = regex(r"^## Round (\d+)$")
 _ANNOUNCED = regex(r"^The person (?:wrote|answered: (?P<question>.*?))(?P<cut> \(cut\))?:$")
 _LEFT_OUT = regex(r"^(\d+) texts? of the person \((\d+) lines?\) ")
-_WORTH: dict[FactKind, float] = {"decision": 7, "todo": 6, "trouble": 5, "note": 7, "person": 6, "file": 5}
+_WORTH: dict[FactKind, float] = {"decision": 7, "todo": 6, "trouble": 5, "note": 7, "person": 6}
 """The same for a line of a section."""
 
 
@@ -83,16 +95,20 @@ class Notes:
     facts: tuple[Fact, ...] = ()
     left_out: LeftOut = field(default_factory=LeftOut)
     summary: str = ""
+    strings: tuple[Named, ...] = ()
+    """Exact strings that the texts and facts lack, likeliest to be used first."""
 
 
 def written(notes: Notes) -> tuple[Text, ...]:
     """``notes`` as the blocks of a message."""
     said = str(notes.left_out) if notes.left_out.texts else ""
-    short = said and not (notes.texts or notes.facts or notes.summary)
+    short = said and not (notes.texts or notes.facts or notes.summary or notes.strings)
     parts = ["\n".join(part for part in (HEAD, "" if short else _HOW, said) if part)]
     for kind, title in _SECTIONS.items():
         if of_kind := [fact for fact in notes.facts if fact.kind == kind]:
             parts.append("\n".join([f"## {title}", *(f"- [round {fact.round}] {fact.text}" for fact in of_kind)]))
+    if notes.strings:
+        parts.append("\n".join([f"## {_VERBATIM}", *_listed(notes.strings)]))
     blocks: list[Text] = []
     lines = ["\n\n".join(parts)]
     number = None
@@ -110,6 +126,13 @@ def written(notes: Notes) -> tuple[Text, ...]:
     if summary := notes.summary or "\n".join(found):
         blocks.append(Text(f"\n\n## {_SUMMARY}\n{summary}"))
     return tuple(block for block in blocks if block.text.strip())
+
+
+def _listed(strings: Sequence[Named]) -> Iterator[str]:
+    for kind, title in _STRINGS.items():
+        if of_kind := [named.text for named in strings if named.kind == kind]:
+            yield title + _BETWEEN.join(of_kind)
+    yield from (f"{_WRONG}{named.text}" for named in strings if named.kind == "error")
 
 
 def _course(notes: Notes) -> Iterator[tuple[int, Written | list[Fact]]]:
@@ -159,7 +182,7 @@ def read(messages: Sequence[Message]) -> Notes:
     by = reader.place + 1
     texts = [replace(text, place=text.place - by) for text in reader.texts]
     facts = [replace(fact, place=fact.place - by, step=fact.step - by) for fact in reader.facts]
-    return Notes(tuple(texts), tuple(facts), reader.left_out)
+    return Notes(tuple(texts), tuple(facts), reader.left_out, strings=tuple(reader.strings))
 
 
 @dataclass(slots=True)
@@ -169,10 +192,12 @@ class _Reader:
     texts: list[Written] = field(default_factory=list[Written])
     facts: list[Fact] = field(default_factory=list[Fact])
     left_out: LeftOut = field(default_factory=LeftOut)
+    strings: list[Named] = field(default_factory=list[Named])
     place: int = -1
     step: int = -1
     kind: FactKind | None = None
     round: int = 1
+    verbatim: bool = False
 
     def message(self, message: Message) -> None:
         blocks = [block.text if isinstance(block, Text) else "" for block in message.blocks]
@@ -194,7 +219,7 @@ class _Reader:
             self.place += lines_in(text.head) + lines_in(text.tail)
 
     def _lines(self, lines: Sequence[str], *, own: bool) -> None:
-        self.kind = None if own else "note"
+        self.kind, self.verbatim = None if own else "note", False
         for line in lines:
             if not line.strip() or line.startswith((HEAD, _BACK)):
                 continue
@@ -203,7 +228,10 @@ class _Reader:
             elif line.startswith("## ") and self.kind != "note":
                 heading = _ROUND.match(line)
                 self.round = int(heading[1]) if heading else self.round
+                self.verbatim = line[3:] in (_VERBATIM, "Files")
                 self.kind = None if heading else _KINDS.get(line[3:], "note")
+            elif self.verbatim and own:
+                self.strings += _strings(line)
             else:
                 self.place += 1
                 self.facts.append(self._fact(line))
@@ -228,3 +256,14 @@ class _Reader:
                 step = self.step if kind == "seen" else -1
                 return Fact(kind, self.round, place, text, max(least, worth + score(text)), step)
         return Fact("said", self.round, place, line, 1.5)
+
+
+def _strings(line: str) -> Iterator[Named]:
+    """The strings of a line, as this version or an earlier one lists them."""
+    if (file := _FILE.match(line)) is not None:
+        yield Named("changed" if file[2] == "changed" else "path", file[1], 0.0)
+    if line.startswith(_WRONG):
+        yield Named("error", line.removeprefix(_WRONG), 0.0)
+    for kind, title in _STRINGS.items():
+        if line.startswith(title):
+            yield from (Named(kind, text, 0.0) for text in line.removeprefix(title).split(_BETWEEN) if text)

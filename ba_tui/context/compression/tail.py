@@ -27,9 +27,9 @@ from ba_tui.context.compression.user_text import Written
 from ba_tui.core.messages import Message, ToolOutput
 from ba_tui.core.values import frozen
 
-HALF = 2
+HALF = 1.4
 """The current round stays whole when it has no more than this part of the room."""
-USUAL, EASED = 0.3, 0.7
+USUAL, EASED = 0.1, 0.5
 """The share of the room that the last steps get when older ones become notes, and how much it grows with the part of
 the conversation that has room: the less must go, the less there is to note."""
 MOST = 0.75

@@ -8,6 +8,8 @@ from dataclasses import replace
 from ba_tui.context.compression.digest import WORDS_SHARE, chosen, notes_before, size_of_texts
 from ba_tui.context.compression.facts import FactKind
 from ba_tui.context.compression.fit import fit
+from ba_tui.context.compression.ledger import StringUses
+from ba_tui.context.compression.notes import read
 from ba_tui.context.compression.rounds import KEEP, Compression, Count, Keep, Round, opening, rounds_of, turn_start
 from ba_tui.core.messages import Message, Text
 
@@ -21,11 +23,13 @@ def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep 
     if count(messages) <= target:
         return Compression(tuple(messages), turn_start(messages, keep.starts), "everything: it was small enough")
     parts = rounds_of(messages, keep.starts)
+    uses = StringUses(messages, read(parts.earlier).strings)
     words, room = int(target * WORDS_SHARE), target // NOTES_SHARE
     while True:
         left_out, first, kept = _newest(parts.rounds, target - room, count)
         notes = notes_before(parts.earlier, left_out, kept)
         notes = replace(notes, facts=tuple(fact for fact in notes.facts if fact.kind not in LEFT_OUT))
+        notes = replace(notes, strings=uses.ranked(kept))
         needed = min(words, size_of_texts(notes, count)) + target // FACTS_SHARE
         if room >= needed or not notes.texts:
             break

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.logging import caplog_records_key
 
 GRACE = 2.0
 """Seconds for threads and processes that are about to end."""
@@ -26,12 +27,13 @@ TURNS = 0.5
 """Seconds for tasks that are about to end."""
 PAUSE = 0.005
 
-KEPT_THREADS: dict[str, str] = {}
-"""Beginnings of names of threads that serve the whole process, each with the reason."""
-KEPT_FILES: dict[str, str] = {
+KEPT: dict[str, str] = {
     "/dev/urandom": "opened once by OpenSSL and by libraries that ask for random bytes",
+    "/logs/ba.log": "the log of the process, which the next start of a log replaces",
 }
-"""Beginnings of what a descriptor of the whole process refers to, each with the reason."""
+"""Ends of what an open descriptor may refer to after a test, each with the reason."""
+SHARED = ("new_folder", "outside_data")
+"""Fixtures of the whole session that open nothing."""
 EXEMPT: dict[str, str] = {}
 """Folders below ``tests`` that are not checked yet, each with the reason."""
 
@@ -42,7 +44,7 @@ def descriptors() -> dict[str, str]:
     for number in os.listdir("/proc/self/fd"):
         with suppress(OSError):
             found[f"descriptor {number}"] = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 - called thousands of times
-    return {name: target for name, target in found.items() if not target.startswith(tuple(KEPT_FILES))}
+    return {name: target for name, target in found.items() if not target.endswith(tuple(KEPT))}
 
 
 def locks() -> dict[str, str]:
@@ -54,12 +56,7 @@ def locks() -> dict[str, str]:
 
 def threads() -> dict[str, str]:
     """Return the running threads."""
-    kept = tuple(KEPT_THREADS)
-    return {
-        f"thread {thread.ident}": thread.name
-        for thread in threading.enumerate()
-        if not (kept and thread.name.startswith(kept))
-    }
+    return {f"thread {thread.ident}": thread.name for thread in threading.enumerate()}
 
 
 def children() -> dict[str, str]:
@@ -84,62 +81,88 @@ def children() -> dict[str, str]:
 SOURCES: tuple[Callable[[], dict[str, str]], ...] = (descriptors, locks, threads, children)
 
 
+def everything() -> dict[str, str]:
+    """Return all that is open or runs."""
+    return {name: what for source in SOURCES for name, what in source().items()}
+
+
 def new(before: dict[str, str]) -> dict[str, str]:
     """Return what is there now and was not before."""
-    now = {name: what for source in SOURCES for name, what in source().items()}
-    return {name: what for name, what in now.items() if before.get(name) != what}
+    return {name: what for name, what in everything().items() if before.get(name) != what}
 
 
-def leaked(before: dict[str, str]) -> dict[str, str]:
-    """Return what is new and stays."""
+def check(node: pytest.Item | pytest.Module, before: dict[str, str]) -> None:
+    """Fail when something is new and stays."""
     found = new(before)
     if found:
+        # Captured log records keep errors, whose tracebacks keep the frames that opened something.
+        for records in node.stash.get(caplog_records_key, {}).values():
+            records.clear()
+        # So do the values of the fixtures, all of which are torn down.
+        getattr(node, "funcargs", {}).clear()
         gc.collect()
     deadline = time.monotonic() + GRACE
     while (found := found and new(before)) and time.monotonic() < deadline:
         time.sleep(PAUSE)
-    return found
+    if found and not any(node.nodeid.startswith(f"tests/{folder}") for folder in EXEMPT):
+        pytest.fail("left behind: " + ", ".join(f"{name}: {what}" for name, what in found.items()), pytrace=False)
 
 
-def pending(loop: asyncio.AbstractEventLoop) -> dict[Any, str]:
+def wide(item: pytest.Item, *scopes: str) -> list[str]:
+    """Return the names of the fixtures with one of ``scopes`` that ``item`` uses."""
+    known: dict[str, Any] = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return [
+        name
+        for name, made in known.items()
+        if made[-1].scope in scopes and made[-1].baseid.startswith("tests") and name not in SHARED
+    ]
+
+
+def pending(loop: asyncio.AbstractEventLoop) -> set[Any]:
     """Return the tasks of ``loop`` that have not ended and its timers that have not run."""
     timers: list[TimerHandle] = getattr(loop, "_scheduled", [])
-    found: dict[Any, str] = {task: repr(task) for task in asyncio.all_tasks(loop)}
-    return found | {timer: repr(timer) for timer in timers if not timer.cancelled()}
+    return {*asyncio.all_tasks(loop), *(timer for timer in timers if not timer.cancelled())}
 
 
-def exempt(node: pytest.Item) -> bool:
-    place = node.nodeid.partition("::")[0]
-    return any(f"tests/{folder}/" in place for folder in EXEMPT)
+@pytest.fixture(scope="module", autouse=True)
+def nothing_outlives_its_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the last test of the module when what its tests share stays open."""
+    for item in request.session.items:
+        if item.path == request.path:
+            for name in wide(item, "session", "package"):
+                request.getfixturevalue(name)
+    before = everything()
+    yield
+    check(request.node, before)
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail the test when a descriptor, a lock, a thread or a child process stays."""
     scope = getattr(request.node, "_loop_scope", "function")
-    if scope != "function":
-        # The loop of several tests is there before the first of them.
-        request.getfixturevalue(f"_{scope}_scoped_runner")
-    before = {name: what for source in SOURCES for name, what in source().items()}
+    if scope != "function" or wide(request.node, "class", "module"):
+        # What several tests share may open something for all of them.
+        yield
+        return
+    before = everything()
     yield
-    if not exempt(request.node) and (found := leaked(before)):
-        pytest.fail("left behind: " + ", ".join(f"{name}: {what}" for name, what in found.items()), pytrace=False)
+    check(request.node, before)
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays_scheduled(request: pytest.FixtureRequest, nothing_stays_open: None) -> Iterator[None]:
     """Fail the asynchronous test when a task or a timer stays in its loop."""
     scope = getattr(request.node, "_loop_scope", None)
-    if scope is None:
+    if scope != "function":
         yield
         return
-    loop: asyncio.AbstractEventLoop = request.getfixturevalue(f"_{scope}_scoped_runner").get_loop()
+    loop: asyncio.AbstractEventLoop = request.getfixturevalue("_function_scoped_runner").get_loop()
     before = pending(loop)
     yield
-    found = pending(loop).keys() - before.keys()
+    found = pending(loop) - before
     deadline = time.monotonic() + TURNS
     while found and time.monotonic() < deadline:
         loop.run_until_complete(asyncio.sleep(PAUSE))
-        found = found & pending(loop).keys()
-    if found and not exempt(request.node):
+        found = found & pending(loop)
+    if found and not any(request.node.nodeid.startswith(f"tests/{folder}") for folder in EXEMPT):
         pytest.fail("left in the loop: " + ", ".join(repr(each)[:500] for each in found), pytrace=False)

@@ -83,6 +83,7 @@ class Link:
         self._reader = FrameReader()
         self._pending: dict[int, _Pending] = {}
         self._asked = 0
+        self._rest_timer: asyncio.TimerHandle | None = None
         self._unsent = bytearray()
         self._writing = False
         self._output = Capture()
@@ -201,21 +202,23 @@ class Link:
             self._loop.add_reader(self._supervised.states, self._look)
             self._loop.add_reader(self._printed, self._print)
             if self._entry.on_notice is None:
-                self._loop.call_later(REST_SECONDS, self._rest, self._asked)
+                self._rest_timer = self._loop.call_later(REST_SECONDS, self._rest, self._asked)
 
     def _rest(self, asked: int) -> None:
         """Detach when nothing was asked since; else look again later."""
         if self._loop and self._asked == asked and not self._pending:
             self._detach()
         elif self._loop:
-            self._loop.call_later(REST_SECONDS, self._rest, self._asked)
+            self._rest_timer = self._loop.call_later(REST_SECONDS, self._rest, self._asked)
 
     def _detach(self) -> None:
         if self._loop:
             for end in (self._number, self._supervised.states, self._printed):
                 self._loop.remove_reader(end)
             self._stop_writing()
-            self._loop = None
+            if self._rest_timer:
+                self._rest_timer.cancel()
+            self._rest_timer = self._loop = None
 
     def _stop_writing(self) -> None:
         if self._loop and self._writing:

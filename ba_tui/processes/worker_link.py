@@ -45,6 +45,8 @@ class _Pending:
         self.reply: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self.on_progress = on_progress
         self.parts: asyncio.Queue[Frame | None] = asyncio.Queue()
+        self.deadline: asyncio.TimerHandle | None = None
+        """When the worker must have stopped a cancelled request."""
 
     def take(self, frame: Frame) -> None:
         """A frame before the last one. Raises BrokenFrame."""
@@ -60,6 +62,8 @@ class _Pending:
                 self.reply.set_exception(error)
 
     def end(self, result: Frame | WorkerCrashed) -> None:
+        if self.deadline:
+            self.deadline.cancel()
         self.parts.put_nowait(None)
         if self.reply.done():
             return
@@ -175,7 +179,7 @@ class Link:
         if pending.id in self._pending and self._loop:
             pending.reply.cancel()
             self._send(encoded(FrameKind.CANCEL, pending.id))
-            self._loop.call_later(self._entry.grace, self._give_up, pending.id)
+            pending.deadline = self._loop.call_later(self._entry.grace, self._give_up, pending.id)
 
     def _give_up(self, id: int) -> None:
         if id in self._pending:

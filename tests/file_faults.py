@@ -169,23 +169,22 @@ def crashes(work: Callable[[Path, Callable[[str], None]], object], made: Callabl
 
     ``work`` calls its second argument with a line when something counts as done.
     """
-    for fault in ("crash", "torn"):
-        at = 0
-        while True:
-            folder = made()
-            reader, writer = os.pipe()
-            child = os.fork()
-            if not child:
-                _child(work, folder, Layer(at, fault), writer)
-            os.close(writer)
-            with os.fdopen(reader) as told:
-                acknowledged = told.read().splitlines()
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            assert code in (0, KILLED), f"the forked process ended with {code} at operation {at}"
-            yield folder, acknowledged
-            if code == 0:
-                break
-            at += 1
+    whole = made()
+    names = [each.name for each in operations(lambda: work(whole, lambda line: None))]
+    faults = [(at, "crash") for at in range(len(names) + 1)]
+    faults += [(at, "torn") for at, name in enumerate(names) if name in ("write", "pwrite")]
+    for at, fault in faults:
+        folder = made()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            _child(work, folder, Layer(at, fault), writer)
+        os.close(writer)
+        with os.fdopen(reader) as told:
+            acknowledged = told.read().splitlines()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code == (KILLED if at < len(names) else 0), f"the forked process ended with {code} at operation {at}"
+        yield folder, acknowledged
 
 
 def _child(work: Callable[[Path, Callable[[str], None]], object], folder: Path, layer: Layer, writer: int) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -33,16 +33,17 @@ def grant(folder: Path, name: str = "project") -> None:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[[], Path]:
-    """Makes folders with two projects, of which ``other`` is trusted."""
-    numbers = count()
+    """Makes a folder with two projects, of which ``other`` is trusted, anew at each call."""
+    folder, template = tmp_path / "world", tmp_path / "template"
+    for name in ("project", "other"):
+        (project(folder, name) / ".ba" / "tools").mkdir(parents=True)
+        (project(folder, name) / ".ba" / "tools" / "a.py").write_text("A = 1\n")
+    grant(folder, "other")
+    folder.rename(template)
 
     def new() -> Path:
-        folder = tmp_path / f"world{next(numbers)}"
-        for name in ("project", "other"):
-            (project(folder, name) / ".ba" / "tools").mkdir(parents=True)
-            (project(folder, name) / ".ba" / "tools" / "a.py").write_text("A = 1\n")
-        grant(folder, "other")
-        return folder
+        shutil.rmtree(folder, ignore_errors=True)
+        return shutil.copytree(template, folder)
 
     return new
 

@@ -19,6 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from tests import leaks
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 LONGEST_ID = 60
@@ -51,7 +53,10 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Helper processes keep no compiled modules: each of the hundreds that the tests start compiled its own anew."""
+    """Leaks are looked for around all other fixtures.
+
+    Helper processes keep no compiled modules: each of the hundreds that the tests start compiled its own anew."""
+    config.pluginmanager.register(leaks, "leaks")
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(CHECKOUT / "ba_tui", quiet=2)
 

@@ -18,6 +18,8 @@ from ba_tui.core.events import Asked, Event, Notice, ToolFinished, ToolProgress,
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.turn import Turn
+from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
+from ba_tui.permissions.sandbox.confinement import find
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
 from tests.loopback import ModelServer
@@ -312,3 +314,44 @@ async def test_nothing_is_left_running_when_the_session_is_closed(folder: Path, 
     assert error
     assert error.message.startswith("Interrupted: the session was closed.")
     assert not [event for event in command.events if isinstance(event, Notice)]
+
+
+@pytest.mark.parametrize("private", [False, True])
+async def test_a_command_writes_the_workspace_alone_and_sees_no_file_of_the_home_folder(
+    folder: Path, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, private: bool
+) -> None:
+    found = find(bubblewraps())
+    if found.mechanism is None:
+        pytest.skip("; ".join(found.troubles))
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "diary.txt").write_text("dear diary")
+    monkeypatch.setenv("HOME", str(home))
+    talk = opened(folder)
+    # A file that the command names may be read: it is the user's word. This one is only found.
+    code = "import os, pathlib; h = pathlib.Path(os.environ['HOME']); print([each.read_text() for each in h.iterdir()])"
+    result = await ran(talk, f'python3 -c "{code}"; echo 1 > ~/made.txt; echo 2 > inside.txt', private=private)
+    assert "dear diary" not in printed(result)
+    assert (folder / "inside.txt").read_text() == "2\n"
+    assert [path.name for path in home.iterdir() if path.name == "made.txt"] == []
+    await talk.close()
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+async def test_the_processes_of_a_command_end_with_it(folder: Path, server: ModelServer, end: str) -> None:
+    """Its file stops growing, whatever was said about its end."""
+    talk = opened(folder)
+    command = await started(talk, "(while :; do echo tick >> ticks; sleep 0.01; done) & echo begun; wait")
+    ticks = folder / "ticks"
+    while not ticks.exists():  # noqa: ASYNC110 - another process has no event
+        await asyncio.sleep(0.005)
+    if end == "cancel":
+        command.turn.cancel()
+    else:
+        await talk.close()
+    await command.followed
+    size = -1
+    # The command has a moment to end its work; one that goes on meets the time limit of the test.
+    while size != (size := ticks.stat().st_size):
+        await asyncio.sleep(0.15)
+    await talk.close()

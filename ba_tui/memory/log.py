@@ -20,13 +20,13 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
 from ba_tui.memory.entries import VERSION, loads
-from ba_tui.resources import open_regular
+from ba_tui.resources import open_regular, save_whole
 
 _GUARD = 64
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -157,6 +157,24 @@ class Log:
                     os.pwrite(target.fileno(), b" " * (length - 1) + b"\n", offset)
                 os.fsync(target.fileno())
                 return len(found)
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    def forget_rejected(self, ids: Collection[str]) -> int:
+        """Remove the rejected lines that name one of ``ids``; how many there were.
+
+        Raises:
+            StorageError: the lines are as they were.
+        """
+        if not self.rejected.exists():
+            return 0
+        try:
+            with self._locked("rewriting"):
+                lines = self.rejected.read_bytes().splitlines(keepends=True)
+                kept = [line for line in lines if not any(id.encode() in line for id in ids)]
+                if len(kept) < len(lines):
+                    save_whole(self.rejected, b"".join(kept))
+                return len(lines) - len(kept)
         except OSError as error:
             raise self._unsaved(error) from error
 

@@ -93,18 +93,18 @@ class Shelf:
         """Remove entries from log, index and the vectors of ``models``; the ids that were there.
 
         Raises:
-            StorageError: not all could be removed.
+            StorageError: not all could be removed. A second call goes on with the rest.
         """
         there = self.found(ids)
         if not there:
-            return []
+            return self._forget_rest(ids)
         texts = self._embedded_texts(there)
         self.append(line("forget", {"ids": sorted(there)}))
         self.log.sync()
         # First the index, then the log: what the index remembers of its place stays right so.
         self.index.update()
         self.log.blank(_said_of(there))
-        self._forget_rejected(there)
+        self.log.forget_rejected(there)
         with contextlib.suppress(FileNotFoundError):
             self.index.tidy()
         if self.vectors.exists:
@@ -156,15 +156,10 @@ class Shelf:
                 texts.append(f"{turn.text[-_BEFORE:]} {known[beside[each.next].id].text}")
         return texts
 
-    def _forget_rejected(self, entries: Collection[str]) -> None:
-        rejected = self.log.rejected
-        try:
-            lines = rejected.read_bytes().splitlines(keepends=True)
-        except FileNotFoundError:
-            return
-        kept = [each for each in lines if not any(id.encode() in each for id in entries)]
-        if len(kept) < len(lines):
-            rejected.write_bytes(b"".join(kept))
+    def _forget_rest(self, ids: Collection[str]) -> list[str]:
+        """Remove what an earlier call could not: the index knows these ids no more, but the files may hold them."""
+        left = self.exists and self.log.blank(_said_of(ids)) + self.log.forget_rejected(ids)
+        return sorted(ids) if left else []
 
 
 def _said_of(ids: Collection[str]) -> Callable[[bytes], bool]:

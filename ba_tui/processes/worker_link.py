@@ -45,6 +45,8 @@ class _Pending:
         self.reply: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self.on_progress = on_progress
         self.parts: asyncio.Queue[Frame | None] = asyncio.Queue()
+        self.deadline: asyncio.TimerHandle | None = None
+        """When the worker must have stopped a cancelled request."""
 
     def take(self, frame: Frame) -> None:
         """A frame before the last one. Raises BrokenFrame."""
@@ -60,6 +62,8 @@ class _Pending:
                 self.reply.set_exception(error)
 
     def end(self, result: Frame | WorkerCrashed) -> None:
+        if self.deadline:
+            self.deadline.cancel()
         self.parts.put_nowait(None)
         if self.reply.done():
             return
@@ -83,6 +87,7 @@ class Link:
         self._reader = FrameReader()
         self._pending: dict[int, _Pending] = {}
         self._asked = 0
+        self._rest_timer: asyncio.TimerHandle | None = None
         self._unsent = bytearray()
         self._writing = False
         self._output = Capture()
@@ -174,7 +179,7 @@ class Link:
         if pending.id in self._pending and self._loop:
             pending.reply.cancel()
             self._send(encoded(FrameKind.CANCEL, pending.id))
-            self._loop.call_later(self._entry.grace, self._give_up, pending.id)
+            pending.deadline = self._loop.call_later(self._entry.grace, self._give_up, pending.id)
 
     def _give_up(self, id: int) -> None:
         if id in self._pending:
@@ -201,21 +206,23 @@ class Link:
             self._loop.add_reader(self._supervised.states, self._look)
             self._loop.add_reader(self._printed, self._print)
             if self._entry.on_notice is None:
-                self._loop.call_later(REST_SECONDS, self._rest, self._asked)
+                self._rest_timer = self._loop.call_later(REST_SECONDS, self._rest, self._asked)
 
     def _rest(self, asked: int) -> None:
         """Detach when nothing was asked since; else look again later."""
         if self._loop and self._asked == asked and not self._pending:
             self._detach()
         elif self._loop:
-            self._loop.call_later(REST_SECONDS, self._rest, self._asked)
+            self._rest_timer = self._loop.call_later(REST_SECONDS, self._rest, self._asked)
 
     def _detach(self) -> None:
         if self._loop:
             for end in (self._number, self._supervised.states, self._printed):
                 self._loop.remove_reader(end)
             self._stop_writing()
-            self._loop = None
+            if self._rest_timer:
+                self._rest_timer.cancel()
+            self._rest_timer = self._loop = None
 
     def _stop_writing(self) -> None:
         if self._loop and self._writing:

@@ -115,9 +115,11 @@ class JournalFile:
             log.warning("no lock for %s: %s", folder, error)
         try:
             journal._pending += cure(journal.path, questions=questions) + journal._renewal()
-        except OSError as error:
+        except BaseException as error:
             journal.close()
-            raise unreadable(folder, error) from error
+            if isinstance(error, OSError):
+                raise unreadable(folder, error) from error
+            raise
         journal._healed = True
         with contextlib.suppress(StorageError):
             journal._flush()

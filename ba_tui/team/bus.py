@@ -266,6 +266,9 @@ class _Group:
 
     def left(self, consumer: str) -> None:
         self._return([taken for taken in self._taken.values() if taken.consumer == consumer])
+        if not self._taken and self._timer:
+            self._timer.cancel()
+            self._timer = None
 
     def close(self) -> None:
         self._closed = True

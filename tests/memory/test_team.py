@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,8 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
     trust_folder(root)
 
     def collections() -> set[str]:
-        return {each.name for each in chromadb.HttpClient("127.0.0.1", server.port).list_collections()}
+        with closing(chromadb.HttpClient("127.0.0.1", server.port)) as client:
+            return {each.name for each in client.list_collections()}
 
     async def shared_as(name: str) -> set[str]:
         """What the server holds once a session shared its memory under ``name``."""

@@ -78,6 +78,7 @@ def test_what_another_process_appends_is_read_as_it_comes(tmp_path: Path) -> Non
     journal.path.unlink()
     with pytest.raises(StorageError):
         reader.later(place)
+    journal.close()
 
 
 def test_nothing_is_on_disk_before_the_first_turn(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ class Place:
         branch.ceiling = ceiling
         self.bus = bus or MemoryBus()
         self.started, self.gate, self.runs = asyncio.Event(), asyncio.Event(), 0
+        self.stopped = 0
         self.gate.set()
         tools = {
             "read_file": Tool("read_file", "Reads a file.", {}, self._run, Effect.READ),
@@ -149,7 +150,11 @@ class Place:
     async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         self.runs += 1
         self.started.set()
-        await self.gate.wait()
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.stopped += 1
+            raise
         return ToolResult(f"content of {args.get('path')}")
 
     async def _guarded(self, args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -170,6 +175,8 @@ class Place:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if isinstance(self.bus, MemoryBus):
+            await self.bus.close()
 
 
 @pytest.fixture
@@ -297,6 +304,37 @@ async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> No
     assert not await lending.lender.revoke(lease.id)
     assert lending.runs == 1
     assert [line.step for line in lending.lender.audit()][:3] == ["leased", "called", "revoked"]
+
+
+@pytest.mark.parametrize("end", ["revoked", "closed", "expired", "stopped"])
+async def test_no_borrowed_call_outlives_its_lease_or_its_lender(end: str) -> None:
+    """The work ends, whatever the borrower is told of it."""
+    made = Place(UNLIMITED)
+    before = asyncio.all_tasks()
+    try:
+        lease = await made.borrower.borrow("lender", ["shell"], 0.05 if end == "expired" else 60)
+        made.gate.clear()
+        call = asyncio.create_task(made.borrower.call(lease, "shell", {}, UNLIMITED))
+        await made.started.wait()
+        if end == "revoked":
+            await made.lender.revoke(lease.id)
+        elif end == "closed":
+            await made.lender.close()
+        elif end == "stopped":
+            work = next(iter(made.lender._running[lease.id]))
+            answer = next(task for key, task in made.lender._answers.items() if not task.done())
+            answer.cancel()
+            await asyncio.wait({answer, work})
+            call.cancel()
+        (told,) = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(told, asyncio.CancelledError if end == "stopped" else Denied)
+        assert (made.runs, made.stopped) == (1, 1)
+        if end != "stopped":
+            assert made.lender.leases() == ()
+    finally:
+        await made.close()
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() <= before | {asyncio.current_task()}
 
 
 async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Place) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff
 from ba_tui.core.values import frozen
 from ba_tui.resources import folder_slug, read_regular, save_whole
@@ -72,7 +73,13 @@ class Copies:
         return files
 
     def drop(self, root: Path) -> None:
-        self._file(root).unlink(missing_ok=True)
+        """Raises StorageError."""
+        file = self._file(root)
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            text = f"{root} is not trusted any more, but {file} cannot be deleted: {error.strerror or error}."
+            raise StorageError(text, "It holds copies of the folder's tools and settings: delete it.") from error
 
     def _file(self, root: Path) -> Path:
         return self._folder / f"{folder_slug(root)}.json"

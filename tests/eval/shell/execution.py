@@ -112,6 +112,10 @@ class Runner:
         self._bwrap = next((found.program for found in bubblewraps()), None)
         self._sandbox = Sandbox(FileReach((self.world.work,), home=self.world.home))
 
+    def close(self) -> None:
+        """End what the sandbox searches and keeps."""
+        self._sandbox.close()
+
     def confines(self) -> bool:
         """Whether the profile for reading can be tried here."""
         return self._bwrap is not None and Sandbox(FileReach((self.world.work,))).holds()

@@ -384,4 +384,7 @@ def test_what_runs_unasked_changes_nothing_and_shows_no_secret(tmp_path: Path) -
     rules = policy(runner.world.work, held=True)
     ran = [command for command in REALLY if judge(rules, SHELL, command) == "allow"]
     assert {"make -n", "cd json; cat $(ls)", "env | grep PATH", "yes | head"} <= set(ran)
-    assert [effect for command in ran if (effect := runner.run(command, "held"))] == []
+    try:
+        assert [effect for command in ran if (effect := runner.run(command, "held"))] == []
+    finally:
+        runner.close()

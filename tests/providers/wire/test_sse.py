@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ba_tui.core.errors import ConnectionLost, Overloaded, ProviderError
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire.sse import Decoder, chunks
+from ba_tui.providers.wire.sse import SILENCES, Decoder, chunks
+from tests.providers.conftest import until_error
 
 LINES = st.lists(
     st.sampled_from(["data: {}", "data:x", "data: ", "event: ping", ": comment", "id: 3", "", "data: äöü 🎉"]),
@@ -57,6 +60,8 @@ class Words:
         self.text = ""
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
+        if "error" in data:
+            raise Overloaded("The server is busy.")
         self.done = "word" not in data
         self.text += data.get("word", "")
         return [] if self.done else [TextDelta(data["word"])]
@@ -89,3 +94,88 @@ async def test_words_that_trickle_are_looked_for_less_often_than_they_come() -> 
     came = [chunk async for chunk in chunks(body(), words, ModelService("Test", "KEY", "http://127.0.0.1", "m"))]
     assert words.text == "on " * 40 == "".join(chunk.text for chunk in came if isinstance(chunk, TextDelta))
     assert looks < 20
+
+
+SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
+WORD = b'data: {"word": "on "}\n\n'
+
+
+async def read(body: AsyncIterator[bytes], idle: float = 5.0) -> tuple[str, ProviderError | None]:
+    """The words of an answer, and its error."""
+    got, error = await until_error(chunks(body, Words(), SERVICE, idle))
+    return "".join(chunk.text for chunk in got if isinstance(chunk, TextDelta)), error
+
+
+@pytest.mark.parametrize("pieces", [[WORD + WORD + b'data: {"error": 1}\n\n'], [WORD, WORD + b'data: {"error": 1}\n\n']])
+async def test_words_just_before_an_error_of_the_server_are_heard(pieces: list[bytes]) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    text, error = await read(body())
+    assert text == "on on "
+    assert isinstance(error, Overloaded)
+
+
+@pytest.mark.parametrize("cut", [httpx2.ReadError("cut"), None])
+async def test_words_just_before_the_line_is_cut_are_heard(cut: Exception | None) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield WORD
+        yield WORD.rstrip()
+        if cut:
+            raise cut
+
+    text, error = await read(body())
+    # A line without its end may be half of one, unless the server ended the answer there.
+    assert text == ("on " if cut else "on on ")
+    assert isinstance(error, ConnectionLost) == (cut is not None)
+
+
+@pytest.mark.parametrize(
+    ("sign", "waits"), [(b"x", 1), (b": still here\n", SILENCES), (b"data: ", 1)], ids=["no line", "no word", "no end"]
+)
+async def test_a_stream_that_trickles_without_words_is_given_up(sign: bytes, waits: int) -> None:
+    """Bytes keep coming, so no single read is late."""
+    sent = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal sent
+        yield WORD
+        while True:
+            await asyncio.sleep(0.005)
+            sent += 1
+            yield sign
+
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with asyncio.timeout(20):
+        text, error = await read(body(), idle=0.1)
+    assert text == "on "
+    assert isinstance(error, ConnectionLost)
+    assert sent > 1
+    assert loop.time() - begun >= 0.1 * waits
+
+
+async def test_a_stream_that_goes_on_is_never_given_up() -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(7):
+            await asyncio.sleep(0.1)
+            yield WORD
+        yield b"data: {}\n\n"
+
+    assert await read(body(), idle=0.5) == ("on " * 7, None)
+
+
+async def test_who_stops_a_stream_is_told_of_no_lost_connection() -> None:
+    waiting = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield WORD
+        waiting.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(read(body()))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -1,0 +1,137 @@
+"""Grants of trust when a file operation fails or the process ends at any one of them."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.errors import StorageError
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.resources import Places
+from tests.file_faults import Layer, crashes, failures, operations, unsynced
+
+
+def where(folder: Path) -> Places:
+    return Places(folder / "config", folder / "data", folder / "cache", folder / "state")
+
+
+def project(folder: Path, name: str = "project") -> Path:
+    return folder / name
+
+
+def grant(folder: Path, name: str = "project") -> None:
+    trust = Trust(where(folder))
+    trust.grant(trust.look(project(folder, name)))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[[], Path]:
+    """Makes a folder with two projects, of which ``other`` is trusted, anew at each call."""
+    folder, template = tmp_path / "world", tmp_path / "template"
+    for name in ("project", "other"):
+        (project(folder, name) / ".ba" / "tools").mkdir(parents=True)
+        (project(folder, name) / ".ba" / "tools" / "a.py").write_text("A = 1\n")
+    grant(folder, "other")
+    folder.rename(template)
+
+    def new() -> Path:
+        shutil.rmtree(folder, ignore_errors=True)
+        return shutil.copytree(template, folder)
+
+    return new
+
+
+def trusted(folder: Path, name: str = "project") -> bool:
+    return Trust(where(folder)).trusted(project(folder, name))
+
+
+def free(folder: Path) -> bool:
+    number = os.open(where(folder).trusted.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(number)
+    return True
+
+
+def lasting(work: Callable[[], object]) -> set[str]:
+    """The files that a power cut may lose. Notes of unfinished files serve only to clear them away."""
+    return {path for path in unsynced(operations(work)) if "/unfinished/" not in path}
+
+
+@pytest.mark.parametrize("revoking", [False, True])
+def test_a_grant_and_its_end_count_whole_or_the_error_is_told(made: Callable[[], Path], revoking: bool) -> None:
+    told: list[StorageError] = []
+
+    def world() -> Path:
+        folder = made()
+        if revoking:
+            grant(folder)
+        return folder
+
+    def work(folder: Path) -> None:
+        told.clear()
+        try:
+            if revoking:
+                Trust(where(folder)).revoke(project(folder))
+            else:
+                grant(folder)
+        except StorageError as error:
+            told.append(error)
+
+    for folder, layer in failures(work, world, errno.ENOSPC, lasting=(False,)):
+        failed = layer.done[layer.at or 0]
+        assert trusted(folder) != revoking or told, failed
+        assert trusted(folder, "other"), failed
+        assert free(folder)
+        for error in told:
+            assert error.hint
+        work(folder) if trusted(folder) == revoking else None
+        assert trusted(folder) != revoking
+        assert stat.S_IMODE(where(folder).trusted.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("revoking", [False, True])
+def test_a_crash_at_any_operation_leaves_the_grants_whole(made: Callable[[], Path], revoking: bool) -> None:
+    def world() -> Path:
+        folder = made()
+        if revoking:
+            grant(folder)
+        return folder
+
+    def work(folder: Path, acknowledge: Callable[[str], None]) -> None:
+        Trust(where(folder)).revoke(project(folder)) if revoking else grant(folder)
+        acknowledge("done")
+
+    for folder, acknowledged in crashes(work, world):
+        assert trusted(folder, "other")
+        assert not acknowledged or trusted(folder) != revoking
+        assert free(folder)
+
+
+def test_a_grant_and_its_end_are_on_the_disk(made: Callable[[], Path]) -> None:
+    folder = made()
+    assert lasting(lambda: grant(folder)) == set()
+    done = operations(lambda: Trust(where(folder)).revoke(project(folder)))
+    assert [each.name for each in done].index("fsync") < [each.name for each in done].index("replace")
+    assert stat.S_IMODE(where(folder).trusted.stat().st_mode) == 0o600
+
+
+def test_a_revoked_folder_is_not_trusted_even_when_its_copies_stay(made: Callable[[], Path]) -> None:
+    folder = made()
+    grant(folder)
+    last = len(operations(lambda: Trust(where(folder)).revoke(project(folder)))) - 1
+    grant(folder)
+    with Layer(last, errno.EACCES).laid(), pytest.raises(StorageError, match="is not trusted any more") as told:
+        Trust(where(folder)).revoke(project(folder))
+    assert "delete it" in told.value.hint
+    assert not trusted(folder)

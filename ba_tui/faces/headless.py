@@ -326,7 +326,10 @@ async def print_turn(
             if isinstance(event, Asked):
                 turn.answer(event.ask_id, answer(event.question))
     await conversation.close()
+    outcome.unsaved = conversation.saving.missing
     printer.finish(outcome)
+    if outcome.unsaved:
+        printer.say(with_hint(*outcome.unsaved.at_end))
 
 
 def _expire(turn: Turn, outcome: RunResult) -> None:

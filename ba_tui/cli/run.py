@@ -25,8 +25,9 @@ from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
-from ba_tui.faces.headless import denial, interrupts
+from ba_tui.faces.headless import denial
 from ba_tui.faces.run_result import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE
+from ba_tui.processes.signals import interrupts
 from ba_tui.resources import bundled, places, project_root
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Coroutine, Generator, Sequence
@@ -119,7 +118,7 @@ def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
     from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
     from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, as_interrupts(), asyncio.Runner() as runner:
+    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, asyncio.Runner() as runner:
         files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
         outside = [Path(folder, file).parent for file in files]
         settings, where = load(folder).settings, places()
@@ -140,15 +139,3 @@ def _stdin(folder: Path) -> Path:
     with file.open("wb") as target:
         shutil.copyfileobj(sys.stdin.buffer, target)
     return file
-
-
-@contextmanager
-def as_interrupts() -> Generator[None]:
-    """Within it, what ends a process ends it in order, as Ctrl+C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -108,8 +108,8 @@ class Journal(Protocol):
 
 
 class SessionSaving:
-    """Keeps a session's events in its ``journal``. When that fails, work goes on in memory, and the user is told once: when it
-    begins, and when all is saved again. ``tell`` shows a notice, and returns False when nobody looks now."""
+    """Keeps a session's events in its ``journal``. When that fails, work goes on in memory, and the user is told
+    when it begins and when all is saved again. ``tell`` shows a notice, and returns False when nobody looks now."""
 
     def __init__(self, journal: Journal, tell: Callable[[Notice], bool]) -> None:
         self._journal = journal

@@ -32,8 +32,9 @@ from ba_tui.faces.claude.requests import PROMPTS, ControlReply, ControlRequest, 
 from ba_tui.faces.claude.results import RunFigures, TurnResult
 from ba_tui.faces.claude.talk import Talk
 from ba_tui.faces.claude.words import MODES, OWN_MODES, QUIET, VERSION, ToolWords
-from ba_tui.faces.headless import denial, interrupts
+from ba_tui.faces.headless import denial
 from ba_tui.faces.run_result import INTERRUPTED, USAGE, saved_code
+from ba_tui.processes.signals import interrupts
 
 REFUSED = ("hooks", "agents", "jsonSchema", "sdkMcpServers", "skills")
 """What ``initialize`` may ask for that ba has no counterpart of: leaving it out silently could remove a guard."""

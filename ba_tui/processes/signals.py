@@ -6,6 +6,7 @@ A signal that was switched off by what started ba (``nohup``, a job in the backg
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -58,9 +59,9 @@ def interrupts(stop: Callable[[], object]) -> Generator[None]:
 
 def _asked(error: BaseException) -> bool:
     """Whether this is how the work ends that a signal asked to end."""
-    import asyncio  # noqa: PLC0415 - see interrupts
-
-    return isinstance(error, KeyboardInterrupt) or (bool(_came) and isinstance(error, asyncio.CancelledError))
+    # By its name: a signal may have stopped the import of asyncio half-way, which can't be repeated.
+    cancelled = type(error).__name__ == "CancelledError"
+    return isinstance(error, KeyboardInterrupt) or (bool(_came) and cancelled)
 
 
 def _stop(number: int, stop: Callable[[], object]) -> None:
@@ -80,11 +81,13 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _cancelled() -> bool:
     """Cancel what a running loop does, where Ctrl+C is switched off; False without a loop."""
-    import asyncio  # noqa: PLC0415 - see interrupts
-
+    asyncio = sys.modules.get("asyncio")
     try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+        loop = asyncio.get_running_loop() if asyncio else None
+    except (RuntimeError, AttributeError):
+        # No loop runs, or asyncio is only half imported.
+        loop = None
+    if asyncio is None or loop is None:
         return False
     loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
     return True

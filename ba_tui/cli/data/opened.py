@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from ba_tui.cli.config import load, say
-from ba_tui.cli.streams import tell_of_waiting
+from ba_tui.cli.streams import open_input, write_output
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
@@ -48,8 +48,7 @@ def export(data: OpenedData, handle: str, format: Any, output: Path | None) -> i
     export = data.engine.exported(handle, format, on_progress=data.line.show)
     with data.run(export.__aenter__()).open("rb") as source:
         if output:
-            with output.open("wb") as target:
-                shutil.copyfileobj(source, target)
+            write_output(output, source)
         else:
             sys.stdout.flush()
             shutil.copyfileobj(source, sys.stdout.buffer)
@@ -134,8 +133,7 @@ def _stdin(folder: Path) -> Path:
     """Standard input as a file, which the engine may read as often as it likes."""
     if sys.stdin.isatty():
         raise UsageError("Standard input is a terminal.", 'Pipe data in: cat sales.csv | ba data query "FROM stdin" -')
-    tell_of_waiting()
     file = folder / "stdin.csv"
     with file.open("wb") as target:
-        shutil.copyfileobj(sys.stdin.buffer, target)
+        shutil.copyfileobj(open_input(), target)
     return file

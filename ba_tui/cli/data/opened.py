@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
+from ba_tui.processes.scratch import scratch
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
     from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
     from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, asyncio.Runner() as runner:
-        files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
+    with scratch("stdin") as made, asyncio.Runner() as runner:
+        files = [str(_stdin(made)) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
         outside = [Path(folder, file).parent for file in files]
         settings, where = load(folder).settings, places()
         place = temporary_place(settings, where, folder, outside)

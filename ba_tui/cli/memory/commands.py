@@ -22,6 +22,7 @@ from ba_tui.cli.config import Cwd, editor_for, open_in, print_facts, print_line,
 from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import SecretRefused, UsageError
 from ba_tui.core.text.wording import byte_size, count, one_line
+from ba_tui.processes.scratch import scratch
 
 if TYPE_CHECKING:
     from ba_tui.cli.memory.opened import OpenedMemory
@@ -202,8 +203,8 @@ def export_entries(
 
     if output is not None and output.is_dir():
         raise UsageError(f"{output} is a folder.", "Name a file.")
-    with tempfile.TemporaryDirectory(prefix="ba-memory-") as scratch:
-        path = Path(scratch) / "memory.jsonl"
+    with scratch("memory") as near:
+        path = near / "memory.jsonl"
         number = with_memory(cwd, lambda opened: opened.store.exchange.export(path))
         with path.open("rb") as file:
             if output:

@@ -23,12 +23,13 @@ def main() -> int:
     if argv in (["--version"], ["-V"], ["-v"]):
         return _written(f"ba {__version__}\n")
     try:
-        # What was answered above needs neither.
-        from ba_tui.cli.streams import drop_lost_narration  # noqa: PLC0415
+        # What was answered above needs none of it.
+        from ba_tui.cli.streams import drop_lost_narration, tell_of_confinement  # noqa: PLC0415
         from ba_tui.processes.signals import run_in_order  # noqa: PLC0415
 
         _delay_collection()
         drop_lost_narration()
+        tell_of_confinement()
         return run_in_order(lambda: _handed_over(argv))
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.processes.confinement import CONFINED_VARIABLE
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -50,6 +51,18 @@ def drop_lost_narration() -> None:
     if isinstance(old, io.TextIOWrapper) and old.fileno() == 2:
         binary = io.BufferedWriter(_Narration(2, "w", closefd=False))
         sys.stderr = io.TextIOWrapper(binary, old.encoding, "backslashreplace", line_buffering=True)
+
+
+def tell_of_confinement() -> None:
+    """Say on stderr, before all else, that another ba's sandbox hides the user's folders from this ba."""
+    if CONFINED_VARIABLE not in os.environ:
+        return
+    from ba_tui.resources import places, writable  # noqa: PLC0415 - only within a sandbox
+
+    where = places().state
+    if writable(where):
+        told = f"This ba runs in another ba's sandbox, which hides {where}: nothing of it can be saved, and your"
+        sys.stderr.write(f"ba: {told} settings, keys and sessions can't be read. Run it in a terminal of its own.\n")
 
 
 def output_failed(error: OSError, *, wanted: bool = False) -> int:

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.cli.streams import tell_of_confinement
+from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.processes.confinement import INSIDE
 from tests.cli.test_main import ba
 from tests.program import Program
 
@@ -77,6 +81,29 @@ def test_a_folder_that_is_closed_as_a_whole_is_said_and_trust_counts_for_this_ru
     # Nobody who closes the folder waits for a session.
     (ba.folder / "hello.yaml").write_text("steps: [{say: Hello there.}]\n")
     assert closed.here(*ANSWER).returncode == 0
+
+
+def test_a_ba_in_the_sandbox_of_another_says_at_once_why_nothing_is_saved(
+    ba: Program, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    sandbox = Sandbox(FileReach((ba.folder,), hidden=(ba.home / "ba",)))
+    confinement = sandbox.confine()
+    variables = confinement.environment if confinement else INSIDE
+    sandbox.close()
+    closed = Program(ba.folder, ba.home, {**variables, "BA_HOME": str(CLOSED / "ba")})
+    done = closed.run(*ANSWER)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(
+        f"ba: This ba runs in another ba's sandbox, which hides {CLOSED / 'ba'}: nothing of it can be"
+    )
+    assert done.stdout == "Hello there.\n"
+    # A folder that the user names is none that is hidden, and only a sandbox is spoken of.
+    for name, home in (("BA_CONFINED", ba.home), ("BA_OTHER", CLOSED / "ba")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            patch.setenv("BA_HOME", str(home))
+            tell_of_confinement()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_full_folder_trusts_for_this_run_but_never_over_a_broken_record(ba: Program):

@@ -23,7 +23,7 @@ from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountP
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.processes.confinement import Confinement
+from ba_tui.processes.confinement import INSIDE, Confinement
 from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ class Sandbox:
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
         network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
-        variables = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
+        variables = {**INSIDE, **mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network
         seen = findings if mechanism.hides else None
         return SandboxConfinement(prefix, variables, mechanism.separate, profile, walled, mechanism.hides, seen, copies)

@@ -16,18 +16,21 @@ START_OBJECTS = 150_000
 
 
 def main() -> int:
-    """Exit codes: 0 ok, 1 usage, 2 model or infrastructure, 3 limit, 4 denied, 130 interrupted."""
+    """Exit codes: 0 ok, 1 usage, 2 model or infrastructure, 3 limit, 4 denied, 130 interrupted, 129 and 143 ended."""
     argv = sys.argv[1:]
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     if argv in (["--version"], ["-V"], ["-v"]):
         return _written(f"ba {__version__}\n")
-    _delay_collection()
     try:
-        from ba_tui.cli.streams import drop_lost_narration  # noqa: PLC0415 - what was answered above needs no stderr
+        # What was answered above needs none of it.
+        from ba_tui.cli.streams import drop_lost_narration, tell_of_confinement  # noqa: PLC0415
+        from ba_tui.processes.signals import run_in_order  # noqa: PLC0415
 
+        _delay_collection()
         drop_lost_narration()
-        return _handed_over(argv)
+        tell_of_confinement()
+        return run_in_order(lambda: _handed_over(argv))
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -327,7 +327,7 @@ def process_runs(pid: int) -> bool:
     return True
 
 
-def save_whole(path: Path, text: str | bytes | Iterable[str], *, mode: int | None = None) -> None:
+def save_whole(path: Path, text: str | bytes | Iterable[str | bytes], *, mode: int | None = None) -> None:
     """Write ``text``, or its pieces, so that the file is the old or the new one, never half. Follows a link to where
     the file lies.
 

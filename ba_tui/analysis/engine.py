@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -46,6 +45,7 @@ from ba_tui.core.ports.tables import (
     Statement,
 )
 from ba_tui.core.values import frozen
+from ba_tui.processes.scratch import make_scratch, remove_scratch
 from ba_tui.processes.worker_values import (
     WorkerCrashed,
     WorkerEntry,
@@ -291,7 +291,7 @@ class Analysis:
         if worker:
             await worker.close()
         if self._place.temporary:
-            await asyncio.to_thread(shutil.rmtree, self._place.folder, ignore_errors=True)
+            await asyncio.to_thread(remove_scratch, self._place.folder)
 
     async def _matched(self, source: str) -> Matched:
         """The files of ``source``. Files in the inbox are ba's own: no rule is checked for them."""
@@ -335,7 +335,10 @@ class Analysis:
         async with self._starting:
             if self._worker is None:
                 place, limits = self._place, self._place.limits
-                await asyncio.to_thread(place.folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+                if place.temporary:
+                    await asyncio.to_thread(make_scratch, place.folder)
+                else:
+                    await asyncio.to_thread(place.folder.mkdir, mode=0o700, parents=True, exist_ok=True)
                 from ba_tui.processes.worker import Worker  # noqa: PLC0415 - most sessions never ask for data
 
                 figures = (limits.memory, limits.threads, limits.disk, limits.rows)

@@ -6,12 +6,9 @@ What a chapter says and does stands in ``config/demo``: ``tour.yaml`` lists the 
 from __future__ import annotations
 
 import difflib
-import fcntl
 import os
 import shutil
 import sys
-import tempfile
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,13 +20,12 @@ from ba_tui.cli.launch import first_theme, no_screen, open_app
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
 from ba_tui.core.values import frozen
+from ba_tui.processes.scratch import clear_scratch
+from ba_tui.processes.scratch import scratch as scratch_folder
 from ba_tui.providers.marked_yaml import YamlNode, read_yaml
 from ba_tui.providers.script_files import read_script
 from ba_tui.resources import Places, bundled, places
 
-PREFIX = "ba-demo-"
-MAKING = 60.0
-"""Seconds after which a scratch folder is complete."""
 NEXT = "The demo has removed its files. For your own work, go to a folder of yours and type ba."
 
 
@@ -59,7 +55,7 @@ def demo(
         raise UsageError(f"The demo can't be shown here. {why}", "ba demo --list prints its chapters.")
     theme = theme or first_theme(places())
     colour = not no_color and not os.environ.get("NO_COLOR")
-    clear_left_over()
+    clear_scratch()
     if chosen:
         code = _play(chosen, theme, color=colour)
         following = _after(chosen, chapters)
@@ -133,36 +129,17 @@ def start_of(chapter: Chapter, theme: str = "", *, color: bool = True) -> Start:
 def scratch(own: Places) -> Generator[Path]:
     """The working folder of a chapter. While it is there, ba's home is a scratch folder beside it: the person's
     sessions, settings and rules are neither read nor written; only themes are taken over from ``own``."""
-    top = Path(tempfile.mkdtemp(prefix=PREFIX))
-    held = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     before = {name: value for name, value in os.environ.items() if name.startswith("BA_")}
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        shutil.copytree(bundled("config") / "demo" / "home", top / "home")
-        shutil.copytree(bundled("config") / "demo" / "data", top / "sales")
-        with suppress(OSError):
-            shutil.copytree(own.config / "themes", top / "home" / "themes")
-        for name in before:
-            del os.environ[name]
-        os.environ["BA_HOME"] = str(top / "home")
-        yield top / "sales"
-    finally:
-        os.environ.pop("BA_HOME", None)
-        os.environ.update(before)
-        os.close(held)
-        shutil.rmtree(top, ignore_errors=True)
-
-
-def clear_left_over() -> None:
-    """Remove the scratch folders of demos that were killed."""
-    for top in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            held = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                found = os.fstat(held)
-                # One that is being made is not locked yet.
-                if found.st_uid == os.getuid() and found.st_mtime < time.time() - MAKING:
-                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(top, ignore_errors=True)
-            finally:
-                os.close(held)
+    with scratch_folder("demo") as top:
+        try:
+            shutil.copytree(bundled("config") / "demo" / "home", top / "home")
+            shutil.copytree(bundled("config") / "demo" / "data", top / "sales")
+            with suppress(OSError):
+                shutil.copytree(own.config / "themes", top / "home" / "themes")
+            for name in before:
+                del os.environ[name]
+            os.environ["BA_HOME"] = str(top / "home")
+            yield top / "sales"
+        finally:
+            os.environ.pop("BA_HOME", None)
+            os.environ.update(before)

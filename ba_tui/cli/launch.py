@@ -126,15 +126,21 @@ def open_app(
     def connect() -> Services:
         from ba_tui.assembly import connect as assemble  # noqa: PLC0415 - after the first paint, in a thread
 
+        told = ""
         if untold:
             from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - hardly any start
 
             # Once: a person who takes it back in the app means it. What fails is tried again with the rest.
             with suppress(UsageError):
                 # What can't be trusted unseen is asked about in the app.
-                trust_folder(untold[0])
+                told = trust_folder(untold[0])
             untold.clear()
-        return assemble(flags, folder)
+        services = assemble(flags, folder)
+        if told:
+            from ba_tui.core.events import Notice  # noqa: PLC0415 - see BaApp
+
+            return replace(services, notices=(*services.notices, Notice(told, "warning")))
+        return services
 
     # Threads that import or fold must not hold up a key press for longer than this.
     sys.setswitchinterval(0.001)

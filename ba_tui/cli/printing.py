@@ -16,6 +16,7 @@ from ba_tui.cli.streams import output_failed, read_input
 from ba_tui.core.errors import UsageError
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.headless import Printer, speak
 from ba_tui.permissions.trust.grants import trust_folder
 
@@ -31,8 +32,8 @@ _EMPTY = "The prompt is empty.", "Type what you want to know or have done."
 def print_answer(flags: Mapping[str, object], start: Start, folder: Path, given: ChatFlags) -> int:
     """Returns the exit code. Raises UsageError when there is nothing to ask, or no session to go on with."""
     talks = _talks(given)
-    if given.trust:
-        trust_folder(folder)
+    if given.trust and (told := trust_folder(folder)):
+        sys.stderr.write(f"ba: {paintable(told, newlines=False)}\n")
     if start.resume == "pick":
         raise UsageError("-p can't show the session picker.", "Name a session: ba -p -r ID, or use -c.")
     # Before the loop runs: while it does, the first Ctrl+C would be for a turn.

@@ -9,7 +9,6 @@ import asyncio
 import difflib
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +24,10 @@ from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
-from ba_tui.faces.headless import denial, interrupts
+from ba_tui.faces.headless import denial
 from ba_tui.faces.run_result import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE
+from ba_tui.processes.scratch import scratch
+from ba_tui.processes.signals import interrupts
 from ba_tui.resources import bundled, places, project_root
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         check_bypass(yes_bypass_as_root)
     flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
     chosen, flows, problems = _find(flow, project_root(folder))
-    with tempfile.TemporaryDirectory(prefix="ba-run-") as kept:
+    with scratch("run") as kept:
         flags = {key: value for key, value in flags.items() if value}
         # Workflows are not among the tools here: one within another is run by its steps, each of which is judged.
-        alone = tools_alone(folder, flags, Path(kept))
+        alone = tools_alone(folder, flags, kept)
         entries, results = alone.registry.entries(), alone.guarded.results
         tools = {entry.tool.name: entry.tool for entry in entries if entry.origin != "workflow"}
         if chosen and not problems:

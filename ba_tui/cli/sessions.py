@@ -31,12 +31,13 @@ from ba_tui.cli.session_tables import (
     session_record,
     session_table,
 )
+from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
 from ba_tui.core.ports.sessions import SavedRequest, SessionInfo
 from ba_tui.core.services import Library
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.resources import places, save_whole
+from ba_tui.resources import places
 from ba_tui.sessions.exports.outline import as_record
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.retention import RetentionRule, doomed, seconds
@@ -134,19 +135,7 @@ def export(  # noqa: PLR0913 - typer reads one parameter a flag
     if output is None:
         sys.stdout.writelines(pieces)
         return
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder.", "Name a file.")
-    if output.exists() and not output.is_file():
-        # A pipe or a device: written to, never replaced.
-        with output.open("w", encoding="utf-8") as file:
-            file.writelines(pieces)
-    else:
-        try:
-            save_whole(output, pieces)
-        except StorageError as error:
-            raise StorageError(
-                str(error), "Check the folder's permissions and free space, or name another file."
-            ) from error
+    write_output(output, pieces, private=True)
     _say(f"Wrote {output}.")
 
 

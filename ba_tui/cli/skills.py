@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -19,6 +18,7 @@ from ba_tui.cli.config import Cwd, folder_of, print_facts, print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, nearest, one_line
+from ba_tui.processes.scratch import scratch
 from ba_tui.resources import bundled, places, project_root, user_home
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 
     root = project_root(folder_of(cwd))
     target = _skills_folder(root, project=project)
-    with tempfile.TemporaryDirectory(prefix="ba-skill-") as near:
-        chosen = _chosen(fetch(source, Path(near, "from")), source, only or [])
-        candidates = [staged_copy(folder, Path(near, "new")) for folder in chosen]
+    with scratch("skill") as near:
+        chosen = _chosen(fetch(source, near / "from"), source, only or [])
+        candidates = [staged_copy(folder, near / "new") for folder in chosen]
         # All or none: a repository that is half installed helps nobody.
         for candidate in candidates:
             _tell(candidate, facts=not json_)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.streams import tell_of_waiting
+from ba_tui.cli.streams import open_input
 from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
 from ba_tui.resources import places, project_root
@@ -174,8 +174,7 @@ def _param(config: EncoderConfig, name: str, usual: int) -> int:
 
 def _opened(name: str) -> BinaryIO:
     if name == STDIN:
-        tell_of_waiting()
-        return open(sys.stdin.fileno(), "rb", closefd=False)
+        return open_input()
     if Path(name).is_dir():
         raise UsageError(f"{name} is a folder.", "Name the files in it.")
     return open(name, "rb")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from functools import partial
@@ -15,7 +14,6 @@ from ba_tui.core.errors import (
     PromptRefused,
     SessionLocked,
     StopTurn,
-    StorageError,
     UsageError,
 )
 from ba_tui.core.events import (
@@ -39,7 +37,7 @@ from ba_tui.core.own_shell import OwnShell, OwnTools
 from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import ContextPart
 from ba_tui.core.ports.delegation import Work
-from ba_tui.core.ports.sessions import Journal, SessionInfo, title_of
+from ba_tui.core.ports.sessions import Journal, SessionInfo, SessionSaving, title_of
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Past
 from ba_tui.core.transcript import Transcript
@@ -73,6 +71,7 @@ class Conversation:
         own = OwnTools(brain.inventory.own_shell, brain.inventory.own_query)
         self.shell = OwnShell(own, self._new_command, self.transcript, self.history)
         self._journal = journal
+        self.saving = SessionSaving(journal, self._tell)
         self._brain = brain
         self._agents: dict[str, Agent] = {}
         self._making = asyncio.Lock()
@@ -83,7 +82,6 @@ class Conversation:
         self._left = False
         """The session is closed at a question: what cancels the turn is no answer, and not kept."""
         self._followers = Followers()
-        self._saved = True
         self._mode: Mode | None = None
         self._imported = info.imported
 
@@ -236,8 +234,7 @@ class Conversation:
 
     async def _end(self, turn: Turn, ending: TurnEnded) -> None:
         Branch(turn, self.transcript).emit(ending)
-        with contextlib.suppress(StorageError):
-            await asyncio.to_thread(self._journal.sync)
+        await self.saving.sync()
 
     def _check_writable(self) -> None:
         """Raises SessionLocked in a session that another process writes."""
@@ -273,19 +270,17 @@ class Conversation:
         return TurnEnded("done")
 
     def _keep(self, event: Event) -> None:
-        """Into the journal; when that fails the work goes on in memory, and the person is told once."""
         if isinstance(event, TRANSIENT) or self._left:
             return
         self._open.apply(event)
-        try:
-            self._journal.append(event)
-        except StorageError as error:
-            if self._saved and self._turn:
-                lost = Notice(f"{error} Work goes on, but is not saved.", "error", error.hint)
-                self._deliver(self._turn, lost)
-            self._saved = False
-        else:
-            self._saved = True
+        self.saving.keep(event)
+
+    def _tell(self, notice: Notice) -> bool:
+        """To those who look; False when nobody does now."""
+        if self._turn is None or self._turn.ended:
+            return False
+        self._deliver(self._turn, notice)
+        return True
 
     def _open_turn(self, branch: Branch, prompt: Message, notes: Sequence[Message]) -> None:
         branch.emit(TurnStarted(prompt))
@@ -358,7 +353,7 @@ class Conversation:
         await self._dismiss()
         await self._brain.close()
         self._followers.close()
-        await asyncio.to_thread(self._journal.close)
+        await self.saving.close()
 
     def _record(self, event: Event) -> None:
         self._keep(event)

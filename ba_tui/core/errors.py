@@ -15,6 +15,7 @@ BaError
 ├── StorageError               the session cannot be read or written: exit 2
 │   ├── SessionLocked          another process writes it
 │   ├── SessionNotFound
+│   ├── SessionNotSaved        its newest entries are in memory alone
 │   └── NewerSchema            written by a later version of ba
 ├── MemoryOff                  nothing is stored or recalled in this session
 ├── SecretRefused              a text with a secret is not stored
@@ -152,6 +153,25 @@ class SessionNotFound(StorageError):
 
 class NewerSchema(StorageError):
     kind = "newer_schema"
+
+
+class SessionNotSaved(StorageError):
+    """The newest entries of a session are in memory alone. ``folder``: where they would be. ``partly``: what came
+    before them is saved. ``chosen``: nothing may be written there at all, so the user can't expect a session."""
+
+    def __init__(self, why: str, hint: str, folder: str, *, partly: bool = False, chosen: bool = False) -> None:
+        super().__init__(f"The session cannot be saved to {folder}: {why}.", hint)
+        self.why = why
+        self.folder = folder
+        self.partly = partly
+        self.chosen = chosen
+
+    @property
+    def at_end(self) -> tuple[str, str]:
+        """What to say once memory is gone too: what is not saved and why, and what to do."""
+        what = "The newest part of this session" if self.partly else "This session"
+        text = f"{what} was not saved, as {self.folder} can't be written: {self.why}."
+        return text, "Make room there, or set BA_HOME to a folder that you can write to; then run it again."
 
 
 class MemoryOff(BaError):

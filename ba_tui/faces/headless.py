@@ -6,12 +6,10 @@ stdout carries data only; narration goes to stderr. Its JSON carries ``schema_ve
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import shlex
-import signal
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -49,6 +47,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.turn import Turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, figure_fields, figure_lines
+from ba_tui.processes.signals import interrupts
 
 if TYPE_CHECKING:
     from ba_tui.plotting.plans.progress import PlanLines
@@ -326,25 +325,12 @@ async def print_turn(
             if isinstance(event, Asked):
                 turn.answer(event.ask_id, answer(event.question))
     await conversation.close()
+    outcome.unsaved = conversation.saving.missing
     printer.finish(outcome)
+    if outcome.unsaved:
+        printer.say(with_hint(*outcome.unsaved.at_end))
 
 
 def _expire(turn: Turn, outcome: RunResult) -> None:
     outcome.timed_out = True
     turn.cancel()
-
-
-@contextlib.contextmanager
-def interrupts(stop: Callable[[], object]) -> Generator[None]:
-    """SIGINT and SIGTERM call ``stop``, which ends the turn in order: what came is saved and printed."""
-    loop = asyncio.get_running_loop()
-    caught: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, stop)
-            caught.append(number)
-    try:
-        yield
-    finally:
-        for number in caught:
-            loop.remove_signal_handler(number)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ba_tui.core.errors import ErrorInfo
+from ba_tui.core.errors import ErrorInfo, SessionNotSaved
 from ba_tui.core.events import (
     MAIN,
     AgentStarted,
@@ -83,6 +83,8 @@ class RunResult:
     memory: dict[str, list[Any]] = field(default_factory=lambda: {"used": [], "stored": [], "forgotten": []})
     """Memories that went with the prompt, those that were stored, and the ids of those forgotten."""
     plans: PlanCourse = field(default_factory=PlanCourse)
+    unsaved: SessionNotSaved | None = None
+    """Why the end of the session is lost."""
     place: int = 0
     """Where the newest message begins in ``result``."""
 
@@ -101,7 +103,9 @@ class RunResult:
         if self.denied:
             return DENIED
         found = self.figures or FigureReport()
-        return UNSOURCED if self.strict and (self.unchecked or found.unsourced or found.skipped) else OK
+        if self.strict and (self.unchecked or found.unsourced or found.skipped):
+            return UNSOURCED
+        return saved_code(self.unsaved)
 
     @property
     def unchecked(self) -> bool:
@@ -198,9 +202,18 @@ class RunResult:
             from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415 - few runs have a plan
 
             report["plan"] = as_json(self.plans.newest.plan)
+        if self.unsaved:
+            message, hint = self.unsaved.at_end
+            report["not_saved"] = {"message": message, "hint": hint}
         if self.error:
             report["error"] = asdict(self.error)
         return report
+
+
+def saved_code(unsaved: SessionNotSaved | None) -> int:
+    """The exit code of a run that is fine otherwise. Where the user's folder is closed to ba as a whole, nobody waits
+    for a session."""
+    return INFRASTRUCTURE if unsaved and not unsaved.chosen else OK
 
 
 def _account(of: Account) -> dict[str, Any]:

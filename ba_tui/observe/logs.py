@@ -80,6 +80,11 @@ class LogFile(RotatingFileHandler):
         """When the file is full, whatever the length of the record: its line is made once, when it is written."""
         return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
 
+    def close(self) -> None:
+        """What the disk refuses at the end is gone too."""
+        with suppress(OSError):
+            super().close()
+
     def handleError(self, record: logging.LogRecord) -> None:
         """A log that can't be written must not disturb what it is about; the doctor says why it can't."""
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
+
+CONFINED_VARIABLE = "BA_CONFINED"
+INSIDE: Mapping[str, str] = MappingProxyType({CONFINED_VARIABLE: "1"})
+"""What each program in the sandbox is told, so that another ba there can say why it saves nothing."""
 
 
 @frozen

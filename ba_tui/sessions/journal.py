@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from ba_tui.core.errors import SessionNotFound, StorageError
+from ba_tui.core.errors import SessionLocked, SessionNotFound, SessionNotSaved, StorageError
 from ba_tui.core.events import (
     TRANSIENT,
     Event,
@@ -56,7 +56,8 @@ _Entry = TypeVar("_Entry", bound=JournalEntry)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
 _ASKED = b'"type":"asked"}\n'
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
+_CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+_NO_RIGHTS = {*_CLOSED, errno.ENOTDIR, errno.EEXIST}
 
 
 class JournalFile:
@@ -266,7 +267,7 @@ class JournalFile:
             return
         try:
             self._write(self._file())
-        except OSError as error:
+        except (OSError, SessionLocked) as error:
             raise self._unsaved(error) from error
         self._pending.clear()
 
@@ -298,7 +299,9 @@ class JournalFile:
                 self._torn = None
             raise
 
-    def _unsaved(self, error: OSError) -> StorageError:
+    def _unsaved(self, error: OSError | SessionLocked) -> SessionNotSaved:
+        if isinstance(error, SessionLocked):
+            return SessionNotSaved(str(error).rstrip("."), error.hint, str(self.path.parent), partly=self._found)
         why = error.strerror or str(error)
         if error.errno in _NO_SPACE:
             hint = "Free some space: what is missing is kept in memory and saved with the next step."
@@ -306,7 +309,10 @@ class JournalFile:
             hint = "Check the folder and its rights, or set BA_HOME to a folder that you can write to."
         else:
             hint = "Check the disk: what is missing is kept in memory and saved with the next step."
-        return StorageError(f"The session cannot be saved to {self.path}: {why}.", hint)
+        begun = self._found or (self._fd is not None and os.fstat(self._fd).st_size > 0)
+        return SessionNotSaved(
+            why, hint, str(self.path.parent), partly=begun, chosen=not begun and error.errno in _CLOSED
+        )
 
 
 def cure(path: Path, *, questions: bool = True) -> bytes:

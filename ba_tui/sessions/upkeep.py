@@ -1,4 +1,5 @@
-"""Work that is done now and then: old results are deleted, checkpoints are pruned."""
+"""Work that is done now and then: old results are deleted, checkpoints are pruned. At each start, temporary folders
+are removed that killed processes left."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import contextlib
 import threading
 import time
 
+from ba_tui.processes.scratch import clear_scratch
 from ba_tui.resources import Places
 
 HOUR = 3600.0
@@ -22,12 +24,14 @@ async def upkeep(where: Places) -> None:
     from ba_tui.sessions.results.cleaning import keep_clean  # noqa: PLC0415 - nothing is cleaned at the start
 
     async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(clear_scratch))
         group.create_task(keep_clean(where.sessions))
         group.create_task(keep_pruned(where.checkpoints, where.sessions))
 
 
 def tidy(where: Places) -> bool:
     """Clean and prune once for at most ``PATIENCE`` seconds; False when that was done within the last hour. Blocks."""
+    clear_scratch()
     stamp = where.state / STAMP
     with contextlib.suppress(OSError):
         if time.time() - stamp.stat().st_mtime < HOUR:

@@ -16,7 +16,7 @@ from ba_tui.resources import Places, read_regular
 from ba_tui.settings.model import Settings
 
 PREFIX = "BA_"
-OTHERS = ("BA_HOME", "BA_TEAM_SECRET", "BA_TEAM_TOKEN")
+OTHERS = ("BA_CONFINED", "BA_HOME", "BA_INPUT_TIMEOUT", "BA_TEAM_SECRET", "BA_TEAM_TOKEN")
 """Variables that begin so and are no settings."""
 
 PLAIN = frozenset(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +30,7 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall, Judgement
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.limits import GIGABYTE
+from ba_tui.processes.scratch import scratch_path
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import Places
 from ba_tui.settings import Settings
@@ -58,7 +57,7 @@ def muted_traps(state: Path, settings: Settings) -> MutedTraps:
 def engine_place(folder: Path | None, settings: Settings, files: DataFiles, sandbox: Sandbox) -> EnginePlace:
     """Where the engine keeps its data: below ``folder`` of a session; None: in a temporary one. Nothing is made or
     started yet."""
-    own = folder / FOLDER if folder else Path(tempfile.gettempdir()).resolve() / f"ba-data-{secrets.token_hex(8)}"
+    own = folder / FOLDER if folder else scratch_path("data")
     limits = engine_limits(settings)
     rlimits = replace(limits_for(settings), memory=2 * limits.memory + AROUND, file_size=None).for_seconds()
     environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}

@@ -100,15 +100,16 @@ def test_a_profile_is_told_of_each_file_that_can_be_read(ba: Program) -> None:
     assert [column["column"]["name"] for column in told["columns"]] == ["region", "units", "price"]
 
 
-def test_an_interrupt_ends_the_query_and_leaves_nothing(ba: Program) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_query_and_leaves_nothing(ba: Program, number: int) -> None:
     process = ba.start("data", "query", ENDLESS)
     scratch = Path(ba.env["TMPDIR"])
     while not list(scratch.glob("ba-data-*/engine.duckdb")):
         assert process.poll() is None
         os.sched_yield()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "")
+    assert (process.returncode, out, err) == (128 + number, "", "")
     assert not list(scratch.iterdir())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from ba_tui.cli.demo import PREFIX, clear_left_over, scratch
+from ba_tui.cli.demo import scratch
 from ba_tui.resources import places
 from tests.program import Program
 
@@ -85,22 +84,6 @@ def test_a_chapter_has_a_home_of_its_own_that_goes_with_it(temporary: Path, monk
     assert not list(temporary.iterdir())
 
 
-def test_what_a_killed_demo_left_is_removed_and_what_is_in_use_stays(temporary: Path) -> None:
-    left, used, new, other = (temporary / f"{PREFIX}{name}" for name in ("left", "used", "new", "other"))
-    for folder in (left, used, new):
-        (folder / "sales").mkdir(parents=True)
-    other.write_text("a file")
-    for path in (left, used, other):
-        os.utime(path, (1, 1))
-    held = os.open(used, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        clear_left_over()
-    finally:
-        os.close(held)
-    assert set(temporary.iterdir()) == {used, new, other}
-
-
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
     (tmp_path / "temporary").mkdir()
@@ -130,7 +113,7 @@ def test_a_chapter_is_picked_left_in_the_middle_and_cleaned_up(terminal: pexpect
     terminal.send("\x1b[B\r")
     terminal.expect_exact("How do I stop you?")
     terminal.expect_exact("tell me a long story")
-    assert [path.name.startswith(PREFIX) for path in (tmp_path / "temporary").iterdir()] == [True]
+    assert [path.name.startswith("ba-demo-") for path in (tmp_path / "temporary").iterdir()] == [True]
     terminal.send("\x04")
     terminal.expect_exact("Pick a chapter.")
     terminal.send("\x1b")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ba_tui.cli.streams import LARGEST_INPUT, WAITING
+from ba_tui.cli.streams import LARGEST_INPUT, LIMIT_VARIABLE, WAITING, StandardInput, write_output
+from ba_tui.core.errors import StorageError
 from tests.cli.test_main import ba
 from tests.program import Program
 
@@ -90,6 +93,63 @@ def test_a_silent_input_can_be_left(ba: Program):
     process.send_signal(signal.SIGINT)
     assert ended(process)[:2] == (130, "")
     os.close(writer)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"), [("", "is open, and nothing came for"), ("One.", "stopped coming without an")]
+)
+def test_an_input_that_does_not_come_ends_the_wait(ba: Program, sent: str, said: str):
+    reader, writer = os.pipe()
+    os.write(writer, sent.encode())
+    with os.fdopen(reader) as silence:
+        code, out, err = ended(Program(ba.folder, ba.home, {LIMIT_VARIABLE: "0.1"}).start(*ANSWER, stdin=silence))
+    os.close(writer)
+    assert (code, out) == (1, "")
+    assert f"Standard input {said}" in err
+    assert "Add </dev/null to skip it, or set BA_INPUT_TIMEOUT=SECONDS to wait longer" in err
+    assert ba.journals() == []
+
+
+def test_a_writer_that_keeps_sending_is_read_whole():
+    """The limit of the first byte has passed long before the end; each piece is waited for anew."""
+    reader, writer = os.pipe()
+    os.write(writer, b"0,")
+    with io.BufferedReader(StandardInput(reader, (0.0, 60.0))) as pieces:
+        for number in range(1, 50):
+            assert pieces.read1() == f"{number - 1},".encode()
+            os.write(writer, f"{number},".encode())
+        os.close(writer)
+        assert pieces.read() == b"49,"
+    os.close(reader)
+
+
+@pytest.mark.parametrize("given", ["soon", "-1", "inf", "nan"])
+def test_a_limit_that_is_no_number_is_refused(ba: Program, given: str):
+    done = Program(ba.folder, ba.home, {LIMIT_VARIABLE: given}).here(*ANSWER)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"BA_INPUT_TIMEOUT={given} is no number of seconds." in done.stderr
+
+
+def test_a_file_that_a_command_writes_is_the_old_or_the_new_one(tmp_path: Path):
+    file, pipe = tmp_path / "result.csv", tmp_path / "pipe"
+    file.write_text("old")
+
+    def broken() -> Iterator[str]:
+        yield "new"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_output(file, broken())
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("result.csv", "old")]
+    with pytest.raises(StorageError, match="could not be written"):
+        write_output(tmp_path / "missing" / "\0", [b"new"])
+    # What is no file is written to and stays what it is.
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_output(pipe, ["to ", b"a reader"])
+    assert os.read(reader, 100) == b"to a reader"
+    assert pipe.is_fifo()
+    os.close(reader)
 
 
 def test_an_input_without_end_is_refused(ba: Program):

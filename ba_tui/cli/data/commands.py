@@ -16,6 +16,7 @@ from ba_tui.cli.data.locales import FigureFormat, figure_format
 from ba_tui.cli.data.metrics import agreed_metrics
 from ba_tui.cli.data.opened import OK, Locale, OpenedData, export, head, opened_data, told
 from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
+from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
@@ -198,7 +199,7 @@ def _delivered(
     shown = data.run(head(data.engine, result, printed.rows or result.rows))
     lines = "\n".join((table_lines if format == "table" else markdown_lines)(result.columns, shown, printed.figures))
     if output:
-        output.write_text(f"{lines}\n", "utf-8")
+        write_output(output, [f"{lines}\n"])
     else:
         print_line(lines)
     if len(shown) < result.rows:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
 
 from ba_tui.cli.config import print_line
+from ba_tui.cli.streams import write_output
 from ba_tui.core.displays.charts import PICTURES, Chart, ChartKind, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import suggestion
@@ -58,8 +59,8 @@ def deliver_chart(
         print_chart(drawing, *look)
         return
     picture = data.engine.charts.picture(drawing, "svg" if out.suffix.lower() == ".svg" else "png")
-    with data.run(picture.__aenter__()).open("rb") as source, out.open("wb") as target:
-        shutil.copyfileobj(source, target)
+    with data.run(picture.__aenter__()).open("rb") as source:
+        write_output(out, source)
 
 
 def print_chart(chart: Chart, width: int = 0, ascii_: bool = False) -> None:

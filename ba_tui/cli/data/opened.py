@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from ba_tui.cli.config import load, say
-from ba_tui.cli.streams import tell_of_waiting
+from ba_tui.cli.streams import open_input, write_output
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
+from ba_tui.processes.scratch import scratch
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def export(data: OpenedData, handle: str, format: Any, output: Path | None) -> i
     export = data.engine.exported(handle, format, on_progress=data.line.show)
     with data.run(export.__aenter__()).open("rb") as source:
         if output:
-            with output.open("wb") as target:
-                shutil.copyfileobj(source, target)
+            write_output(output, source)
         else:
             sys.stdout.flush()
             shutil.copyfileobj(source, sys.stdout.buffer)
@@ -119,8 +117,8 @@ def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
     from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
     from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="ba-stdin-") as made, as_interrupts(), asyncio.Runner() as runner:
-        files = [str(_stdin(Path(made))) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
+    with scratch("stdin") as made, asyncio.Runner() as runner:
+        files = [str(_stdin(made)) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111
         outside = [Path(folder, file).parent for file in files]
         settings, where = load(folder).settings, places()
         place = temporary_place(settings, where, folder, outside)
@@ -135,20 +133,7 @@ def _stdin(folder: Path) -> Path:
     """Standard input as a file, which the engine may read as often as it likes."""
     if sys.stdin.isatty():
         raise UsageError("Standard input is a terminal.", 'Pipe data in: cat sales.csv | ba data query "FROM stdin" -')
-    tell_of_waiting()
     file = folder / "stdin.csv"
     with file.open("wb") as target:
-        shutil.copyfileobj(sys.stdin.buffer, target)
+        shutil.copyfileobj(open_input(), target)
     return file
-
-
-@contextmanager
-def as_interrupts() -> Generator[None]:
-    """Within it, what ends a process ends it in order, as Ctrl+C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ba_tui.cli.config import Cwd, editor_for, open_in, print_facts, print_line, say
+from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import SecretRefused, UsageError
 from ba_tui.core.text.wording import byte_size, count, one_line
+from ba_tui.processes.scratch import scratch
 
 if TYPE_CHECKING:
     from ba_tui.cli.memory.opened import OpenedMemory
@@ -201,12 +203,14 @@ def export_entries(
 
     if output is not None and output.is_dir():
         raise UsageError(f"{output} is a folder.", "Name a file.")
-    with tempfile.TemporaryDirectory(prefix="ba-memory-") as scratch:
-        path = output or Path(scratch) / "memory.jsonl"
+    with scratch("memory") as near:
+        path = near / "memory.jsonl"
         number = with_memory(cwd, lambda opened: opened.store.exchange.export(path))
-        if output is None and path.exists():
-            sys.stdout.flush()
-            with path.open("rb") as file:
+        with path.open("rb") as file:
+            if output:
+                write_output(output, file, private=True)
+            else:
+                sys.stdout.flush()
                 shutil.copyfileobj(file, sys.stdout.buffer)
     say(f"Exported {count(number, 'entry')}{f' to {output}' if output else ''}.")
     return 0

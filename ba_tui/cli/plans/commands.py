@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import SessionNotFound, StorageError, UsageError
 from ba_tui.core.text.wording import one_line
 
@@ -114,8 +115,6 @@ def export(
     cwd: Cwd = None,
 ) -> int:
     """Write the newest plan of a session as a Mermaid flowchart or as JSON. Recognised keys are left out."""
-    from ba_tui.resources import save_whole  # noqa: PLC0415 - --help must not wait for it
-
     library = _library(ctx, cwd)
     info, _ = _one(library, session)
     chosen = format or ("json" if output and output.suffix == ".json" else "mermaid")
@@ -123,9 +122,7 @@ def export(
     if output is None:
         sys.stdout.write(text)
         return 0
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder.", "Name a file.")
-    save_whole(output, text)
+    write_output(output, [text], private=True)
     say(f"Wrote {output}.")
     return 0
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.data.opened import INFRASTRUCTURE, OK, ProgressLine, as_interrupts
+from ba_tui.cli.data.opened import INFRASTRUCTURE, OK, ProgressLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, with_hint
 from ba_tui.resources import places
@@ -91,7 +91,7 @@ def _run(folder: Path, report: Report, beside: Path, data: dict[str, str]) -> Re
     outside = [beside, *files, *(Path(each).parent for each in data.values())]
     engine = Analysis(temporary_place(load(folder).settings, places(), folder, outside))
     line = ProgressLine()
-    with as_interrupts(), asyncio.Runner() as runner:
+    with asyncio.Runner() as runner:
         try:
             return runner.run(ReportRunner(engine, report, beside, line.show).run(data))
         finally:

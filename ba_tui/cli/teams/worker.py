@@ -74,8 +74,8 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     # What is heavy waits until the flags are right.
     from ba_tui import __version__  # noqa: PLC0415
     from ba_tui.cli.teams.worker_tasks import TaskSessions  # noqa: PLC0415
-    from ba_tui.faces.headless import interrupts  # noqa: PLC0415
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
+    from ba_tui.processes.signals import interrupts  # noqa: PLC0415
     from ba_tui.team.leases import Lender  # noqa: PLC0415
     from ba_tui.team.open_bus import open_worker_bus  # noqa: PLC0415
     from ba_tui.team.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415

@@ -1,15 +1,19 @@
-"""Sessions as lists show them, and the file of one."""
+"""Sessions as lists show them, the file of one, and what of a session is not in its file."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ba_tui.core.events import Event
+from ba_tui.core.errors import SessionNotSaved
+from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Usage
 from ba_tui.core.values import frozen
 
 TITLE_LENGTH = 60
+SAVED_AGAIN = "The session is saved again, with all that was missing."
 
 
 @frozen
@@ -78,7 +82,8 @@ class Imported:
 
 
 class Journal(Protocol):
-    """The session's file. ``append`` raises StorageError; what it could not write goes out with the next append."""
+    """The session's file. ``append`` and ``sync`` raise SessionNotSaved; what was not written
+    goes out with the next append."""
 
     def append(self, event: Event) -> None: ...
 
@@ -100,6 +105,55 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class SessionSaving:
+    """Keeps a session's events in its ``journal``. When that fails, work goes on in memory, and the user is told
+    when it begins and when all is saved again. ``tell`` shows a notice, and returns False when nobody looks now."""
+
+    def __init__(self, journal: Journal, tell: Callable[[Notice], bool]) -> None:
+        self._journal = journal
+        self._tell = tell
+        self._told = False
+        self._unsynced = False
+        """The system took entries and could not write them out: they may be gone, whatever is written later."""
+        self.missing: SessionNotSaved | None = None
+        """Why the newest entries are not on the disk; None while all of them are."""
+
+    def keep(self, event: Event) -> None:
+        try:
+            self._journal.append(event)
+        except SessionNotSaved as error:
+            self._lost(error)
+        else:
+            if self.missing and not self._unsynced:
+                self.missing = None
+                self._told = self._told and not self._tell(Notice(SAVED_AGAIN))
+
+    async def sync(self) -> None:
+        """Have the system write out what it has."""
+        try:
+            await asyncio.to_thread(self._journal.sync)
+        except SessionNotSaved as error:
+            self._unsynced = self._unsynced or self.missing is None
+            self._lost(error)
+
+    async def close(self) -> None:
+        """Write what is missing if that is possible by now, and close the file."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        if self.missing:
+            try:
+                self._journal.sync()
+                self.missing = self.missing if self._unsynced else None
+            except SessionNotSaved as error:
+                self.missing = error
+        self._journal.close()
+
+    def _lost(self, error: SessionNotSaved) -> None:
+        self.missing = error
+        self._told = self._told or self._tell(Notice(f"{error} Work goes on, but is not saved.", "error", error.hint))
 
 
 def title_of(prompt: str) -> str:

@@ -32,8 +32,9 @@ from ba_tui.faces.claude.requests import PROMPTS, ControlReply, ControlRequest, 
 from ba_tui.faces.claude.results import RunFigures, TurnResult
 from ba_tui.faces.claude.talk import Talk
 from ba_tui.faces.claude.words import MODES, OWN_MODES, QUIET, VERSION, ToolWords
-from ba_tui.faces.headless import denial, interrupts
-from ba_tui.faces.run_result import INTERRUPTED, OK, USAGE
+from ba_tui.faces.headless import denial
+from ba_tui.faces.run_result import INTERRUPTED, USAGE, saved_code
+from ba_tui.processes.signals import interrupts
 
 REFUSED = ("hooks", "agents", "jsonSchema", "sdkMcpServers", "skills")
 """What ``initialize`` may ask for that ba has no counterpart of: leaving it out silently could remove a guard."""
@@ -111,9 +112,11 @@ class ClaudeHost:
         if not listening.cancelled():
             # An error of ours that ended the listening.
             listening.result()
+        if conversation.saving.missing:
+            self._say(with_hint(*conversation.saving.missing.at_end))
         if self._stopped and not self._expired and not self.lost:
             return INTERRUPTED
-        return USAGE if self._failed or self._broken else OK
+        return USAGE if self._failed or self._broken else saved_code(conversation.saving.missing)
 
     def _stop(self) -> None:
         self._stopped = True

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,7 +23,8 @@ from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountP
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.processes.confinement import Confinement
+from ba_tui.processes.confinement import INSIDE, Confinement
+from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 
 if TYPE_CHECKING:
     from ba_tui.permissions.secrets.masks import WorkspaceMasks
@@ -285,7 +285,7 @@ class Sandbox:
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
         network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
-        variables = {**mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
+        variables = {**INSIDE, **mechanism.environment(temporary), **(_caches(mechanism, temporary) if reading else {})}
         walled = mechanism.walled and not network
         seen = findings if mechanism.hides else None
         return SandboxConfinement(prefix, variables, mechanism.separate, profile, walled, mechanism.hides, seen, copies)
@@ -349,16 +349,16 @@ class Sandbox:
         if masks:
             masks.close()
         if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
+            remove_scratch(temporary)
 
     def _private(self) -> Path:
         """A temporary folder of this conversation, kept from one command to the next."""
         with self._lock:
             known = self._temporary
             if known is None or not known.is_dir():
-                known = self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="ba-tmp-")))
+                known = self._temporary = make_scratch(scratch_path("tmp"))
                 # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
-                weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
+                weakref.finalize(self, remove_scratch, known)
             return known
 
 

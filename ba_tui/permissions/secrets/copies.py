@@ -20,6 +20,7 @@ from typing import TypeAlias
 from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.masking import MaskedText, masked_places
 from ba_tui.permissions.secrets.secret_files import masked_copy
+from ba_tui.processes.scratch import make_scratch, scratch_path
 from ba_tui.resources import process_runs
 
 LARGEST = 1_000_000
@@ -161,7 +162,7 @@ def private_folder(base: Path | None) -> Path:
     """Make a folder for copies that only the user can read, in ``base`` or among temporary files. Folders in ``base``
     whose process has ended are removed first."""
     if base is None:
-        return Path(os.path.realpath(tempfile.mkdtemp(prefix="ba-masks-")))
+        return make_scratch(scratch_path("masks"))
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in base.iterdir():
         number = folder.name.partition("-")[0]

@@ -25,7 +25,7 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.copies import Copies, differences
 from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
 from ba_tui.permissions.trust.written import FileKey, SeenContent, WriteRecords, digest_of, told
-from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home, writable
+from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping, read_document
 from ba_tui.settings.layers import load_settings, setting_files
@@ -349,17 +349,23 @@ def _stamp(files: Iterable[Path]) -> str:
     return "\n".join(told) or "nothing" if newest < time.time_ns() - _SETTLED else ""
 
 
-def trust_folder(cwd: Path) -> None:
-    """Trust the project of ``cwd`` with what it holds now, unseen; see Trust.vouch. Raises UsageError, StorageError."""
+def trust_folder(cwd: Path) -> str:
+    """Trust the project of ``cwd`` with what it holds now, unseen; see Trust.vouch. Returns what to say where that
+    can't be kept. Raises UsageError, StorageError."""
     granted = Trust(places())
     seen = granted.look(project_root(cwd))
     try:
         granted.vouch(seen)
-    except StorageError:
-        if not writable(granted.path.parent):
+    except StorageError as error:
+        why = error.__cause__
+        if not isinstance(why, OSError):
+            # A file that must not be overwritten.
             raise
         # Where no record can be kept, no tool of ba's can have written these files. So they may count for this run.
         granted.for_this_run(seen)
+        reason = why.strerror or str(why)
+        return f"{seen.root} is trusted for this run only: {granted.path.parent} can't be written ({reason})."
+    return ""
 
 
 def _wide(root: Path) -> str:

@@ -9,7 +9,6 @@ import contextlib
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Generator
 from functools import partial
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
+from ba_tui.processes.scratch import scratch
 from ba_tui.providers.tokens.config import CL100K, O200K, EncoderConfig
 from ba_tui.providers.tokens.estimate import estimate_characters
 from ba_tui.providers.tokens.registry import ModelEncoderRegistry
@@ -87,9 +87,9 @@ class Encodings:
         try:
             self._unpack(self._folder, name)
         except (OSError, StorageError):
-            with tempfile.TemporaryDirectory(prefix="ba-tokens-") as passing:
-                self._unpack(Path(passing), name)
-                with _cache(Path(passing)):
+            with scratch("tokens") as passing:
+                self._unpack(passing, name)
+                with _cache(passing):
                     return tiktoken.get_encoding(name)
         with _cache(self._folder):
             return tiktoken.get_encoding(name)

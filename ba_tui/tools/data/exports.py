@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -18,6 +17,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
+from ba_tui.processes.scratch import scratch
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.editing.disk import place_file
 
@@ -104,8 +104,8 @@ class SessionExports:
             if not confirmed and (why := await asyncio.to_thread(self._rules.concern, each)):
                 raise NeedsConfirmation(f"{self._rules.workspace.shown(each)} {why}.")
         said = await asyncio.to_thread(reported_session, title, await self._history())
-        with tempfile.TemporaryDirectory(prefix="ba-report-") as made:
-            files = await ReportWriter(self._analysis).write(said, target, Path(made), on_progress)
+        with scratch("report") as made:
+            files = await ReportWriter(self._analysis).write(said, target, made, on_progress)
             sizes = [
                 await asyncio.to_thread(place_file, file, place, overwrite=True, shown=shown) for file, place in files
             ]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import secrets
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -22,6 +19,7 @@ from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.limits import GIGABYTE
+from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.settings import Settings
 from ba_tui.tools.builtin.python import VENVS
@@ -56,7 +54,7 @@ class PythonPlace:
         self._sandbox = permissions.sandbox
         self._environment = environment
         self._temporary = folder is None
-        base = folder or Path(tempfile.gettempdir()).resolve() / f"ba-python-{secrets.token_hex(8)}"
+        base = folder or scratch_path("python")
         self.files = base / FOLDER
         """The folder of the files that Python code writes."""
 
@@ -73,6 +71,8 @@ class PythonPlace:
         from ba_tui.analysis.kernel.tables import KernelBounds, exports_of  # noqa: PLC0415 - likewise
 
         exports = exports_of(engine)
+        if self._temporary:
+            make_scratch(self.files.parent)
         for folder in (self.files, exports):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         memory = python_memory(self.settings)
@@ -84,7 +84,7 @@ class PythonPlace:
     def close(self) -> None:
         """Remove a temporary folder."""
         if self._temporary:
-            shutil.rmtree(self.files.parent, ignore_errors=True)
+            remove_scratch(self.files.parent)
 
 
 def missing() -> str:

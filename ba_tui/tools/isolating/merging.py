@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-from pathlib import Path
 
 from ba_tui.core.values import frozen
 from ba_tui.processes.brief import BriefRun, run_briefly
+from ba_tui.processes.scratch import scratch
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.isolating.copies import CopyChange
 
@@ -45,12 +44,15 @@ def _merged(now: bytes, before: bytes, after: bytes) -> Merged:
     if git is None:
         raise Failed("dependency_error", "Changes can't be merged: git is not installed.", "Install git.")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1"}
-    with tempfile.TemporaryDirectory(prefix="ba-merge-") as name:
-        folder = Path(name)
+    with scratch("merge") as folder:
         for file, data in (("project", now), ("before", before), ("copy", after)):
             (folder / file).write_bytes(data)
         argv = [git, "merge-file", "-p", "--diff3", "project", "before", "copy"]
-        environment |= {"HOME": name, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+        environment |= {
+            "HOME": str(folder),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CEILING_DIRECTORIES": str(folder.parent),
+        }
         done = run_briefly(BriefRun(argv, SECONDS, folder, environment))
     # The number of conflicts, at most 127; what is more is a failure.
     if done.code is None or done.code > 127:

@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +21,7 @@ from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.processes.children import Process
+from ba_tui.processes.scratch import scratch
 from ba_tui.processes.supervised import Program
 
 SECRET = "trial-secret"  # noqa: S105 - of a file made for the trial
@@ -89,8 +89,7 @@ class Trial:
 
 def try_out(sandbox: Sandbox) -> list[Trial]:
     """What holds of the profiles *reading* and *working*. Blocks for about a second."""
-    with tempfile.TemporaryDirectory(prefix="ba-trial-") as place, socket.create_server(("127.0.0.1", 0)) as server:
-        root = Path(os.path.realpath(place))
+    with scratch("trial") as root, socket.create_server(("127.0.0.1", 0)) as server:
         (root / ".git").mkdir()
         for name in (".git/config", ".git/HEAD", ".envrc"):
             (root / name).touch()

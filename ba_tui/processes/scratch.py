@@ -1,0 +1,117 @@
+"""Temporary folders of this process. One whose process was killed is removed at a later start of ba.
+
+A folder is locked as long as its process lives, and gets its name once it is locked: what has a name and no lock is
+left over, whatever its age, also where processes don't see each other (containers with one folder of temporary files).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from ba_tui.core.text.patterns import regex
+
+ScratchKind: TypeAlias = Literal[
+    "data", "demo", "masks", "memory", "merge", "python", "report", "run", "skill", "stdin", "tmp", "tokens", "trial"
+]
+_NAME = regex(rf"ba-(?:{'|'.join(get_args(ScratchKind))})-[0-9a-f]{{16}}(\.new)?")
+_NEW = ".new"
+_MAKING = 60.0
+"""Seconds after which one that has no lock yet was left."""
+_held: dict[Path, int] = {}
+_lock = threading.Lock()
+
+
+def scratch_path(kind: ScratchKind) -> Path:
+    """A path that no other process uses; ``make_scratch`` makes the folder."""
+    return Path(os.path.realpath(tempfile.gettempdir()), f"ba-{kind}-{secrets.token_hex(8)}")
+
+
+def make_scratch(path: Path) -> Path:
+    """Make the folder, for the user alone, unless it is there. Raises OSError."""
+    with _lock:
+        if not path.is_dir():
+            new = path.with_name(f"{path.name}{_NEW}")
+            new.mkdir(mode=0o700)
+            try:
+                held = _locked(new)
+            except BlockingIOError:
+                new.rmdir()
+                raise
+            except OSError:
+                # Without locks none is ever left over.
+                held = None
+            new.rename(path)
+            if held is not None:
+                _held[path] = held
+    return path
+
+
+def remove_scratch(path: Path) -> None:
+    """Remove a folder of this process. Blocks."""
+    _remove(path)
+    with _lock:
+        held = _held.pop(path, None)
+    if held is not None:
+        os.close(held)
+
+
+@contextmanager
+def scratch(kind: ScratchKind) -> Generator[Path]:
+    """A new folder, which is removed when the block is left. Raises OSError."""
+    path = make_scratch(scratch_path(kind))
+    try:
+        yield path
+    finally:
+        remove_scratch(path)
+
+
+def clear_scratch() -> list[Path]:
+    """Remove the user's folders whose processes are gone; returns them. Follows no link. Blocks."""
+    cleared: list[Path] = []
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in [entry for entry in entries if _NAME.fullmatch(entry.name)]:
+            with suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                making = entry.name.endswith(_NEW) and time.time() - found.st_mtime < _MAKING
+                if found.st_uid == os.geteuid() and not making:
+                    held = _locked(Path(entry.path))
+                    try:
+                        _remove(Path(entry.path))
+                    finally:
+                        os.close(held)
+                    cleared.append(Path(entry.path))
+    return cleared
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor of ``folder`` with its lock. Raises OSError: another has it, there are no locks, it is no folder."""
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(held)
+        raise
+    return held
+
+
+def _remove(folder: Path) -> None:
+    """Also where a command took away the user's own rights."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        for path, _, _ in os.walk(folder):
+            with suppress(OSError):
+                Path(path).chmod(0o700)
+                for inner in Path(path).iterdir():
+                    if inner.is_dir() and not inner.is_symlink():
+                        inner.chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)

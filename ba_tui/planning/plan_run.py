@@ -303,7 +303,7 @@ class PlanRun:
 def _spent(branch: Branch) -> float:
     """US dollars; what had no price, at assumed ones: a limit holds for any model."""
     account = branch.account
-    return ASSUMED.cost(account.usage) if account.cost is None else account.cost
+    return ASSUMED.cost(account.usage) if account.spent is None else account.spent
 
 
 def knowing(task: Task, said: Sequence[str]) -> Task:

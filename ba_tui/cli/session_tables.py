@@ -72,7 +72,7 @@ def session_facts(info: SessionInfo, usage: Usage) -> list[tuple[str, str]]:
         ("Begun", local_time(info.created)),
         ("Used", local_time(info.updated)),
         ("Model", info.model),
-        ("Tokens", f"{usage.prompt:,} in, {usage.output:,} out"),
+        ("Tokens", f"{usage.about}{usage.prompt:,} in, {usage.about}{usage.output:,} out"),
         ("Cost", price(info.cost)),
         ("Open in", info.locked_by),
     ]

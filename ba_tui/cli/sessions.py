@@ -80,7 +80,7 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     info = _one(library, id)
     outline = library.outline(info.id)
     if as_json:
-        _print_json({**session_record(info), "usage": asdict(outline.usage), "turns": [*map(as_record, outline.turns)]})
+        _print_json({**session_record(info), "usage": outline.usage.record, "turns": [*map(as_record, outline.turns)]})
         return
     console = Console()
     facts = Table.grid(padding=(0, 2))

@@ -24,20 +24,16 @@ class Spending:
         self.cost = 0.0
         """US dollars; what had no price, at ``ASSUMED`` prices."""
         self.tokens = 0
+        self.estimated = 0
+        """How many of ``tokens`` ba estimated, as their server reported no usage."""
 
     def apply(self, event: Event) -> None:
-        match event:
-            case MessageDone(message=message, cost=cost):
-                self._add(message.usage, cost)
-            case Compressed(cost=cost, usage=usage) | SideRequest(cost=cost, usage=usage):
-                self._add(usage, cost)
-            case _:
-                pass
-
-    def _add(self, usage: Usage | None, cost: float | None) -> None:
-        self.cost += cost if cost is not None else ASSUMED.cost(usage or Usage())
-        if usage:
+        if isinstance(event, MessageDone | Compressed | SideRequest):
+            usage = event.usage or Usage()
+            known = event.estimate if event.cost is None else event.cost
+            self.cost += ASSUMED.cost(usage) if known is None else known
             self.tokens += usage.prompt + usage.output
+            self.estimated += usage.estimated
 
 
 class BudgetLimits:
@@ -51,21 +47,34 @@ class BudgetLimits:
         self._max_cost = max_cost
         self._max_tokens = max_tokens
         self._warned: set[str] = set()
+        self._told = False
 
     async def before(self, branch: Branch) -> None:
         """Raises StopTurn at a limit."""
         spent = self._spending
+        about, why = ("about ", ", as ba estimates") if spent.estimated else ("", "")
+        self._tell(branch)
         if self._max_cost is not None:
             self._warn(branch)
             if spent.cost >= self._max_cost:
-                text = f"Stopped at the limit of ${self._max_cost:g}: this session has cost ${spent.cost:.4g}."
+                cost = f"{about}${spent.cost:.4g}{why}"
+                text = f"Stopped at the limit of ${self._max_cost:g}: this session has cost {cost}."
                 raise BudgetUsed(text, "Raise max_cost, or open the session again.")
         if self._max_tokens is not None and spent.tokens >= self._max_tokens:
-            text = f"Stopped at the limit of {self._max_tokens:,} tokens: this session has used {spent.tokens:,}."
+            used = f"{about}{spent.tokens:,}{why}"
+            text = f"Stopped at the limit of {self._max_tokens:,} tokens: this session has used {used}."
             raise BudgetUsed(text, "Raise max_tokens, or open the session again.")
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """An answer that came is kept."""
+
+    def _tell(self, branch: Branch) -> None:
+        """Say once that a limit goes by estimates."""
+        if self._told or not self._spending.estimated or (self._max_cost is None and self._max_tokens is None):
+            return
+        self._told = True
+        text = f"The server of {self._model().id} reports no token usage, so your limits count ba's estimates."
+        branch.emit(Notice(text, "warning", "Its cost is unknown. See ba guide prices."))
 
     def _warn(self, branch: Branch) -> None:
         """Say once of each model that has no price what its tokens are taken to cost."""

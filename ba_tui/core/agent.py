@@ -26,7 +26,7 @@ from ba_tui.core.events import (
 from ba_tui.core.loop_limits import Reasoner
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
 from ba_tui.core.open_turn import ASKING, WaitingCalls
-from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk, charged
 from ba_tui.core.questions import Question
 from ba_tui.core.tool import Call, Tool, Toolset
 from ba_tui.core.turn import Branch
@@ -147,9 +147,7 @@ class Agent:
                 async for chunk in chunks:
                     match chunk:
                         case Message():
-                            prices = self.provider.model.prices
-                            cost = prices.cost(chunk.usage) if prices and chunk.usage else None
-                            branch.emit(MessageDone(chunk, cost))
+                            branch.emit(MessageDone(chunk, *charged(self.provider.model.prices, chunk.usage)))
                             return chunk
                         case TextDelta(text=text):
                             words.append(text)

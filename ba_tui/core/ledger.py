@@ -30,19 +30,23 @@ ASCII, OTHER = 4.0, 1.5
 
 @dataclass(slots=True)
 class Account:
-    """``cost`` in US dollars; None once something had no price. ``requests`` counts answers."""
+    """``cost`` in US dollars; None once something had no known cost. ``spent``: the same for limits, which also count
+    the estimates; None once something had neither. ``requests`` counts answers."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
     requests: int = 0
+    spent: float | None = 0.0
 
-    def answer(self, usage: Usage, cost: float | None) -> None:
+    def answer(self, usage: Usage, cost: float | None, estimate: float | None = None) -> None:
         self.usage += usage
         self.requests += 1
-        self.pay(cost)
+        self.pay(cost, estimate)
 
-    def pay(self, cost: float | None) -> None:
+    def pay(self, cost: float | None, estimate: float | None = None) -> None:
+        counted = estimate if cost is None else cost
         self.cost = None if cost is None or self.cost is None else self.cost + cost
+        self.spent = None if counted is None or self.spent is None else self.spent + counted
 
 
 @frozen
@@ -135,15 +139,15 @@ class Ledger:
         accounts = [self.session, self.models.setdefault(event.message.model, Account())]
         for account in (*accounts, self._open):
             if account is not None:
-                account.answer(used, event.cost)
+                account.answer(used, event.cost, event.estimate)
         if main and used.prompt:
-            self.filled, self.estimated = used.prompt + used.output, False
+            self.filled, self.estimated = used.prompt + used.output, used.estimated > 0
 
     def _asked_beside(self, event: SideRequest) -> None:
         used = event.usage or Usage()
         for account in (self.session, self.models.setdefault(event.model, Account()), self._open):
             if account is not None:
-                account.answer(used, event.cost)
+                account.answer(used, event.cost, event.estimate)
 
     def _compressed(self, event: Compressed) -> None:
         cost = (event.cost or 0.0) if event.priced else None
@@ -151,7 +155,7 @@ class Ledger:
         for account in (self.session, self._open):
             if account is not None:
                 account.usage += used
-                account.pay(cost)
+                account.pay(cost, event.estimate)
         self.summed += used
         self.summaries = None if cost is None or self.summaries is None else self.summaries + cost
         self.shortened.append(
@@ -165,7 +169,7 @@ class Ledger:
         self.filled, self.estimated = 0, False
         for message in messages:
             if message.usage is not None and message.usage.prompt:
-                self.filled, self.estimated = message.usage.prompt + message.usage.output, False
+                self.filled, self.estimated = message.usage.prompt + message.usage.output, message.usage.estimated > 0
             else:
                 self._joined(message)
 

@@ -140,10 +140,10 @@ class BudgetLimit:
     async def before(self, branch: Branch) -> None:
         """Raises StopTurn at a limit, and when a limit in dollars can't be kept because a price is not known."""
         most, account = self.budget, branch.account
-        if most.cost is not None and account.cost is None:
+        if most.cost is not None and account.spent is None:
             hint = "Use a budget in tokens, or give the prices of the model in models.yaml: ba guide prices."
             raise BudgetUsed("Stopped: what the model costs is not known, so the budget can't be kept.", hint)
-        if most.cost is not None and (account.cost or 0.0) >= most.cost:
+        if most.cost is not None and (account.spent or 0.0) >= most.cost:
             raise BudgetUsed(f"Stopped at the budget of ${most.cost:g} for {branch.name}.", "Give it a larger budget.")
         used = account.usage.prompt + account.usage.output
         if most.tokens is not None and used >= most.tokens:

@@ -10,7 +10,7 @@ import math
 import re
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
@@ -179,17 +179,34 @@ STANDS_FOR = "The command /"
 
 @frozen
 class Usage:
-    """Tokens as the vendor billed them. ``input`` excludes what was read from or written to the prompt cache."""
+    """Tokens as the vendor billed them. ``input`` excludes what was read from or written to the prompt cache.
+    ``estimated``: how many of all these tokens are an estimate of ba's, as their server reported no usage."""
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    estimated: int = 0
 
     @property
     def prompt(self) -> int:
         """All tokens that went in: fresh, cached and newly cached."""
         return self.input + self.cache_read + self.cache_write
+
+    @property
+    def counted(self) -> int:
+        """Return the vendor's count of the request and its answer; 0 where it is missing or an estimate."""
+        return self.prompt + self.output if self.prompt and not self.estimated else 0
+
+    @property
+    def about(self) -> str:
+        """Return the sign before numbers that are an estimate, in whole or in part."""
+        return "~" if self.estimated else ""
+
+    @property
+    def record(self) -> dict[str, int]:
+        """Return the fields for JSON; ``estimated`` only where it says something."""
+        return {key: value for key, value in asdict(self).items() if value or key != "estimated"}
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -197,6 +214,7 @@ class Usage:
             self.output + other.output,
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
+            self.estimated + other.estimated,
         )
 
 

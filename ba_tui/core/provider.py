@@ -47,6 +47,15 @@ class Prices:
         ) / 1_000_000
 
 
+def charged(prices: Prices | None, usage: Usage | None) -> tuple[float | None, float | None]:
+    """Return what one request cost in US dollars, None when unknown, and the estimate of it where ba had to estimate
+    the tokens: limits count the estimate, nobody is shown it as a cost."""
+    if prices is None or usage is None:
+        return None, None
+    cost = prices.cost(usage)
+    return (None, cost) if usage.estimated else (cost, None)
+
+
 ASSUMED = Prices(10, 50, 10, 12.5)
 """What a limit in dollars takes a model to cost whose prices are not known: as much as the dearest ones."""
 WINDOW = 200_000

@@ -109,7 +109,8 @@ class ToolFacts:
     target: str = ""
     paths: tuple[str, ...] = ()
     repeatable: bool = False
-    """True for tools that are meant to be called again with the same arguments (polling, the clock)."""
+    """True for tools that are meant to be called again with the same arguments (polling, the clock): such a call is a
+    repetition only when its result is the same, too."""
     tags: tuple[str, ...] = ()
     version: str = "1"
     level: OutputLevel = "standard"

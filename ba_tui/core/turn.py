@@ -267,18 +267,18 @@ class Branch:
 
     def _spend(self, event: MessageDone | Compressed | SideRequest) -> None:
         """Count the tokens and the price of ``event`` for this agent and for all above it."""
-        usage, cost = event.usage or Usage(), event.cost
+        usage, cost, estimate = event.usage or Usage(), event.cost, event.estimate
         if isinstance(event, Compressed):
             cost = (cost or 0.0) if event.priced else None
         elif isinstance(event, SideRequest):
             # An agent's own budget must not end because nobody knows the price of a small model.
-            cost = cost or 0.0
+            cost = cost or estimate or 0.0
         elif event.usage is None:
             # An answer that broke off: what it cost is not known, and little.
             return
         branch: Branch | None = self
         while branch is not None:
-            branch.account.answer(usage, cost)
+            branch.account.answer(usage, cost, estimate)
             branch = branch._parent
 
     async def ask(self, question: Question, meanwhile: Meanwhile | None = None) -> Reply:

@@ -189,7 +189,7 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
         case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):
             fields = {"strategy": strategy, "before": before, "after": after, "cost_usd": cost, "kept": kept}
-            yield "compaction", {**fields, "usage": asdict(usage)} if usage else fields
+            yield "compaction", {**fields, "usage": usage.record} if usage else fields
         case FiguresChecked(report=report):
             yield "figures", dict(figure_fields(report))
         case Notice(text=text, level=level, hint=hint):
@@ -246,7 +246,7 @@ def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
     for call in message.calls:
         yield "tool_use", {"id": call.id, "name": call.name, "input": call.input}
     if message.usage:
-        yield "usage", asdict(message.usage)
+        yield "usage", message.usage.record
 
 
 def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -190,7 +190,7 @@ class RunResult:
             **_account(self.ledger.session),
             "models": {model: _account(each) for model, each in self.ledger.models.items()},
             "summaries_cost_usd": _dollars(self.ledger.summaries),
-            "summaries_usage": asdict(self.ledger.summed),
+            "summaries_usage": self.ledger.summed.record,
             "duration_ms": round((time.monotonic() - started) * 1000),
             "tool_calls": [{key: row[key] for key in TOLD if key in row} for row in self.tools],
             "agents": [{"agent": name, **facts} for name, facts in self.agents.items()],
@@ -217,7 +217,7 @@ def saved_code(unsaved: SessionNotSaved | None) -> int:
 
 
 def _account(of: Account) -> dict[str, Any]:
-    return {"usage": asdict(of.usage), "cost_usd": _dollars(of.cost)}
+    return {"usage": of.usage.record, "cost_usd": _dollars(of.cost)}
 
 
 def _dollars(cost: float | None) -> float | None:

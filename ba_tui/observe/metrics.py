@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded
 from ba_tui.core.ledger import Account, Ledger, cached_share
@@ -106,7 +106,7 @@ class Metrics:
             "models": {model: account(each) for model, each in sorted(ledger.models.items())},
             "compressions": len(ledger.shortened),
             "summaries_cost_usd": ledger.summaries,
-            "summaries_usage": asdict(ledger.summed),
+            "summaries_usage": ledger.summed.record,
             "endings": dict(self.endings),
             "tools": {name: tool.as_dict() for name, tool in sorted(self.tools.items())},
         }
@@ -114,4 +114,4 @@ class Metrics:
 
 def account(of: Account) -> dict[str, object]:
     """JSON-ready."""
-    return {"requests": of.requests, "usage": asdict(of.usage), "cost_usd": of.cost}
+    return {"requests": of.requests, "usage": of.usage.record, "cost_usd": of.cost}

@@ -24,6 +24,7 @@ from ba_tui.planning.replanning import REPLANS, TRIES, Failure, Failures, merged
 from ba_tui.plotting.plans.checking import references
 
 INTERRUPTED = "Interrupted while it ran: it may have done a part of its work."
+UNBEGUN = "Not begun: "
 ANEW = "Making the plan anew: "
 """Begins the reason of a change that is followed by a new plan."""
 
@@ -126,6 +127,8 @@ class PlanRun:
     async def run(self) -> Plan:
         """Carry the plan out and return it as it ended: ``completed``, or ``partial`` when a step is missing.
 
+        It ends as ``cancelled`` while a step waits for the user's decision: it can go on later.
+
         Raises:
             UsageError: the plan is wrong; no step was begun.
             asyncio.CancelledError: it was cancelled; it can go on later.
@@ -148,8 +151,13 @@ class PlanRun:
         except asyncio.CancelledError:
             self._interrupt()
             raise
-        done = all(step.status == "completed" for step in self._steps.values())
-        self._change("completed" if done else "partial", "" if done else self._over)
+        steps = self._steps.values()
+        if any(step.undecided for step in steps):
+            self._change("cancelled", "A step waits for your decision.")
+        elif all(step.status == "completed" for step in steps):
+            self._change("completed")
+        else:
+            self._change("partial", self._over)
         return self.plan
 
     async def _rounds(self) -> None:
@@ -178,7 +186,7 @@ class PlanRun:
             outcome = await self._tried(step)
             if not outcome.error:
                 self._failures.succeeded()
-                self._set(_completed(step, outcome))
+                self._set(completed(step, outcome))
                 return
             if not self._again(replace(step, error=outcome.error, agent_id=outcome.agent_id), outcome):
                 return
@@ -256,11 +264,11 @@ class PlanRun:
     def _unneeded(self, step: SubTask) -> str:
         """Why the step can't be begun any more; empty when it can."""
         if self._over:
-            return f"Not begun: {self._over}"
+            return f"{UNBEGUN}{self._over}"
         for id in step.dependencies:
             before = self._steps[id]
             if before.status in ENDED and before.status != "completed" and id not in step.optional:
-                return f"Not begun: it needs step {id}, which is {before.status}."
+                return f"{UNBEGUN}it needs step {id}, which is {before.status}."
         return ""
 
     def _ended(self) -> str:
@@ -270,7 +278,7 @@ class PlanRun:
             self._over = f"The plan has used its budget of ${limit:g}."
         if self._stuck and not self._anew:
             self._over = f"Step {self._stuck.id} is critical, and it is {self._stuck.status}."
-        return f"Not begun: {self._over}" if self._over else ""
+        return f"{UNBEGUN}{self._over}" if self._over else ""
 
     def _set(self, step: SubTask) -> SubTask:
         self._steps[step.id] = step
@@ -290,7 +298,7 @@ class PlanRun:
             if step.status == "executing":
                 self._set(replace(step, status="failed", error=why))
             elif step.status == "pending":
-                self._set(replace(step, status="skipped", error=f"Not begun: {why}"))
+                self._set(replace(step, status="skipped", error=f"{UNBEGUN}{why}"))
 
     def _interrupt(self) -> None:
         """Steps that ran wait again, with a note that they may have done something."""
@@ -303,7 +311,7 @@ class PlanRun:
 def _spent(branch: Branch) -> float:
     """US dollars; what had no price, at assumed ones: a limit holds for any model."""
     account = branch.account
-    return ASSUMED.cost(account.usage) if account.cost is None else account.cost
+    return ASSUMED.cost(account.usage) if account.spent is None else account.spent
 
 
 def knowing(task: Task, said: Sequence[str]) -> Task:
@@ -322,11 +330,12 @@ def begun_again(step: SubTask) -> SubTask:
 
 
 def may_have_run(step: SubTask) -> bool:
-    """Whether the step was running when the plan was interrupted."""
-    return step.status == "executing" or (step.status == "pending" and step.error == INTERRUPTED)
+    """Whether the step was running when the plan was interrupted, and nothing was decided about it since."""
+    return step.status == "executing" or step.undecided or (step.status == "pending" and step.error == INTERRUPTED)
 
 
-def _completed(step: SubTask, outcome: Outcome) -> SubTask:
+def completed(step: SubTask, outcome: Outcome) -> SubTask:
+    """Return ``step`` with the result of a try that succeeded."""
     return replace(
         step,
         status="completed",

@@ -72,8 +72,9 @@ def cut_away(part: str) -> tuple[int, int]:
     ``part`` before."""
     lines, size = part.count("\n"), len(part)
     for gap in GAP.finditer(part):
+        # The words end with a line end of their own.
         lines += int(gap[1].replace(",", "")) - 1
-        size += int(gap[2].replace(",", "")) - len(gap[0])
+        size += int(gap[2].replace(",", "")) - len(gap[0]) - 1
     return lines, size
 
 

@@ -11,7 +11,7 @@ from typing import cast
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import SideRequest
 from ba_tui.core.messages import Message, user
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk, charged
 from ba_tui.providers.access import SCRIPTED, ProviderAccess
 from ba_tui.providers.retrying import Limits, Persistent
 from ba_tui.providers.slots import SMALL, check_options
@@ -48,9 +48,8 @@ class SmallModel:
         """The answer to one message, and what it cost. Raises ProviderError when none comes."""
         provider = await self.provider()
         answer = await one_answer(provider, system, text)
-        prices = provider.model.prices
-        cost = prices.cost(answer.usage) if prices and answer.usage else None
-        return answer.text, SideRequest(purpose, answer.model, answer.usage, cost)
+        paid = charged(provider.model.prices, answer.usage)
+        return answer.text, SideRequest(purpose, answer.model, answer.usage, *paid)
 
     def _made(self, info: ModelInfo) -> Provider:
         chosen = self._access.slots.settings(SMALL)

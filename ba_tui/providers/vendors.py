@@ -31,7 +31,16 @@ def provider_for(
         AuthFailed: there is no key. UsageError: a script can't be read.
     """
     provider, profile = vendor_for(info, settings, access, recorder), access.profile(info)
-    if profile.kind in {"scripted", "local"} or info.tools == "native":
+    if profile.kind == "scripted":
+        return provider
+    from ba_tui.providers.tokens.usage import Estimating  # noqa: PLC0415 - not for scripted models
+
+    return Estimating(provider if profile.kind == "local" else _calling(provider, info, access))
+
+
+def _calling(provider: Provider, info: ModelInfo, access: ProviderAccess) -> Provider:
+    """Return ``provider`` as the model calls tools."""
+    if info.tools == "native":
         return provider
     if info.tools == "auto":
         return Detecting(provider, access.formats)

@@ -64,7 +64,8 @@ def _text(text: str, level: OutputLevel, room: int, rest: str) -> str:
     # A note such as [exit code 1] says more together with the line before it.
     ending = f"{before} {last}" if last.startswith("[") else last
     last = " ".join(ending[-(BRIEF_WORDS - len(first)) :].split())
-    return f"{_lines(text, 'line')}, {count(len(text), 'character')}: “{first}” … “{last}”{_noted(rest)}"
+    lines, size = _size(text)
+    return f"{count(lines, 'line')}, {count(size, 'character')}: “{first}” … “{last}”{_noted(rest)}"
 
 
 def _json(text: str, level: OutputLevel, room: int, rest: str) -> str:
@@ -143,15 +144,18 @@ def _rows(kind: Kind, noun: str) -> Format:
 def _outlined(text: str, kind: Kind, rest: str) -> str:
     """The key facts, for structured text."""
     part = text[: WHOLE if kind in {"json", "table"} and len(text) <= WHOLE else LOOK]
-    facts = outline(part, kind, text.count("\n") + (not text.endswith("\n")), whole=len(part) == len(text))
+    lines, size = _size(text)
+    facts = outline(part, kind, lines, whole=len(part) == size)
     if facts is None:
         return ""
     facts = clipped(facts, BRIEF_FACTS)
     return f"Found {facts}{_noted(rest)}"
 
 
-def _lines(text: str, noun: str) -> str:
-    return count(text.count("\n") + (not text.endswith("\n")), noun)
+def _size(text: str) -> tuple[int, int]:
+    """Return the lines and characters of what ``text`` was, before parts of it were left out."""
+    lines, size = cut_away(text)
+    return lines + (not text.endswith("\n")), size
 
 
 def _noted(rest: str) -> str:

@@ -204,6 +204,7 @@ class GuardedTools:
                 scope.requests,
                 process.attended,
                 agents=process.agents,
+                history=scope.history,
             ),
         )
         self.teams = TeamRoom(

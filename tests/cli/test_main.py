@@ -243,6 +243,13 @@ def test_what_would_ask_is_denied_and_listed_with_exit_4(ba: Program):
     assert "Stopped after 3 identical calls" in done.stderr
 
 
+def test_equal_calls_of_a_tool_for_looking_again_stop_a_run(ba: Program):
+    call = "{calls: [{tool: todo_write, args: {todos: [{content: Go, status: pending}]}}]}"
+    (ba.folder / "todo.yaml").write_text(f"steps: [{call}, {call}, {call}, {call}, {{say: No.}}]\n")
+    done = ba.here("-p", "-m", "scripted:todo.yaml", "go")
+    assert "Stopped after 3 identical calls of todo_write" in done.stderr
+
+
 def test_an_allowed_command_runs(ba: Program):
     steps = "steps: [{calls: [{tool: shell, args: {command: touch made}}]}, {say: Done.}]\n"
     (ba.folder / "shell.yaml").write_text(steps)

@@ -102,6 +102,27 @@ def test_a_copy_is_what_lies_on_the_disk_without_what_git_ignores(project: Path)
     assert not (files / ".git").exists()
 
 
+def test_an_agent_is_found_by_the_short_id_that_users_and_models_see(project: Path) -> None:
+    place = Place(project)
+    (place.make() / "new.txt").write_text("of the agent\n")
+    with pytest.raises(UsageError, match="The copy of general-2 is gone"):
+        place.apply(agent_id="general-2")
+    assert "Changed new.txt" in place.apply(agent_id="general-1")
+    assert (project / "new.txt").read_text() == "of the agent\n"
+
+
+def test_a_short_id_of_several_agents_names_them(project: Path) -> None:
+    place = Place(project)
+    (place.make() / "new.txt").write_text("of the agent\n")
+    other = "main/explore-1/general-1"
+    (asyncio.run(place.copies.make(other)).files / "new.txt").write_text("of the other\n")
+    with pytest.raises(UsageError, match="Several agents are called general-1") as refused:
+        place.apply(agent_id="general-1")
+    assert refused.value.hint == f"Name one of {other}, {AGENT}."
+    assert "Changed new.txt" in place.apply(agent_id="explore-1/general-1")
+    assert (project / "new.txt").read_text() == "of the other\n"
+
+
 def test_nothing_of_the_repository_is_run(project: Path) -> None:
     trap = project.parent / "trap.sh"
     trap.write_text(f"#!/bin/sh\ntouch {project.parent}/sprung\ncat\n")

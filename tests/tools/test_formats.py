@@ -172,3 +172,13 @@ def test_a_failure_keeps_what_to_do() -> None:
 def test_a_brief_failure_is_bounded(message: str, output: str) -> None:
     wording = failure("execution_error", message).text
     assert len(failed(f"{wording}\n{output}", "brief", REST, wording)) <= BRIEF_ERROR + ROOM["brief"] + len(REST) + 100
+
+
+@pytest.mark.parametrize("kind", ["text", "listing"])
+def test_brief_tells_the_size_of_all_that_was_printed(kind: Kind) -> None:
+    printed = "".join(f"line {number} of it all\n" for number in range(50_000))
+    cut = head_and_tail(printed, 20_000)
+    brief = shortened(cut, kind, "brief", REST)
+    assert "50,000" in brief
+    if kind == "text":
+        assert f"50,000 lines, {len(printed):,} characters" in brief

@@ -16,7 +16,7 @@ from ba_tui.core.loop_limits import ErrorBudget, Escalation, StepLimit
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.spawning import run_child
-from ba_tui.core.tool import Call
+from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.tools.guards.repeats import repeats
 from tests.script import Script, collect, conversation, says
 from tests.turns.test_loop import tool
@@ -149,3 +149,46 @@ async def test_the_next_turn_is_asked_of_the_own_model_again():
     await collect(talk.say("go"))
     await collect(talk.say("and now"))
     assert [request.reasoning for request in provider.requests] == [False, False, False, True, False]
+
+
+def polling(*results: str) -> tuple[Script, Conversation]:
+    """An agent that makes one call of a tool for looking again and again; each gives the next of ``results``."""
+    left = list(results)
+
+    async def look(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return ToolResult(left.pop(0))
+
+    provider = Script(*(says(f"{number}", ("look", {"at": "it"})) for number in range(len(results))), says("Done."))
+    looking = Tool("look", "", {"type": "object"}, look, facts=ToolFacts(repeatable=True))
+    return provider, conversation(provider, repeats(())(looking))
+
+
+async def test_a_poll_repeats_only_what_gives_the_same_again():
+    provider, talk = polling("1 %", "2 %", "3 %", "3 %", "3 %", "3 %")
+    turn = talk.say("go")
+    asked: list[int] = []
+
+    def react(event: Event) -> None:
+        if isinstance(event, Asked):
+            asked.append(len(provider.requests))
+            turn.answer(event.ask_id, Reply("deny"))
+
+    events = await collect(turn, react)
+    assert asked == [5]
+    texts = [event.result.text for event in events if isinstance(event, ToolFinished)]
+    assert [text.partition("\n")[0] for text in texts[:4]] == ["1 %", "2 %", "3 %", "3 %"]
+    assert ["Note: this call is the same" in text for text in texts[:4]] == [False, False, False, True]
+    assert ended(events).reason == "limit"
+
+
+async def test_news_after_a_repetition_let_a_poll_go_on():
+    provider, talk = polling("1 %", "1 %", "2 %", "3 %", "4 %")
+    turn = talk.say("go")
+
+    def react(event: Event) -> None:
+        if isinstance(event, Asked):
+            turn.answer(event.ask_id, Reply("once"))
+
+    events = await collect(turn, react)
+    assert len([event for event in events if isinstance(event, Asked)]) == 1
+    assert (ended(events).reason, len(provider.requests)) == ("done", 6)

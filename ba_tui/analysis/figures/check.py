@@ -13,7 +13,7 @@ from dataclasses import replace
 from ba_tui.analysis.figures.answers.apart import Apart
 from ba_tui.analysis.figures.answers.extract import Figure, extract
 from ba_tui.analysis.figures.observed.evidence import RECORD, Evidence
-from ba_tui.analysis.figures.verdicts import PERSON, Checked, Verdict
+from ba_tui.analysis.figures.verdicts import DROPPED, PERSON, Checked, Verdict
 from ba_tui.analysis.figures.weighed.candidates import Candidate, Candidates
 from ba_tui.analysis.figures.weighed.counts import Counting, may_count
 from ba_tui.analysis.figures.weighed.derive import Deriving
@@ -292,6 +292,8 @@ class _Check:
         if best is None or odds < BELIEVED:
             if at in self.skipped:
                 return Verdict(figure, "unchecked", odds=odds, note="too many figures in one answer")
+            if self.evidence.dropped:
+                return Verdict(figure, "unchecked", odds=odds, note=DROPPED)
             return Verdict(figure, "unsourced", odds=odds)
         if best.label == "derived":
             return Verdict(figure, "derived", derivation=explaining.derivation(best.recipe), odds=odds)

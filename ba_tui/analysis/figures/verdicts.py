@@ -11,6 +11,8 @@ from ba_tui.analysis.figures.answers.extract import Figure
 from ba_tui.core.values import frozen
 
 Label: TypeAlias = Literal["sourced", "derived", "given", "unsourced", "unchecked"]
+DROPPED = "older results are not held any more"
+"""Why a figure is not checked that is in none of the newest results of a long session."""
 PERSON = "P"
 """Stands for the person where a call is named."""
 
@@ -56,6 +58,11 @@ class Verdict:
     derivation: Derivation | None = None
     odds: float = 0.0
     note: str = ""
+
+    @property
+    def unfounded(self) -> bool:
+        """Whether nothing was found that the figure comes from."""
+        return self.label == "unsourced" or self.note == DROPPED
 
     @property
     def calls(self) -> tuple[str, ...]:

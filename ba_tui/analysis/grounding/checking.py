@@ -134,8 +134,8 @@ class FigureChecks:
 
     async def _looked_up(self, answer: str, checked: Checked, thread: EvidenceThread) -> bool:
         """Whether rows of long results that may hold unsourced figures joined the evidence."""
-        long = await thread.run(lambda seen: tuple(seen.long.values()))
-        if not long or all(verdict.label != "unsourced" for verdict in checked.verdicts):
+        long = await thread.run(lambda seen: seen.long)
+        if not long or not any(verdict.unfounded for verdict in checked.verdicts):
             return False
         from ba_tui.analysis.grounding.looking_up import rows_for  # noqa: PLC0415 - only for long results
 
@@ -152,6 +152,7 @@ class FigureChecks:
                 self._files |= files_of(await self._sources.engine.catalogue())
             # Of a result that the engine does not know any more, nothing can be said.
             self._files |= dict.fromkeys(used - self._files.keys(), ())
+        self._files = {name: files for name, files in self._files.items() if name in results}
 
 
 def _reported(checked: Checked, seen: Observing, files: Mapping[str, Sequence[SourceFile]]) -> FigureReport:

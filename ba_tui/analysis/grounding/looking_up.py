@@ -41,7 +41,7 @@ async def rows_for(
     answer: str, checked: Checked, long: Sequence[LongResult], engine: Analysis
 ) -> Mapping[str, Mapping[int, Sequence[Cell]]]:
     """The rows of ``long`` results that hold unsourced figures of ``answer``, by handle and place."""
-    unsourced = [verdict for verdict in checked.verdicts if verdict.label == "unsourced"][:MOST_FIGURES]
+    unsourced = [verdict for verdict in checked.verdicts if verdict.unfounded][:MOST_FIGURES]
     wanted = [each for verdict in unsourced for each in _wanted(verdict, answer)]
     if not wanted:
         return {}

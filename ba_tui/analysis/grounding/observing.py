@@ -32,19 +32,25 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 MOST_RESULTS = 64
-"""Long results, the newest, whose rows are looked up."""
+"""Result tables, the newest, whose rows can be looked up."""
+MOST_OPEN = 1_000
+"""Calls that may be waited for: of more, the oldest have no result."""
+MOST_LOOKED = 4_000
+"""Rows that were looked up and are known not to be new."""
 DECIMAL = regex(r"-?(?:0|[1-9]\d*)\.\d+")
 Stored = Callable[[str], str]
 
 
 @frozen
 class LongResult:
-    """A result table of which only the first rows are indexed. ``name`` is its handle, ``rows`` counts all of them."""
+    """A result table whose rows are not all indexed. ``name`` is its handle, ``rows`` counts all of them; ``whole``:
+    all were, so that it is looked up only once the evidence has dropped it."""
 
     name: str
     columns: tuple[str, ...]
     rows: int
     asked: str
+    whole: bool = False
 
 
 class Observing:
@@ -53,10 +59,10 @@ class Observing:
 
     def __init__(self, stored: Stored) -> None:
         self.evidence = Evidence()
-        self.long: dict[str, LongResult] = {}
-        """The results whose rows can be looked up, by handle."""
+        self._results: dict[str, LongResult] = {}
+        """The newest result tables, by handle."""
         self.tables: set[str] = set()
-        """The handles of all results."""
+        """The handles of results that figures may come from."""
         self.calls: dict[str, str] = {}
         """The ids of calls by the names of what they returned."""
         self._stored = stored
@@ -75,6 +81,8 @@ class Observing:
                 self._steered(message)
             case ToolStarted(call=call) if not call.input.get("private"):
                 self._started[call.id] = call
+                while len(self._started) > MOST_OPEN:
+                    del self._started[next(iter(self._started))]
             case ToolFinished(call_id=call_id, result=result):
                 if call := self._started.pop(call_id, None):
                     self._returned(call, result)
@@ -86,16 +94,24 @@ class Observing:
             case _:
                 pass
 
+    @property
+    def long(self) -> Sequence[LongResult]:
+        """The results whose rows can be looked up."""
+        held = self.evidence.by_call
+        return [each for name, each in self._results.items() if not each.whole or name not in held]
+
     def checked(self, answer: str) -> Checked:
         """Judge the figures of ``answer`` by everything so far."""
         return check(answer, self.evidence, self._prompt)
 
     def add_rows(self, found: Mapping[str, Mapping[int, Sequence[Cell]]]) -> bool:
         """Index rows of long results, by handle and place; returns whether one of them is new."""
+        held = self.evidence.by_call if len(self._looked) < MOST_LOOKED else {}
+        self._looked = {each for each in self._looked if each[0] in held}
         before = len(self._looked)
         for name, rows in found.items():
             fresh = {number: row for number, row in rows.items() if (name, number) not in self._looked}
-            if fresh and (long := self.long.get(name)):
+            if fresh and (long := self._results.get(name)):
                 self._looked.update((name, number) for number in fresh)
                 self.evidence.add_table(name, long.columns, _cells([*fresh.values()]), long.asked, tuple(fresh))
         return len(self._looked) > before
@@ -121,20 +137,32 @@ class Observing:
             return
         self._named[call.name] += 1
         name = f"{call.name}#{self._named[call.name]}"
-        self.calls[name] = call.id
+        self._call(name, call)
         self.evidence.add(name, self._stored(result.artifact) if result.artifact else result.text, call.input)
 
     def _table(self, call: ToolUse, table: Table) -> None:
         asked = " ".join(str(value) for value in call.input.values())
-        self.calls[table.handle] = call.id
+        self._call(table.handle, call)
         self.tables.add(table.handle)
         self.evidence.add_table(table.handle, table.columns, _cells(table.rows), asked)
         self.evidence.add(table.handle, f"{table.length} rows")
-        if table.length > len(table.rows):
-            self.long.pop(table.handle, None)
-            self.long[table.handle] = LongResult(table.handle, table.columns, table.length, asked)
-            while len(self.long) > MOST_RESULTS:
-                del self.long[next(iter(self.long))]
+        self._results.pop(table.handle, None)
+        whole = table.length <= len(table.rows)
+        self._results[table.handle] = LongResult(table.handle, table.columns, table.length, asked, whole)
+        while len(self._results) > MOST_RESULTS:
+            del self._results[next(iter(self._results))]
+
+    def _call(self, name: str, call: ToolUse) -> None:
+        """Note which call returned ``name``. Names of results that are not held any more are dropped now and then."""
+        self.calls[name] = call.id
+        if len(self.calls) > 2 * (len(self.evidence.by_call) + MOST_RESULTS):
+            held = {*self.evidence.by_call, *self._results, *self._sources(), name}
+            self.calls = {each: id for each, id in self.calls.items() if each in held}
+            self.tables &= held
+
+    def _sources(self) -> set[str]:
+        """The names of what earlier answers took their figures from."""
+        return {call for verdict in self.evidence.verdicts for call in verdict.calls}
 
 
 def _cells(rows: Sequence[Sequence[object]]) -> list[list[float | str | None]]:

@@ -168,8 +168,8 @@ class Compressor:
         gauge = self._means.gauge
         before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
         kept = "everything before it and since"
-        cost, used = self._billed(NOTHING)
-        branch.emit(Compressed(messages, "undo", before, after, cost, kept, start, used))
+        bill, used = self._billed(NOTHING)
+        branch.emit(Compressed(messages, "undo", before, after, bill.cost, kept, start, used, bill.estimate))
 
     async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
         """A provider refused ``messages`` as too long, in these ``words``. None when nothing helps."""
@@ -317,14 +317,14 @@ class Compressor:
 
     def _event(self, task: Task, made: Compression, way: selection.Way, after: int, bill: Bill) -> Compressed:
         self.tools()
-        cost, used = self._billed(bill)
-        messages = uncounted(made.messages)
-        return Compressed(messages, way, task.used, after, cost, made.kept, made.turn_start, used)
+        bill, used = self._billed(bill)
+        facts = (bill.cost, made.kept, made.turn_start, used, bill.estimate)
+        return Compressed(uncounted(made.messages), way, task.used, after, *facts)
 
-    def _billed(self, bill: Bill) -> tuple[float | None, Usage | None]:
+    def _billed(self, bill: Bill) -> tuple[Bill, Usage | None]:
         """Cost and usage for an event: ``bill`` with what is owed."""
         bill, self._owed = bill + self._owed, NOTHING
-        return bill.cost, bill.usage if bill.usage.prompt or bill.usage.output else None
+        return bill, bill.usage if bill.usage.prompt or bill.usage.output else None
 
     def _owe(self, error: BaseException | None) -> None:
         if isinstance(error, NoSummary):

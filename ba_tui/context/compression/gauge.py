@@ -73,8 +73,8 @@ class Gauge:
         """Tokens that a request with ``messages`` takes."""
         for place in range(len(messages) - 1, -1, -1):
             usage = messages[place].usage
-            if usage is not None and usage.prompt:
-                told, ours = usage.prompt + usage.output, self.fixed() + self._through(messages, place)
+            if usage is not None and usage.counted:
+                told, ours = usage.counted, self.fixed() + self._through(messages, place)
                 if not FLATTEST * ours <= told <= STEEPEST * ours + HIDDEN:
                     told = ours
                 return told + self._counted(tuple(messages[place + 1 :]))

@@ -15,7 +15,7 @@ from ba_tui.context.compression.rounds import Count
 from ba_tui.context.compression.summary_cache import SummaryCache, digest
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, is_reminder, user
-from ba_tui.core.provider import ModelInfo, Provider
+from ba_tui.core.provider import ModelInfo, Provider, charged
 from ba_tui.core.values import frozen
 from ba_tui.providers.small_model import one_answer
 
@@ -50,14 +50,23 @@ class Writer:
 
 @frozen
 class Bill:
-    """What was paid for summaries: tokens, and US dollars; None when the model has no known price."""
+    """What was paid for summaries: tokens, and US dollars; None when that is not known. ``estimate``: what limits count
+    instead, where the server reported no usage."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
+    estimate: float | None = None
 
     def __add__(self, other: Bill) -> Bill:
         known = self.cost is not None and other.cost is not None
-        return Bill(self.usage + other.usage, (self.cost or 0.0) + (other.cost or 0.0) if known else None)
+        usage, spent = self.usage + other.usage, (self.spent, other.spent)
+        if known:
+            return Bill(usage, (self.cost or 0.0) + (other.cost or 0.0))
+        return Bill(usage, None, None if None in spent else sum(each or 0.0 for each in spent))
+
+    @property
+    def spent(self) -> float | None:
+        return self.estimate if self.cost is None else self.cost
 
 
 NOTHING = Bill()
@@ -156,9 +165,7 @@ class Summarizer:
 
 
 def _bill(answer: Message, model: ModelInfo) -> Bill:
-    if answer.usage is None:
-        return Bill(cost=None)
-    return Bill(answer.usage, model.prices.cost(answer.usage) if model.prices else None)
+    return Bill(answer.usage or Usage(), *charged(model.prices, answer.usage))
 
 
 def _unsound(answer: Message) -> str:

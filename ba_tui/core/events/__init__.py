@@ -112,10 +112,12 @@ class MessageRestarted(Signed):
 
 @frozen
 class MessageDone(Signed):
-    """An answer is complete (or kept in part: see its ``stop``). ``cost`` in US dollars, None when unknown."""
+    """An answer is complete (or kept in part: see its ``stop``). ``cost`` in US dollars, None when unknown;
+    ``estimate``: what limits count for it where the server reported no usage."""
 
     message: Message
     cost: float | None = None
+    estimate: float | None = None
     type: Literal["message_done"] = "message_done"
 
     @property
@@ -194,7 +196,7 @@ class Compressed(Signed):
 
     ``before`` and ``after`` in tokens; ``kept`` says in a line what was kept; the running turn begins with message
     ``turn_start``. ``cost`` in US dollars and ``usage`` are those of summaries, also of such as came to nothing; None
-    when unknown, or when no model was asked.
+    when unknown, or when no model was asked. ``estimate``: see MessageDone.
     """
 
     messages: tuple[Message, ...]
@@ -205,6 +207,7 @@ class Compressed(Signed):
     kept: str = ""
     turn_start: int = 0
     usage: Usage | None = None
+    estimate: float | None = None
     type: Literal["compressed"] = "compressed"
 
     @property
@@ -215,12 +218,14 @@ class Compressed(Signed):
 
 @frozen
 class SideRequest(Signed):
-    """A model answered a request beside the conversation, for ``purpose``; ``cost`` in US dollars if known."""
+    """A model answered a request beside the conversation, for ``purpose``; ``cost`` in US dollars if known.
+    ``estimate``: see MessageDone."""
 
     purpose: str
     model: str
     usage: Usage | None = None
     cost: float | None = None
+    estimate: float | None = None
     type: Literal["side_request"] = "side_request"
 
 

@@ -14,6 +14,8 @@ PlanState: TypeAlias = Literal[
 ]
 TEAM_PLAN = "team-"
 """Begins the id of a plan whose subtasks members of a team do: only a team can go on with it."""
+UNDECIDED = "Interrupted after calls that may have changed something: "
+"""Begins the error of a step that is blocked until the user says what becomes of it."""
 ENDED: frozenset[SubTaskStatus] = frozenset({"completed", "failed", "blocked", "skipped"})
 
 
@@ -57,6 +59,11 @@ class SubTask:
     error: str = ""
     attempts: int = 0
     agent_id: str = ""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the step was interrupted and waits for the user to say what becomes of it."""
+        return self.status == "blocked" and self.error.startswith(UNDECIDED)
 
 
 @frozen

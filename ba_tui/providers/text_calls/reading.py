@@ -19,7 +19,7 @@ from ba_tui.providers.text_calls.fences import Fence, fences, in_span
 from ba_tui.providers.text_calls.json_dialects import Decoder
 from ba_tui.providers.text_calls.known import Known, Written
 from ba_tui.providers.text_calls.labels import LABEL, Labelled, kind_of, on_one_line
-from ba_tui.providers.text_calls.marked import CALLS, MARK, NO_CALL, Marked
+from ba_tui.providers.text_calls.marked import CALLS, MARK, NO_CALL, SHOWN, Marked
 
 Stance: TypeAlias = Literal["asked", "watching", "trusting"]
 """Whether the model was asked to write calls as text, whether it is not known yet how it calls, or whether it is known
@@ -117,6 +117,8 @@ class _Reader:
         self._places: list[_Place] = []
         self._implied: list[_Place] = []
         """Calls that nothing but their content tells from an example."""
+        self._unread: list[_Place] = []
+        """Labelled calls of a model that was not asked for text, which can't be made as they are written."""
         self._stop = len(text)
         self._reading: tuple[int, Marked] | None = None
         foreign = FOREIGN.search(text)
@@ -140,8 +142,8 @@ class _Reader:
             # An example in the middle of an answer is no call.
             self._places = [] if self._goes_on(self._places[-1].end) else self._places
         places = self._places or self._meant()
-        if not places and self._stance == "asked":
-            places = self._missed()
+        if not places:
+            places = self._missed() if self._stance == "asked" else self._failed()
         if not places:
             return Reading("")
         before = [self._text[last.end : place.start] for last, place in pairwise(places)]
@@ -239,7 +241,9 @@ class _Reader:
                 self._stop = group.end
             return group.end
         elif kind == "given" and first and label[0].strip().lower().startswith(("action", "tool")):
-            self._add(_Place(label.start(), label.end(), (Written("", {}, NO_ACTION, label[0]),), "labels"))
+            source = self._text[label.start() : min(self._stop, label.start() + SHOWN)]
+            end = self._stop if self._stance == "watching" and "{" in source else label.end()
+            self._add(_Place(label.start(), end, (Written("", {}, NO_ACTION, source),), "labels"))
         elif kind == "seen" and first and self._faked is None:
             self._faked = label.start()
         return label.end()
@@ -267,7 +271,24 @@ class _Reader:
             self._places.append(place)
             self._stop = foreign.start() if foreign else self._stop
             return place.end
+        if place.form == "labels" and self._stance == "watching":
+            self._unread.append(place)
         return place.start
+
+    def _failed(self) -> list[_Place]:
+        """Return the labelled call that a model meant to make at the end of its reply and wrote wrongly. If such a
+        reply ended the turn, the model would never hear that nothing was called."""
+        for place in self._unread[-1:]:
+            call = place.calls[0]
+            foreign = FOREIGN.search(self._text, place.end)
+            rest = self._text[place.end : foreign.start() if foreign else None]
+            labels = {kind_of(label) for label in LABEL.finditer(self._text, 0, place.end)}
+            # One line that begins with "Action:" may be prose.
+            meant = call.name in self._known.schemas or call.unknown
+            meant = meant or (call.problem == NO_ACTION and "action" not in labels)
+            if meant and labels & {"given", "thought"} and not _ALIVE.search(_MARKUP.sub("", rest)):
+                return [place]
+        return []
 
     def _meant(self) -> list[_Place]:
         """The places that only their content tells from an example, where nothing speaks for an example: they stand

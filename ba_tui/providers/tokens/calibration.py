@@ -144,7 +144,7 @@ class Calibrating:
             return
         answer = messages[place]
         usage = answer.usage or Usage()
-        if answer.role != "assistant" or not usage.prompt:
+        if answer.role != "assistant" or not usage.counted:
             return
         if place - self._counted > MANY:
             estimated = await asyncio.to_thread(self._estimate, sent)

@@ -314,7 +314,7 @@ def session_summary(info: SessionInfo, whole: Survey) -> list[str]:
         time_of(info.created),
         one_line(info.model),
         count(info.turns, "turn"),
-        f"{used.prompt:,} tokens in, {used.output:,} out" if used.prompt or used.output else "",
+        f"{used.about}{used.prompt:,} tokens in, {used.about}{used.output:,} out" if used.prompt or used.output else "",
         "" if whole.cost is None else f"${whole.cost:.4f}",
     ]
     return [*found[:2], *(fact for fact in found[2:] if fact)]

@@ -117,7 +117,7 @@ def as_json(info: SessionInfo, events: Iterable[Event], hide: Hide) -> Iterator[
     yield from lines("compressions", map(_compression, whole.compressions))
     yield from lines("plans", _plans(whole))
     yield from lines("activities", _activities(current_events(events, whole.timeline)))
-    yield f'  "usage": {line(asdict(whole.usage))},\n  "cost_usd": {line(whole.cost)}\n}}\n'
+    yield f'  "usage": {line(whole.usage.record)},\n  "cost_usd": {line(whole.cost)}\n}}\n'
 
 
 def _activities(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
@@ -218,7 +218,7 @@ def _tool_call(start: ToolStarted, end: ToolFinished | None) -> dict[str, Any]:
 
 def _compression(event: Compressed) -> dict[str, Any]:
     record = {"at": iso(event.at), "strategy": event.strategy, "before": event.before, "after": event.after}
-    return {**record, "cost_usd": event.cost, "usage": asdict(event.usage) if event.usage else None}
+    return {**record, "cost_usd": event.cost, "usage": event.usage.record if event.usage else None}
 
 
 def _message(message: Message) -> dict[str, Any]:

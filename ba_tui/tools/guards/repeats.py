@@ -2,12 +2,16 @@
 where one is set for reasoning, else the person is asked.
 
 A successful change of a file in between makes a repetition honest work (edit, test, edit, test) and starts anew.
+So does another result of a tool that is meant to be called again (``facts.repeatable``): polling is no loop while it
+brings news.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
+from itertools import takewhile
 from typing import Any
 
 from ba_tui.core.errors import StopTurn
@@ -35,21 +39,33 @@ class _Allowed(set[str]):
     """The calls of one agent and turn that the person let go on."""
 
 
+class _Results(dict[str, bytes]):
+    """Hashes of what the newest calls of repeatable tools gave in one agent's turn, by the ids of the calls."""
+
+    def keep(self, id: str, result: ToolResult) -> bytes:
+        found = self[id] = sha256(result.text.encode("utf-8", "surrogatepass")).digest()
+        while len(self) > WINDOW:
+            del self[next(iter(self))]
+        return found
+
+
 def repeats(writers: Collection[str]) -> Guard:
     """``writers``: the names of the tools that change files."""
 
     def guard(tool: Tool) -> Tool:
-        if tool.facts.repeatable:
-            return tool
-
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             allowed = call.branch.state(_Allowed)
-            count = _count(call, writers, allowed)
+            before = call.branch.state(_Results) if tool.facts.repeatable else None
+            same = _same_calls(call, writers, allowed)
+            count = _fruitless(same, before)
             escalated = count >= 3 and _escalate(tool, call, count)
             if count >= 3 and not escalated:
                 await _ask(tool, args, call, count)
                 allowed.add(call.id)
             result = await outcome(tool, args, call)
+            if before is not None:
+                news = before.get(same[0].id if same else "") != before.keep(call.id, result)
+                count = 1 if news else count
             if count < 2:
                 return result
             note = ESCALATED.format(tool=tool.name, count=count) if escalated else WARNING
@@ -72,22 +88,31 @@ def _escalate(tool: Tool, call: Call, count: int) -> bool:
     return True
 
 
-def _count(call: Call, writers: Collection[str], allowed: Collection[str]) -> int:
-    """How many times the call was made by now, itself included, since something else was achieved."""
+def _fruitless(same: Sequence[ToolUse], results: Mapping[str, bytes] | None) -> int:
+    """Return how many times a call was made, itself included, of which the ``same`` calls before it brought nothing
+    new: with ``results``, only those count that gave what the newest gave."""
+    if results is None or not same:
+        return 1 + len(same)
+    newest = results.get(same[0].id)
+    return 1 + sum(1 for _ in takewhile(lambda each: results.get(each.id) == newest, same))
+
+
+def _same_calls(call: Call, writers: Collection[str], allowed: Collection[str]) -> Sequence[ToolUse]:
+    """Return the same calls that were made since something else was achieved, the newest first."""
     transcript = call.branch.transcript
     recent = _recent(transcript, call.id)
     if not recent or not any(_same(earlier, recent[0]) for earlier in recent[1:]):
-        return 1
+        return ()
     calls = transcript.calls_since_prompt()
-    count = 1
+    same: list[ToolUse] = []
     for earlier in recent[1:]:
         if _same(earlier, recent[0]):
             if earlier.id in allowed:
                 break
-            count += 1
+            same.append(earlier)
         elif earlier.name in writers and _new(calls, earlier) and _succeeded(transcript, earlier.id):
             break
-    return count
+    return same
 
 
 def _recent(transcript: Transcript, call_id: str) -> list[ToolUse]:

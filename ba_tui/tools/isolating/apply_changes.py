@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, cast
 
 from ba_tui.core.calls import Commit, commit_whole
+from ba_tui.core.errors import UsageError
 from ba_tui.core.results import Diff, Diffs, Display, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -84,8 +85,8 @@ class Applying:
 
     def named(self, args: Mapping[str, Any], *, anew: bool = False) -> dict[str, Stamp | None]:
         """The changed paths that a call is about, from the top of the project, and the state of each."""
-        agent_id, wanted = str(args.get("agent_id") or ""), args.get("paths") or ()
-        found = self.copies.changed(agent_id, anew=anew)
+        wanted = args.get("paths") or ()
+        found = self.copies.changed(self.agent(args), anew=anew)
         if not wanted:
             return found
         texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
@@ -93,9 +94,16 @@ class Applying:
         within = {path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)}
         return {path: stamp for path, stamp in found.items() if path in within}
 
+    def agent(self, args: Mapping[str, Any]) -> str:
+        """The whole id of the agent that a call names. Blocks. Raises UsageError when several are called so."""
+        return self.copies.whole(str(args.get("agent_id") or ""))
+
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
         """What rules judge and the person is asked about. Only that is applied."""
-        found = {} if self.working(str(args.get("agent_id") or "")) else self.named(args)
+        found: dict[str, Stamp | None] = {}
+        with suppress(UsageError):
+            # The call itself says that several agents are called so.
+            found = {} if self.working(self.agent(args)) else self.named(args)
         if len(self.judged) > MOST_JUDGED:
             self.judged.clear()
         self.judged[_key(args)] = found
@@ -103,7 +111,7 @@ class Applying:
 
     def steps(self, args: Mapping[str, Any]) -> list[_Step]:
         """What a call would do. Blocks. Raises Failed, UsageError, PathRefused."""
-        agent_id = str(args["agent_id"])
+        agent_id = self.agent(args)
         if self.working(agent_id):
             raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
         kept = self.copies.kept(agent_id)
@@ -156,7 +164,7 @@ class Applying:
         writing = [each for each in steps if each.step.before != each.step.after]
         begun.begin()
         commit([each.step for each in writing], self.ahead, NAME)
-        kept = self.copies.kept(str(args["agent_id"]))
+        kept = self.copies.kept(self.agent(args))
         with suppress(OSError):
             for each in writing:
                 if each.step.after is not None and each.change.after is not None:

@@ -13,12 +13,12 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.errors import BaError, StorageError, UsageError
@@ -35,7 +35,7 @@ from ba_tui.write_ahead import recover, write_ahead
 
 FOLDER = "copies"
 FILES, BASE, APPLIED, INFO = "files", "base", "applied", "copy.json"
-MAKING = ".making"
+MAKING, UNCHANGED = ".making", ".unchanged"
 LOOK_SECONDS = 1.0
 SHOWN = 8
 """Names of files in a line."""
@@ -171,6 +171,17 @@ class Copies:
         except (OSError, BaError):
             return {}
 
+    def whole(self, agent_id: str) -> str:
+        """The whole id of an agent that has a copy and is called ``agent_id``, as users and models are told of it:
+        ``general-1`` of ``main/general-1``. Blocks. Raises UsageError, naming all, when several are called so."""
+        if not agent_id or os.path.lexists(self._place(agent_id)):
+            return agent_id
+        ids = [unquote(name) for name in _names(self._folder) if not name.endswith((MAKING, UNCHANGED))]
+        found = sorted(id for id in ids if id.endswith(f"/{agent_id}"))
+        if len(found) > 1:
+            raise UsageError(f"Several agents are called {agent_id}.", f"Name one of {', '.join(found)}.")
+        return found[0] if found else agent_id
+
     def kept(self, agent_id: str) -> _Kept:
         """The copy as it was left. Blocks. Raises UsageError when it is gone."""
         folder = self._place(agent_id)
@@ -191,7 +202,7 @@ class Copies:
     def _unchanged(self, agent_id: str) -> Path:
         """Says that there was a copy, which was removed since nothing was changed in it."""
         place = self._place(agent_id)
-        return place.with_name(f"{place.name}.unchanged")
+        return place.with_name(f"{place.name}{UNCHANGED}")
 
     def _make(self, agent_id: str, stop: threading.Event) -> ProjectCopy:
         found = listed(self.project, self._denied)
@@ -255,6 +266,13 @@ class Copies:
         more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
         what = f"It changed {count(len(changes), 'file')} in its copy (+{added} -{removed}): {names}{more}."
         return f"{what} The project is as it was; apply_changes with this agent_id brings them in."
+
+
+def _names(folder: Path) -> Sequence[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone
+    except OSError:
+        return ()
 
 
 def _stamp(status: os.stat_result) -> Stamp:

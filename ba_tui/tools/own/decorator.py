@@ -48,7 +48,8 @@ class ToolOptions(TypedDict, total=False):
     idempotent: bool
     """Whether a call that failed may be made again without harm; by default what only reads may."""
     repeatable: bool
-    """True for what is meant to be called again with the same arguments, such as a look at something that changes."""
+    """True for what is meant to be called again with the same arguments, such as a look at something that changes. It
+    then counts as a repetition only while the result stays the same."""
     cacheable: bool
     """True when the same arguments, and files of ``paths`` that did not change, always give the same result."""
     subagents: bool

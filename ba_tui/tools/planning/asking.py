@@ -20,7 +20,7 @@ from ba_tui.core.events import (
     ThinkingDelta,
 )
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk, charged
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.providers.in_use import ModelInUse
@@ -48,8 +48,8 @@ class ModelRequests:
         async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", provider.stream(request))) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, Message):
-                    cost = self._cost(provider, chunk)
-                    branch.emit(SideRequest("plan", chunk.model, chunk.usage, cost))
+                    paid = charged(provider.model.prices, chunk.usage)
+                    branch.emit(SideRequest("plan", chunk.model, chunk.usage, *paid))
                     return chunk
                 if isinstance(chunk, Retrying | Notice):
                     branch.emit(chunk)
@@ -63,7 +63,7 @@ class ModelRequests:
             async for chunk in chunks:
                 match chunk:
                     case Message():
-                        branch.emit(MessageDone(chunk, self._cost(provider, chunk)))
+                        branch.emit(MessageDone(chunk, *charged(provider.model.prices, chunk.usage)))
                         return chunk
                     case TextDelta() | ThinkingDelta() | MessageRestarted() | PromptProgress() | Retrying() | Notice():
                         branch.emit(chunk)
@@ -88,8 +88,3 @@ class ModelRequests:
             # It may read keys and load an SDK.
             self._provider, self._named = await asyncio.to_thread(self._model.provider, named), named
         return self._provider
-
-    @staticmethod
-    def _cost(provider: Provider, answer: Message) -> float | None:
-        prices = provider.model.prices
-        return prices.cost(answer.usage) if prices and answer.usage else None

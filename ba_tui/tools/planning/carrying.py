@@ -13,16 +13,18 @@ from ba_tui.core.events import MessageDone, Notice, PlanChanged
 from ba_tui.core.events.planned import PlanRecord
 from ba_tui.core.messages import Message, Text, clean_text, user
 from ba_tui.core.questions import Option, Question, Reply
-from ba_tui.core.teamwork.plans import Plan, SubTask
+from ba_tui.core.teamwork.plans import UNDECIDED, Plan, SubTask
 from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.rule import COMMAND_TOOLS
-from ba_tui.planning.plan_run import PlanBounds, PlanMeans, PlanRun, begun_again, may_have_run
+from ba_tui.planning.filling import revision
+from ba_tui.planning.plan_run import UNBEGUN, PlanBounds, PlanMeans, PlanRun, begun_again, completed, may_have_run
 from ba_tui.settings.sections.plans import PlanSettings
 from ba_tui.tools.planning import answers, outcomes
 from ba_tui.tools.planning.agreement import Agreed, Agreement, PlanMaker, Talk
+from ba_tui.tools.planning.interrupted import StepTrace, traces
 from ba_tui.tools.planning.plan_tool import NAME, Waiting
 from ba_tui.tools.planning.scope import PlanScope
 from ba_tui.tools.planning.steps import StepWork
@@ -121,7 +123,7 @@ class PlanWork:
             await self._answer(await self.carried_out(plan, means, left), means.branch)
 
     async def carried_out(self, plan: Plan, means: Means, left: tuple[str, str] = ("", "")) -> Plan:
-        """The plan as it ended; its outcome is remembered."""
+        """The plan as it ended; its outcome is remembered, unless a step still waits for the user's decision."""
         scope, branch = self._scope, means.branch
         work = StepWork(self._by_name, scope.delegation, scope.results, means.call_id or plan.id)
         bounds = PlanBounds(self._settings.at_once, self._settings.deadline, self._settings.max_cost)
@@ -165,20 +167,21 @@ class PlanWork:
             raise
         finally:
             self._running.discard(plan.id)
-        await outcomes.remember(ended, scope.memory, branch)
+        if ended.state != "cancelled":
+            await outcomes.remember(ended, scope.memory, branch)
         return ended
 
     async def settled(self, plan: Plan, means: Means) -> Plan:
-        """``plan`` as it can go on. Steps that were running begin again, or as the person says when they may have
-        changed something."""
-        work = StepWork(self._scope.tools, self._scope.delegation, self._scope.results)
+        """``plan`` as it can go on. Of steps that were running, those that had finished are completed, and those that
+        changed nothing begin again; the user decides about the others."""
+        events = await self._scope.history()
+        left = await asyncio.to_thread(traces, events, plan)
         for step in plan.subtasks:
-            if not may_have_run(step):
-                continue
-            again = begun_again(step) if step.status == "executing" else step
-            if not await asyncio.to_thread(work.reads, step):
-                again = await self._decided(again, means)
-            plan = plan.updated(again)
+            if step.status == "skipped" and step.error.startswith(UNBEGUN):
+                # The step it needs may be carried out now.
+                plan = plan.updated(replace(step, status="pending", error=""))
+            elif may_have_run(step):
+                plan = plan.updated(await self._settle(step, left.get(step.id), means))
         means.branch.emit(PlanChanged(replace(plan, state="approved"), self._reason(plan)))
         return replace(plan, state="approved")
 
@@ -186,18 +189,36 @@ class PlanWork:
         record = self._scope.transcript.plans.find(plan.id)
         return record.reason if record else ""
 
-    async def _decided(self, step: SubTask, means: Means) -> SubTask:
-        """What becomes of a step that may have changed something before it was interrupted."""
+    async def _settle(self, step: SubTask, trace: StepTrace | None, means: Means) -> SubTask:
+        """Return an interrupted step as it can go on, by what its last try left."""
+        again = step if step.status == "pending" else begun_again(step)
+        work = StepWork(self._by_name, self._scope.delegation, self._scope.results)
+        if trace and trace.result and not trace.result.failed:
+            return completed(again, await work.returned(trace.result))
+        if trace and (found := next(((said, id) for id, said in trace.ended.items() if not revision(said)), None)):
+            return completed(again, await work.answered(*found))
+        changes = trace.changes(self._scope.tools().get) if trace else "the session has no record of them"
+        if not changes or (trace is None and await asyncio.to_thread(work.reads, step)):
+            return again
+        return await self._decided(again, changes, means)
+
+    async def _decided(self, step: SubTask, changes: str, means: Means) -> SubTask:
+        """What becomes of a step that made ``changes`` before it was interrupted."""
         name = f"{step.id} ({one_line(step.description, 120)})"
         if not self._scope.attended:
-            why = "It may have run when ba was interrupted, and nobody can be asked now."
-            return replace(step, status="blocked", error=why)
+            blocked = replace(step, status="blocked", error=f"{UNDECIDED}{changes}.")
+            hint = "Nobody can be asked now. Decide in the app: ba -c, then /plan resume."
+            means.branch.emit(Notice(f"The step {name} is blocked. {blocked.error}", "warning", hint))
+            return blocked
         options = (
             Option(AGAIN, "It may do its work twice"),
             Option(DONE, "Later steps get no result of it"),
             Option(SKIP, "Steps that need it are skipped"),
         )
-        text = f"The step {name} was running when ba was interrupted, so it may have run. What now?"
+        text = (
+            f"The step {name} was running when ba was interrupted, so it may have run. It may have changed something "
+            f"with these calls: {changes}. What now?"
+        )
         reply = await means.ask(Question("choice", text, options=options))
         said = "" if reply.choice == "deny" else clean_text(reply.text).strip()
         if said == AGAIN:

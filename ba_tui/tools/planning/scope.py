@@ -13,6 +13,7 @@ from ba_tui.core.values import frozen
 from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.team.catalog import AgentFiles
+from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.memory.session_room import MemoryRoom
 from ba_tui.tools.planning.asking import ModelRequests
 
@@ -40,6 +41,8 @@ class PlanScope:
     planning: Planning | None = None
     agents: Callable[[], AgentFiles] | None = None
     """Where the agents are described that steps may have."""
+    history: ReadHistory = nothing_said
+    """The events of the session so far."""
 
     def roles(self) -> Mapping[str, str]:
         """What each agent is for, by its name. Reads files."""

@@ -131,7 +131,7 @@ class PlanRoom:
 
 def resumable(plan: Plan) -> bool:
     """Whether the plan can go on: nobody rejected it, and it has not ended."""
-    open_ = any(step.status not in ENDED for step in plan.subtasks)
+    open_ = any(step.status not in ENDED or step.undecided for step in plan.subtasks)
     return plan.state in {"proposed", "approved", "running", "paused", "cancelled"} and (
         open_ or plan.state == "running"
     )

@@ -84,16 +84,23 @@ class StepWork:
         id = f"{self._call_id or 'plan'}.{step.id}.{step.attempts}"
         use = ToolUse(id, step.tool_name, args)
         result = await run_call(callable_tool(use, tool, list(tools.values())), use, Call(id, branch))
-        if result.failed:
-            return _failed(result, tool)
+        return _failed(result, tool) if result.failed else await self.returned(result)
+
+    async def returned(self, result: ToolResult) -> Outcome:
+        """Return the outcome of a call that succeeded. Raises StorageError."""
         return await self._outcome(*_data(result), result.artifact or "")
+
+    async def answered(self, said: str, agent_id: str, note: str = "") -> Outcome:
+        """Return the outcome of an agent that finished. Raises StorageError."""
+        told = f"{said}\n\n{note}" if note else said
+        return replace(await self._outcome(told, _parsed(said), ""), agent_id=agent_id)
 
     async def work(self, step: SubTask, prompt: str, branch: Branch) -> Outcome:
         """Let an agent do the step."""
         order = Order(
             step.role or ROLE,
             prompt,
-            one_line(step.description, NAMED),
+            label(step),
             deadline=self._deadline,
             max_loops=step.max_loops,
             call_id=self._call_id,
@@ -106,8 +113,7 @@ class StepWork:
             why = f"The last command failed: {ended.broken}. {ACCEPTED}"
             return Outcome(error=f"{why} It said last: {one_line(said, 300)}", agent_id=ended.agent_id)
         if ended.status == "done" or revision(said):
-            told = f"{said}\n\n{ended.note}" if ended.note else said
-            return replace(await self._outcome(told, _parsed(said), ""), agent_id=ended.agent_id)
+            return await self.answered(said, ended.agent_id, ended.note)
         kind = ended.error.kind if ended.error else ""
         why = sentence(ended.error.with_hint if ended.error else f"The agent ended: {ended.status}")
         last = f" It said last: {one_line(said, 300)}" if said else ""
@@ -138,6 +144,11 @@ class StepWork:
         if value is not None and len(json.dumps(value, ensure_ascii=False, default=str)) > DATA:
             value = None
         return Outcome(text, value, artifact)
+
+
+def label(step: SubTask) -> str:
+    """Return what lists call the agent of a step."""
+    return one_line(step.description, NAMED)
 
 
 def _expected(step: SubTask) -> str:

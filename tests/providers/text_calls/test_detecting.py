@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import BadRequest
-from ba_tui.core.events import MessageRestarted, Notice, TextDelta
+from ba_tui.core.events import MessageRestarted, Notice, TextDelta, ToolFinished
 from ba_tui.core.messages import Message, Text, ToolOutput, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.providers.access import ProviderAccess
@@ -21,7 +21,7 @@ from ba_tui.providers.text_calls.text_tools import TextTools
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
 from tests.providers.text_calls.tools import TOOLS
-from tests.script import Script, says
+from tests.script import Script, collect, conversation, says
 
 REACT = 'Thought: I look.\nAction: {"tool": "read_file", "args": {"path": "a.txt"}}'
 FENCED = 'I will read it.\n\n```json\n{"name": "read_file", "arguments": {"path": "a.txt"}}\n```'
@@ -173,3 +173,24 @@ async def test_pictures_of_a_result_stay_beside_its_text() -> None:
         "Observation: a picture",
         "And now?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ('Action: read_file\nAction Input: {"path": a.txt", }', "The action input can't be read"),
+        ('Action: read_file\nAction Input: {"path": "a.txt\nObservation: done', "The action input can't be read"),
+        ('Action: opn_file\nAction Input: {"path": "a.txt"}', "There is no tool 'opn_file'"),
+        ('Action Input: {"path": "a.txt"}', "no line “Action:” before it"),
+    ],
+)
+async def test_a_first_call_that_is_written_wrongly_goes_back_with_the_reason(
+    tmp_path: Path, written: str, reason: str
+) -> None:
+    script = Script(says(f"Thought: I look.\n{written}"), says("Sorry."))
+    talk = conversation(Detecting(script, Formats(tmp_path / "tool_calls.json")), *TOOLS)
+    events = await collect(talk.say("Read a.txt."))
+    assert talk.transcript.messages[-1].text == "Sorry."
+    (ended,) = [event.result for event in events if isinstance(event, ToolFinished)]
+    assert ended.is_error
+    assert reason in "".join(message.text for message in script.requests[1].messages) + ended.text

@@ -171,6 +171,10 @@ def test_a_model_that_was_not_asked_hears_of_what_was_meant_as_a_call_of_a_tool_
     found = read(broken, KNOWN, "watching")
     assert [bool(call.problem) for call in found.calls] == [False, True]
     assert read(broken, KNOWN, "trusting").calls == ()
+    labelled = "Thought: I look.\nAction: read_file\nAction Input: {'path': a"
+    assert [bool(call.problem) for call in read(labelled, KNOWN, "watching").calls] == [True]
+    assert read(f"{labelled}\nObservation: b\n\nSo it goes on.", KNOWN, "trusting").calls == ()
+    assert read("Action: read_file is what you want.", KNOWN, "watching").calls == ()
 
 
 @pytest.mark.parametrize(

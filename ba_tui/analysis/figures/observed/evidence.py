@@ -1,6 +1,7 @@
-"""All that a session has seen, as it arrives: tables of what tools returned, the person's numbers, earlier verdicts.
+"""The newest of what a session has seen: tables of what tools returned, the person's numbers, earlier verdicts.
 
-Adding costs what is added; a look-up costs the figure. What a figure has to do with it is judged in the room weighed.
+Adding costs what is added; a look-up costs the figure. Once it is full, the older half is dropped: neither memory nor
+the cost of adding grows with the session. What a figure has to do with it is judged in the room weighed.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from ba_tui.analysis.figures.observed.tables import Table
 from ba_tui.analysis.figures.verdicts import PERSON, Checked, Verdict
 from ba_tui.core.values import frozen
 
-MOST_CELLS = 250_000
-"""Numbers of a session; results beyond them are not read, which verdicts say."""
+MOST_WEIGHT = 100_000
+"""Numbers, labels and names that are held, about 300 bytes each."""
+MOST_VERDICTS, MOST_SAID = 4_000, 10_000
+"""Verdicts of earlier answers, and numbers of the user."""
 MOST_FIELDS, MOST_SINGLE = 16, 12
 """Columns of a single row, and how many such rows are compared with each other."""
 RECORD = -1
@@ -44,14 +47,17 @@ class Place:
 
 
 class Evidence:
-    """Grows with a session. Not safe for use by several threads at once.
+    """Follows a session. Not safe for use by several threads at once.
 
     ``places`` are the tables by number, ``said`` are the person's numbers; ``years`` are years that dates have,
     ``like_years`` other numbers that could be taken for one; ``verdicts`` are those of earlier answers on figures that
-    came from somewhere, ``earlier`` finds the latest by value and step; ``partly`` names calls not read whole.
+    came from somewhere, ``earlier`` finds the latest by value and step; ``partly`` names calls not read whole;
+    ``dropped``: something was dropped, so that a figure which is in nothing here may still have a source.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = MOST_WEIGHT) -> None:
+        """``room``: how many numbers, labels and names are held."""
+        self._room = room
         self.places: list[Place] = []
         self.said = Said()
         self.years: set[str] = set()
@@ -63,8 +69,15 @@ class Evidence:
         self.by_call: dict[str, list[int]] = {}
         self.partly: list[str] = []
         self.turn = 0
+        self.dropped = False
         self._first = 0
-        self._cells = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Hold no table."""
+        self.places = []
+        self.names, self.topics, self.by_call = {}, {}, {}
+        self._weight = 0
         self._single: list[int] = []
         self._record: Place | None = None
         self._by_size = Buckets()
@@ -72,9 +85,6 @@ class Evidence:
 
     def add(self, call: str, text: str, asked: str | Mapping[str, object] = "") -> None:
         """Index what ``call`` returned. ``asked`` is its input: names in it tell results apart."""
-        if self._cells >= MOST_CELLS:
-            self.partly.append(call)
-            return
         read = parts(text)
         if len(read) > 1:
             self.partly.append(call)
@@ -94,9 +104,6 @@ class Evidence:
     ) -> None:
         """Index a result whose cells are values: they have no places in a text, but columns and rows. ``numbers``: the
         places of these rows in all of it, from 0; by default they are its first ones."""
-        if self._cells >= MOST_CELLS:
-            self.partly.append(call)
-            return
         records: list[dict[str, Read | str | None]] = []
         for row in rows:
             cells = (Read(float(cell)) if isinstance(cell, int | float) else cell for cell in row)
@@ -110,6 +117,8 @@ class Evidence:
         self.turn += 1
         self._first = len(self.places)
         read = extract(text)
+        if len(self.said.figures) + len(self.said.names) + len(read.figures) > MOST_SAID and self.said.figures:
+            self.said, self.dropped = Said(), True
         self.said.add(text, read, self.turn)
         whole = (figure for figure in read.figures if not figure.year and 1000 <= figure.value < 2200)
         self.like_years.update(float(figure.value) for figure in whole)
@@ -122,16 +131,42 @@ class Evidence:
 
     def add_checked(self, checked: Checked) -> None:
         """Index an earlier answer: what was sourced or derived there may be repeated."""
+        if len(self.verdicts) > MOST_VERDICTS:
+            self.verdicts, self.earlier, self.dropped = [], {}, True
         for verdict in checked.verdicts:
             if verdict.label in {"sourced", "derived", "given"}:
                 self.earlier[verdict.figure.value, verdict.figure.step] = len(self.verdicts)
                 self.verdicts.append(verdict)
 
     def _put(self, table: Table, topic: frozenset[str]) -> None:
-        number = len(self.places)
-        self.places.append(Place(table, topic, self.turn, number - self._first))
+        self._index(Place(table, topic, self.turn, len(self.places) - self._first))
+        if self._weight > self._room:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Drop the older tables, those of the user last, until half of the room is free."""
+        newest, left = [*reversed(range(len(self.places)))], self._room // 2
+        order = sorted(newest[1:], key=lambda number: self.places[number].table.call != PERSON)
+        kept = {newest[0]}
+        left -= _weight(self.places[newest[0]])
+        for number in order:
+            if (weight := _weight(self.places[number])) <= left:
+                left -= weight
+                kept.add(number)
+        places = [self.places[number] for number in sorted(kept)]
+        self._begin()
+        self.dropped = True
+        for place in places:
+            self._index(place)
+        last = places[-1]
+        self._first = len(places) - (last.order + 1 if last.turn == self.turn else 0)
+        self.partly = [call for call in dict.fromkeys(self.partly) if call in self.by_call]
+
+    def _index(self, place: Place) -> None:
+        number, table, topic = len(self.places), place.table, place.topic
+        self.places.append(place)
         self.by_call.setdefault(table.call, []).append(number)
-        self._cells += sum(len(column.values) for column in table.columns)
+        self._weight += _weight(place)
         for column in table.columns:
             self._count(number, column, table)
         self.years.update(moment[:4] for moment in table.moments if moment[:4].isdigit())
@@ -149,7 +184,7 @@ class Evidence:
 
     def _count(self, number: int, column: Column, table: Table) -> None:
         if not column.time and not table.loose:
-            self.like_years.update(value for value in column.values if 1000 <= value < 2200)
+            self.like_years.update(value for value in column.values if 1000 <= value < 2200 and value.is_integer())
         self._by_size.add(column.values, number)
 
     def _name(self, label: str) -> None:
@@ -191,6 +226,13 @@ class Evidence:
     def holding(self, low: float, high: float) -> Sequence[int]:
         """The tables that may hold a number of a range, each once."""
         return self._by_size.within(low, high)
+
+
+def _weight(place: Place) -> int:
+    """About how much memory a table takes, in numbers."""
+    table = place.table
+    values = sum(len(column.values) for column in table.columns)
+    return values + sum(map(len, table.labels)) + len(place.topic) + 4 * len(table.columns)
 
 
 def _is_remark(table: Table) -> bool:

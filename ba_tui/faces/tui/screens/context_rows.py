@@ -155,10 +155,10 @@ def _totals(ledger: Ledger) -> Section:
     turn, all_of = ledger.turn, ledger.session
     used = (all_of.usage, turn.usage)
     rows = [
-        ContextEntry("Fresh input", tuple(short_count(each.input) for each in used)),
+        ContextEntry("Fresh input", tuple(f"{each.about}{short_count(each.input)}" for each in used)),
         ContextEntry("Written to the cache", tuple(short_count(each.cache_write) for each in used)),
         ContextEntry("Read from the cache", tuple(short_count(each.cache_read) for each in used)),
-        ContextEntry("Output", tuple(short_count(each.output) for each in used)),
+        ContextEntry("Output", tuple(f"{each.about}{short_count(each.output)}" for each in used)),
         ContextEntry("Input from the cache", tuple(map(cache_share, used))),
         ContextEntry("Cost", (money(all_of.cost), money(turn.cost)), _unknown(ledger)),
     ]
@@ -172,6 +172,8 @@ def _totals(ledger: Ledger) -> Section:
 
 def _unknown(ledger: Ledger) -> str:
     """Why a cost is not known, or not all of it."""
+    if ledger.session.cost is None and ledger.session.usage.estimated:
+        return "the server of a model reports no usage, so its tokens are ba's estimate (~)"
     if ledger.session.cost is None:
         return "a model that was used has no known price"
     if ledger.uncounted:
@@ -186,7 +188,8 @@ def _models(ledger: Ledger, least: int = 2) -> Section:
 
 def _account(of: Account) -> tuple[str, ...]:
     used = of.usage
-    return money(of.cost), short_count(used.prompt), short_count(used.output), cache_share(used), str(of.requests)
+    sizes = (f"{used.about}{short_count(each)}" for each in (used.prompt, used.output))
+    return money(of.cost), *sizes, cache_share(used), str(of.requests)
 
 
 def _turns(ledger: Ledger) -> Section:

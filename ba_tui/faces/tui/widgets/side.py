@@ -124,9 +124,9 @@ class SidePanel(VerticalScroll, can_focus=False):
             lines += [_row("Context", f"{filled(ledger)} of {short_count(self._window)}", muted)]
             lines += [Content.styled(gauge, colour if warning else "$accent")]
         rows = [
-            ("In", short_count(used.prompt) if used.prompt else ""),
+            ("In", f"{used.about}{short_count(used.prompt)}" if used.prompt else ""),
             ("Cached", cache_share(used) if used.cache_read else ""),
-            ("Out", short_count(used.output) if used.output else ""),
+            ("Out", f"{used.about}{short_count(used.output)}" if used.output else ""),
             ("Cost", _price(ledger.session)),
             ("This turn", _price(ledger.turn) if len(ledger.turns) > 1 else ""),
             ("Turns", str(len(ledger.turns)) if len(ledger.turns) > 1 else ""),

@@ -138,9 +138,9 @@ def line(now: Situation, ledger: Ledger, width: int) -> Content:
 
 
 def tokens(used: Usage) -> str:
-    """In, out and how much of what went in came from the cache."""
+    """In, out and how much of what went in came from the cache; "~" before numbers that ba estimated in part."""
     cached = f" {short_count(used.cache_read)} cached" if used.cache_read else ""
-    return f"↑{short_count(used.prompt)} ↓{short_count(used.output)}{cached}"
+    return f"↑{used.about}{short_count(used.prompt)} ↓{used.about}{short_count(used.output)}{cached}"
 
 
 def _turn(ledger: Ledger) -> str:

@@ -220,7 +220,10 @@ class GuardedTools:
         self.health = Health(tools)
         self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
         self.checkpointing = Checkpointing(
-            self.checkpoints.take, self.checkpoints.settle, lambda: scope.transcript.turns
+            self.checkpoints.take,
+            self.checkpoints.settle,
+            lambda: scope.transcript.turns,
+            lambda: any(job.state == "running" for job in self.shells.list()),
         )
         shared = Shared(
             Memory(workspace.resolve),

@@ -27,6 +27,7 @@ from ba_tui.sessions.checkpoints.shadow import (
     TreeEntry,
 )
 from ba_tui.sessions.checkpoints.traits import FILES
+from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from ba_tui.sessions.journal import JournalFile
 
 if TYPE_CHECKING:
@@ -50,16 +51,22 @@ class SessionCheckpoints:
 
     def take(self, turn: int, watch: GitWatch | None = None) -> str:
         """Raises Stopped when whoever watches did not want to wait."""
-        return self._keep(turn, f"{turn}", watch)
-
-    def settle(self, turn: int) -> None:
-        """The turn has ended: keep what it made, so that later changes by hand can be told from its own."""
-        self._keep(turn, f"end-{turn}")
-
-    def _keep(self, turn: int, name: str, watch: GitWatch | None = None) -> str:
         self._fit()
         with self._store.locked():
-            return self._store.keep(self._store.snapshot(watch), f"{self._session}/{name}", self._session, turn)
+            return self._store.keep(self._store.snapshot(watch), f"{self._session}/{turn}", self._session, turn)
+
+    def settle(self, turn: int, writes: TurnWrites | None = None) -> None:
+        """The turn has ended: keep what it made, so that later changes by hand can be told from its own, and which of
+        the files other programs wrote meanwhile."""
+        self._fit()
+        store = self._store
+        with store.locked():
+            end, begun = store.snapshot(), store.read(f"refs/ba/{self._session}/{turn}")
+            if writes and begun:
+                # A file that is gone comes back with a rewind, whoever removed it: that loses nothing.
+                there = [change.name for change in store.changed(begun.tree, end.tree) if change.after is not None]
+                end = replace(end, others=writes.others(store.root, there))
+            store.keep(end, f"{self._session}/end-{turn}", self._session, turn)
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
         with self._store.locked():
@@ -83,7 +90,8 @@ class SessionCheckpoints:
             left = self._store.read(f"refs/ba/{target.session}/left-{to}")
             ends = [*((left,) if left else ()), *map(self._end, begun)]
             hand = self._by_hand(ends, [kept.tree for kept in (begun if left else begun[1:])] + ([now] if ends else []))
-        return [replace(item, by_hand=item.path in hand) for item in found]
+            stay = self._others(target)
+        return [replace(item, by_hand=item.path in hand, stays=item.path in stay) for item in found]
 
     def diffs(self, before: str, after: str = "") -> Diffs:
         from ba_tui.sessions.checkpoints.restoring import Contents  # noqa: PLC0415 - most sessions restore nothing
@@ -115,7 +123,8 @@ class SessionCheckpoints:
 
         store = self._store
         with store.locked():
-            done = restore(store, self._read(undo), self._read(to))
+            target = self._read(to)
+            done = restore(store, self._read(undo), target, self._others(target))
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
         return Restored(tuple(done.done), tuple(done.left))
 
@@ -137,6 +146,18 @@ class SessionCheckpoints:
     def _end(self, begun: SavedCheckpoint) -> SavedCheckpoint | None:
         """How the turn left the files that began with ``begun``."""
         return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
+
+    def _others(self, target: SavedCheckpoint) -> frozenset[str]:
+        """Files that other programs wrote during the turns since: a rewind leaves them as they are."""
+        found: set[str] = set()
+        if target.turn:
+            prefix = f"{target.session}/end-"
+            for name in self._store.refs():
+                number = name.removeprefix(prefix)
+                if name.startswith(prefix) and number.isdecimal() and int(number) >= target.turn:
+                    end = self._store.read(f"refs/ba/{name}")
+                    found |= end.others if end else set()
+        return frozenset(found)
 
     def _by_hand(self, ends: Sequence[SavedCheckpoint | None], later: Sequence[str]) -> set[str]:
         """Paths that changed between the turns: after each end and before the next change of a later turn."""

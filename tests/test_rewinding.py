@@ -18,6 +18,7 @@ from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import places
 from ba_tui.sessions.checkpoints.keeper import session_patch
 from ba_tui.sessions.checkpoints.turn_writes import SLACK
+from ba_tui.settings.sections.sessions import CheckpointSettings
 from tests.script import collect
 
 SCRIPT = """
@@ -119,17 +120,17 @@ async def test_the_changes_of_a_session_are_printed(
     await said(made, "first")
     await made.close()
     (info,) = connect({}, folder, strict=True).library.sessions()
-    patch = session_patch(places(), info, 10)
+    patch = session_patch(places(), info, CheckpointSettings())
     assert b"+more\n" in patch
     assert b"+++ b/d/z" in patch
-    assert b"3 files changed" in session_patch(places(), info, 10, stat=True)
+    assert b"3 files changed" in session_patch(places(), info, CheckpointSettings(), stat=True)
     monkeypatch.chdir(folder)
     assert run(["sessions", "diff", info.id]) == 0
     assert capsysbinary.readouterr().out == patch
     (folder / "a.txt").write_text("one\n")
     for name in ("b.txt", "d/z"):
         (folder / name).unlink()
-    assert session_patch(places(), info, 10) == b""
+    assert session_patch(places(), info, CheckpointSettings()) == b""
 
 
 async def test_what_another_program_wrote_during_the_turn_stays_and_is_named(folder: Path):

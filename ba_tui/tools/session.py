@@ -218,7 +218,7 @@ class GuardedTools:
         self.own_query = own_query(data.query, permission(gate), permissions.sharing, delivery)
 
         self.health = Health(tools)
-        self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
+        self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints)
         self.checkpointing = Checkpointing(
             self.checkpoints.take,
             self.checkpoints.settle,

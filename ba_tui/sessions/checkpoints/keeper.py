@@ -29,6 +29,7 @@ from ba_tui.sessions.checkpoints.shadow import (
 from ba_tui.sessions.checkpoints.traits import FILES
 from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.settings.sections.sessions import CheckpointSettings
 
 if TYPE_CHECKING:
     from ba_tui.sessions.checkpoints.restoring import Contents
@@ -39,7 +40,10 @@ SHOWN = 200
 LONGEST = 1_000_000
 """Bytes of a text that is shown."""
 MB = 1_000_000
-_GONE = "The checkpoint is gone: the store was deleted or cleaned."
+_GONE = (
+    "The checkpoint is gone: the oldest are deleted beyond checkpoints.max_session_mb and checkpoints.max_total_mb, "
+    "or the store was deleted."
+)
 
 
 class SessionCheckpoints:
@@ -67,6 +71,19 @@ class SessionCheckpoints:
                 there = [change.name for change in store.changed(begun.tree, end.tree) if change.after is not None]
                 end = replace(end, others=writes.others(store.root, there))
             store.keep(end, f"{self._session}/end-{turn}", self._session, turn)
+            self._trim()
+
+    def _trim(self) -> None:
+        """Delete the oldest checkpoints of the session when they take too much room."""
+        from ba_tui.sessions.checkpoints.prune import trim  # noqa: PLC0415 - nothing waits for the end of a turn
+
+        if most := self._store.limits.session:
+            try:
+                if gone := trim(self._store, self._session, most):
+                    log.info("%d checkpoints of %s were deleted: they took too much room", gone, self._session)
+            except StorageError as error:
+                # Git before 2.31 can't tell how much room they take.
+                log.info("the checkpoints of %s were not measured: %s", self._session, error)
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
         with self._store.locked():
@@ -132,7 +149,7 @@ class SessionCheckpoints:
         self._store.ready()
         kept = self._store.read(id)
         if kept is None:
-            raise StorageError(_GONE, "The conversation can be rewound without the files.")
+            raise StorageError(_GONE, "Rewind the conversation only, or rewind the files to a later prompt.")
         return kept
 
     def _tree(self, id: str) -> str:
@@ -200,11 +217,11 @@ class SessionCheckpoints:
             raise StorageError(text, "Start ba in a project's folder to be able to rewind files.")
 
 
-def checkpoints_for(where: Places, cwd: Path, session: str, max_file_mb: float) -> SessionCheckpoints:
+def checkpoints_for(where: Places, cwd: Path, session: str, settings: CheckpointSettings) -> SessionCheckpoints:
     """Those of ``session`` in the project of ``cwd``. Touches no disk but to find the project."""
     root = project_root(cwd)
     ours = (where.home,) if where.home else (where.data, where.cache, where.state)
-    limits = ShadowLimits(largest=int(max_file_mb * MB))
+    limits = ShadowLimits(largest=int(settings.max_file_mb * MB), session=int(settings.max_session_mb * MB))
     return SessionCheckpoints(Store(where.checkpoints / folder_slug(root), root, ours, limits), session)
 
 
@@ -214,14 +231,14 @@ def session_start(where: Places, info: SessionInfo) -> str:
     return turn_history(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
 
 
-def session_patch(where: Places, info: SessionInfo, max_file_mb: float, *, stat: bool = False) -> bytes:
+def session_patch(where: Places, info: SessionInfo, settings: CheckpointSettings, *, stat: bool = False) -> bytes:
     """What changed in files since a session began, as a patch or as a line a file; empty when it changed none.
 
     Raises:
         StorageError: the session or its checkpoints can't be read.
     """
     first = session_start(where, info)
-    return checkpoints_for(where, info.cwd, info.id, max_file_mb).patch(first, stat=stat) if first else b""
+    return checkpoints_for(where, info.cwd, info.id, settings).patch(first, stat=stat) if first else b""
 
 
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:

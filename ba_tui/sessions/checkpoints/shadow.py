@@ -71,11 +71,13 @@ _BUSY = "Wait until it has ended there, then try again."
 
 @frozen
 class ShadowLimits:
-    """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; seconds for one step."""
+    """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; bytes of earlier versions
+    in one ``session``, 0 for no limit; seconds for one step."""
 
     largest: int = 10_000_000
     files: int = 100_000
     new: int = 1_000_000_000
+    session: int = 0
     seconds: float = 30.0
     wait: float = 10.0
 

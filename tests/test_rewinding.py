@@ -13,9 +13,12 @@ from ba_tui.cli.main import run
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Checkpointed, Event, Notice, ToolFinished
 from ba_tui.core.questions import Reply
+from ba_tui.core.rewinding import FileChange
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import places
 from ba_tui.sessions.checkpoints.keeper import session_patch
+from ba_tui.sessions.checkpoints.turn_writes import SLACK
+from ba_tui.settings.sections.sessions import CheckpointSettings
 from tests.script import collect
 
 SCRIPT = """
@@ -117,14 +120,66 @@ async def test_the_changes_of_a_session_are_printed(
     await said(made, "first")
     await made.close()
     (info,) = connect({}, folder, strict=True).library.sessions()
-    patch = session_patch(places(), info, 10)
+    patch = session_patch(places(), info, CheckpointSettings())
     assert b"+more\n" in patch
     assert b"+++ b/d/z" in patch
-    assert b"3 files changed" in session_patch(places(), info, 10, stat=True)
+    assert b"3 files changed" in session_patch(places(), info, CheckpointSettings(), stat=True)
     monkeypatch.chdir(folder)
     assert run(["sessions", "diff", info.id]) == 0
     assert capsysbinary.readouterr().out == patch
     (folder / "a.txt").write_text("one\n")
     for name in ("b.txt", "d/z"):
         (folder / name).unlink()
-    assert session_patch(places(), info, 10) == b""
+    assert session_patch(places(), info, CheckpointSettings()) == b""
+
+
+async def test_what_another_program_wrote_during_the_turn_stays_and_is_named(folder: Path):
+    (folder / "notes.txt").write_text("mine\n")
+    (folder / "gone.txt").write_text("here\n")
+    made = talk(folder, "default")
+    turn = made.say("first")
+    asked = 0
+
+    def react(event: Event) -> None:
+        nonlocal asked
+        if isinstance(event, Asked):
+            asked += 1
+            if asked == 2:
+                # Between the call that wrote b.txt and the command, which waits for an answer. Clocks of files tick.
+                _tick(folder.parent)
+                (folder / "other.txt").write_text("of another program")
+                (folder / "notes.txt").write_text("mine, edited elsewhere\n")
+                (folder / "b.txt").write_text("two, and formatted")
+                (folder / "gone.txt").unlink()
+                _tick(folder.parent)
+            turn.answer(event.ask_id, Reply("once"))
+
+    await collect(turn, react)
+    assert asked == 2
+    shown = await _undoing(made)
+    assert {(item.path, item.kind) for item in shown if item.stays} == {("other.txt", "gone"), ("notes.txt", "changed")}
+    assert {item.path for item in shown if not item.stays} == {"a.txt", "b.txt", "d/z", "gone.txt"}
+    outcome = await made.past.rewind(1)
+    kept = {"other.txt": "of another program", "notes.txt": "mine, edited elsewhere\n"}
+    assert files(folder) == {"a.txt": "one\n", "gone.txt": "here\n", **kept}
+    assert dict(outcome.restored.left) == dict.fromkeys(kept, "another program wrote it during the turn")
+    await made.past.rewind(None)
+    assert files(folder) == {
+        "a.txt": "one\nmore\n", "b.txt": "two, and formatted", "z": "new\n", **kept
+    }  # fmt: skip
+    await made.close()
+
+
+async def _undoing(made: Conversation) -> Sequence[FileChange]:
+    history = await made.past.history()
+    assert made.past.files is not None
+    return made.past.files.undoing(history.files_before(1), history.since(1))
+
+
+def _tick(folder: Path) -> None:
+    """Wait until the clock of the file system is past the slack that calls are given."""
+    probe = folder / "probe"
+    probe.write_text("")
+    until = probe.stat().st_ctime_ns + 2 * SLACK
+    while probe.stat().st_ctime_ns < until:
+        probe.write_text("")

@@ -15,6 +15,7 @@ from ba_tui.context.compression.compressor import no_veto
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.context.goal_check import GoalCheck
 from ba_tui.context.limits import BudgetLimits, Spending
+from ba_tui.context.media import AcceptedMedia
 from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
 from ba_tui.context.prompt_size import PromptSize
 from ba_tui.context.reminders import NearlyFull, Refocus
@@ -122,7 +123,7 @@ class AgentBuilder:
         provider = parts.model.provider(model, parts.spec.effort)
         wanted = parts.model.wanted(self._tools.skills.model, lambda: self._tools.policy.mode, main=parts.main)
         provider = Overridden(provider, wanted, parts.model.provider)
-        fitting, spec = Fitting(provider, parts.window.compressor), parts.spec
+        fitting, spec = AcceptedMedia(Fitting(provider, parts.window.compressor), pixels), parts.spec
         return Agent(fitting, parts.tools, spec.prompt, self._interceptors(parts, attaching), spec.ceiling)
 
     @asynccontextmanager

@@ -339,7 +339,7 @@ def diff(
     from ba_tui.sessions.checkpoints.keeper import session_patch  # noqa: PLC0415
 
     info = _one(_library(ctx), id)
-    patch = session_patch(places(), info, load(info.cwd).settings.checkpoints.max_file_mb, stat=stat)
+    patch = session_patch(places(), info, load(info.cwd).settings.checkpoints, stat=stat)
     if not patch:
         _say("This session changed no files, or the changes were undone.")
     elif sys.stdout.isatty():

@@ -18,7 +18,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.instruction_names import LARGEST
 from ba_tui.core.messages import NOTE, Message, Text, reminder
 from ba_tui.core.text.markup import INSTRUCTIONS
-from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.patterns import regex, wildcard_problem
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress, Owner
 
@@ -159,11 +159,16 @@ def _read(
     except OSError as error:
         return Instructions(name, "", why(error))
     text, paths = _divided(text)
+    wrong = next((problem for each in paths if (problem := wildcard_problem(each))), "")
     imports = Imports(ingress, had, held)
     whole = imports.of(text, path.parent, owner)
     # What a file begins, an imported one may complete: a secret, or a tag.
     text = ingress.clean(whole) if imports.taken else whole
-    note = f"cut at {LIMIT:,} characters" if len(text) > LIMIT else ""
+    notes = [f"cut at {LIMIT:,} characters"] if len(text) > LIMIT else []
+    if wrong:
+        # In doubt they count: instructions may forbid something.
+        notes, paths = [*notes, f"for all files, because of its paths: {wrong}"], ()
+    note = "; ".join(notes)
     target = target_of(path, owner, ingress)
     return Instructions(name, text[:LIMIT], note, tuple(imports.taken), tuple(imports.refused), target, paths)
 

@@ -12,16 +12,10 @@ from ba_tui.core.calls import callable_tool, run_call
 from ba_tui.core.effects import UNLIMITED, Ceiling, Effect
 from ba_tui.core.errors import ProviderError, StopTurn
 from ba_tui.core.events import (
-    Compressed,
     MessageDone,
     MessageRestarted,
-    Notice,
-    PromptProgress,
-    Retrying,
     Steered,
     TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
 )
 from ba_tui.core.loop_limits import Reasoner
 from ba_tui.core.messages import Message, Text, ToolUse, partial, reminder
@@ -156,9 +150,7 @@ class Agent:
                             earlier = "".join(words) or earlier
                             words.clear()
                             branch.emit(chunk)
-                        case (
-                            ThinkingDelta() | ToolInputDelta() | PromptProgress() | Retrying() | Compressed() | Notice()
-                        ):
+                        case _:
                             branch.emit(chunk)
         except (asyncio.CancelledError, ProviderError) as error:
             stop = "error" if isinstance(error, ProviderError) else "cancelled"

@@ -19,10 +19,12 @@ class Budget:
 
 @frozen
 class ProjectCopy:
-    """``files`` holds what ``project``, the top folder of the repository, held when it was copied. Both resolved."""
+    """``files`` holds what ``project``, the top folder of the repository, held when it was copied. Both resolved.
+    ``left``: what is not in it, and why."""
 
     project: Path
     files: Path
+    left: tuple[str, ...] = ()
 
 
 @frozen

@@ -6,6 +6,7 @@ BaError
 │   ├── AuthFailed             401, 403, no key
 │   ├── ModelNotFound          404
 │   ├── BadRequest             400 and other refusals of the request itself
+│   │   ├── RequestRefused     the server objects to something within the request
 │   │   └── ContextOverflow    the prompt is larger than the window
 │   ├── AnswerTooLarge         the model server sends more than any answer needs
 │   └── Passing                worth another try
@@ -107,6 +108,21 @@ class ModelNotFound(ProviderError):
 
 class BadRequest(ProviderError):
     kind = "bad_request"
+
+
+class RequestRefused(BadRequest):
+    """The server read the request and refused what is in it. ``media``: its words are about a picture or document;
+    ``most``: how many it takes in one request, 0 when it does not say; ``at``: the numbers of the message and of the
+    part that it names; ``keys``: the media in that part (see ``core.messages.media_key``)."""
+
+    def __init__(
+        self, message: str, hint: str = "", *, media: bool = False, most: int = 0, at: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(message, hint)
+        self.media = media
+        self.most = most
+        self.at = at
+        self.keys: tuple[str, ...] = ()
 
 
 class ContextOverflow(BadRequest):

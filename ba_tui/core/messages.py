@@ -6,10 +6,11 @@ Pure frozen values. How a message travels to a vendor is the provider adapter's 
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, cast
@@ -316,6 +317,55 @@ def _keyed(key: str) -> str:
 def is_reminder(text: str) -> bool:
     """True for a text that ``reminder`` wrapped: it is never the person's."""
     return text.lstrip().startswith("<system-reminder>") and text.rstrip().endswith("</system-reminder>")
+
+
+def media_of(message: Message) -> list[Image | Document]:
+    """Return the pictures and documents of a message, in order; those of tool results included."""
+    found: list[Image | Document] = []
+    for block in message.blocks:
+        if isinstance(block, Image | Document):
+            found.append(block)
+        elif isinstance(block, ToolOutput):
+            found += block.attachments
+    return found
+
+
+def media_key(media: Image | Document | str) -> str:
+    """Return a name for the content of a picture or document (or for its base64 data or URL): its size and SHA-256."""
+    content = media if isinstance(media, str) else (isinstance(media, Image) and media.url) or media.data
+    data = content.encode("utf-8", "replace")
+    return f"{len(data)}-{hashlib.sha256(data).hexdigest()}"
+
+
+def without_media(message: Message, keys: Collection[str], why: str) -> Message:
+    """Return ``message`` with a note in place of each picture or document whose ``media_key`` is among ``keys``."""
+    sizes = {key.partition("-")[0] for key in keys}
+
+    def leaves(media: Image | Document) -> bool:
+        content = (isinstance(media, Image) and media.url) or media.data
+        # Hashing is slow; most media differ in size already. Base64 and URLs are ASCII nearly always.
+        return (not content.isascii() or str(len(content)) in sizes) and media_key(media) in keys
+
+    def changed(block: Block) -> Block:
+        if isinstance(block, Image | Document):
+            return Text(f"{NOTE}\n{_left_out(block, why)}\n{NOTE_END}") if leaves(block) else block
+        if not isinstance(block, ToolOutput) or not (gone := [each for each in block.attachments if leaves(each)]):
+            return block
+        content = "\n".join([block.content, *(_left_out(each, why) for each in gone)])
+        return replace(
+            block, content=content, attachments=tuple(each for each in block.attachments if each not in gone)
+        )
+
+    blocks = tuple(changed(block) for block in message.blocks)
+    same = all(old is new for old, new in zip(message.blocks, blocks, strict=True))
+    return message if same else replace(message, blocks=blocks)
+
+
+def _left_out(media: Image | Document, why: str) -> str:
+    """The note that the model reads in place of ``media``."""
+    title = media.title if isinstance(media, Document) else ""
+    what = f"document {neutralized(clean_text(title))}".rstrip() if isinstance(media, Document) else "picture"
+    return f"[A {what} was here. ba left it out: {neutralized(clean_text(why), {REMINDER}).rstrip('.')}.]"
 
 
 def is_note(text: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.events import (
     Compressed,
+    MediaLeftOut,
     MessageRestarted,
     Notice,
     PromptProgress,
@@ -116,10 +117,12 @@ ReplyChunk: TypeAlias = (
     | Retrying
     | MessageRestarted
     | Compressed
+    | MediaLeftOut
     | Notice
     | Message
 )
-"""Compressed: the prompt was too long, so this is what was sent instead. Notice: what the person should know of it."""
+"""Compressed: the prompt was too long, so this is what was sent instead. MediaLeftOut: pictures or
+documents that were not sent, or were refused. Notice: what the user should know of it."""
 
 
 class Provider(Protocol):

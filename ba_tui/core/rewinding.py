@@ -23,13 +23,15 @@ RewindScope: TypeAlias = Literal["both", "conversation", "files"]
 
 @frozen
 class FileChange:
-    """What a rewind does to one file. Lines, None for what is no text; ``by_hand``: changed outside of the turns."""
+    """What a rewind does to one file. Lines, None for what is no text; ``by_hand``: changed outside of the turns;
+    ``stays``: another program wrote it during a turn, so a rewind leaves it as it is."""
 
     path: str
     kind: Literal["new", "changed", "gone"]
     added: int | None = 0
     removed: int | None = 0
     by_hand: bool = False
+    stays: bool = False
 
 
 @frozen

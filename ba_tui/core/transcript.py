@@ -14,6 +14,7 @@ from ba_tui.core.events import (
     PERSON,
     Compressed,
     Event,
+    MediaLeftOut,
     MemoryChanged,
     MessageDone,
     Mode,
@@ -30,7 +31,7 @@ from ba_tui.core.events import (
     WorkingChanged,
 )
 from ba_tui.core.events.planned import PlanFold
-from ba_tui.core.messages import Message, ToolOutput, ToolUse, broken_command
+from ba_tui.core.messages import Message, ToolOutput, ToolUse, broken_command, without_media
 from ba_tui.core.results import SeenFile, StateChange
 from ba_tui.core.shared_output import SharedOutput
 from ba_tui.core.work import ActiveSkill, Todo
@@ -116,8 +117,16 @@ class Transcript:
                 self._keep(event)
             case PlanChanged() | SubTaskChanged():
                 self.plans.apply(event)
+            case _:
+                self._rewrite(event)
+
+    def _rewrite(self, event: Event) -> None:
+        """Take in what changes messages that are there."""
+        match event:
             case Compressed(messages=messages, turn_start=turn_start):
                 self._replace(messages, turn_start)
+            case MediaLeftOut():
+                self._leave_out(event)
             case Rewound(turns=int(turn), messages=messages, state=state):
                 self._replace(messages, len(messages))
                 self._change(state)
@@ -184,6 +193,15 @@ class Transcript:
         self._messages = list(messages)
         self._turn_start = turn_start
         self._open, self._outputs = (), {}
+        self._version += 1
+
+    def _leave_out(self, event: MediaLeftOut) -> None:
+        """Replace pictures and documents by notes, also in results of calls that are not all answered yet."""
+        self._messages = [without_media(message, event.keys, event.why) for message in self._messages]
+        for id, output in self._outputs.items():
+            changed = without_media(Message("user", (output,)), event.keys, event.why).blocks[0]
+            if isinstance(changed, ToolOutput):
+                self._outputs[id] = changed
         self._version += 1
 
     def _add(self, message: Message) -> None:

@@ -66,12 +66,13 @@ def _hooks(event: str, group: Any, source: str) -> Iterator[Hook | str]:
         case _:
             yield "expected a group with hooks; it is ignored."
             return
-    problem = "the matcher is not text; its hooks are ignored."
+    problem = "the matcher is not text; its hooks run for everything."
     if isinstance(matcher, str):
         problem = matcher_problem(matcher)
     if problem:
+        # In doubt a hook runs: it may be the one that blocks.
         yield problem
-        return
+        matcher = ""
     for entry in cast("list[Any]", entries):
         yield from _hook(Hook(EVENTS[event], "", str(matcher), source=source, for_claude=EVENTS[event] != event), entry)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.patterns import regex, wildcard_problem
 
 _RULE = regex(r"([\w*.-]+)\s*(?:\((.*)\))?", re.DOTALL)
 _PARTS = regex(r"[;&|\n()`]+|\$\(")
@@ -36,6 +36,8 @@ def may_apply(condition: str, names: Sequence[str], given: Mapping[str, Any]) ->
         host = re.sub(r"^\w+://(?:[^/@]*@)?", "", target).split("/")[0].split(":")[0]
         wanted = pattern.removeprefix(_DOMAIN)
         return fnmatchcase(host, wanted) or host.endswith(f".{wanted}")
+    if wildcard_problem(pattern):
+        return True
     if "command" in given:
         return any(_begins(part, pattern) for part in (target, *_PARTS.split(target)))
     return fnmatchcase(target, pattern) or fnmatchcase(target, f"*/{pattern.lstrip('./')}")

@@ -94,5 +94,5 @@ def matcher_problem(matcher: str) -> str:
     try:
         re.compile(matcher)
     except (re.error, RecursionError, OverflowError) as error:
-        return f"the matcher {matcher[:60]!r} is not a regular expression ({error}); its hooks are ignored."
+        return f"the matcher {matcher[:60]!r} is not a regular expression ({error}); its hooks run for everything."
     return ""

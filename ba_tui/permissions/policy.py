@@ -50,7 +50,8 @@ UNBOUND = Bounds()
 class Policy:
     """Rules of all layers, a mode, and what the person has answered. One for a conversation.
 
-    ``problems`` are rules that could not be read, one line each: they count for nothing, and calls ask instead.
+    ``problems`` are rules that could not be read, one line each: allow rules among them count for nothing, and strict
+    ones cover every call of their tool.
     """
 
     def __init__(

@@ -5,12 +5,15 @@ What the bytes mean is the vendor files' business, what can go wrong on the way 
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx2
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import RequestRefused, UsageError
 from ba_tui.providers.credentials import Endpoint
 from ba_tui.providers.faults import ModelService, check_key, from_network, from_response
 from ba_tui.providers.http import http_client
+from ba_tui.providers.wire.bodies import media_at
 
 
 class Connection:
@@ -53,7 +56,10 @@ class Connection:
         try:
             response = await self._http.send(self._enveloped(url, content), auth=self._endpoint.auth, stream=True)
             if not response.is_success:
-                raise from_response(self._service, response.status_code, response.headers, response.content)
+                error = from_response(self._service, response.status_code, response.headers, response.content)
+                if isinstance(error, RequestRefused) and error.at:
+                    error.keys = await asyncio.to_thread(media_at, content, error.at)
+                raise error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise from_network(self._service, error) from error
         return response

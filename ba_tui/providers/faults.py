@@ -23,6 +23,7 @@ from ba_tui.core.errors import (
     Passing,
     ProviderError,
     RateLimited,
+    RequestRefused,
     UsageError,
 )
 from ba_tui.core.messages import clean_text
@@ -47,6 +48,22 @@ _TOO_LONG = regex(
     r"|reduce the length of the (?:messages|prompt|input)|too many (?:input )?tokens|token limit exceeded"
     r"|tokens? .{0,40}exceeds? .{0,40}(?:limit|maximum)|string_above_max_length|request_too_large",
     re.IGNORECASE,
+)
+_MEDIA = regex(
+    r"\b(?:images?|pictures?|photos?|pdfs?|documents?|attachments?|vision|multi-?modal|mime|mmproj)\b"
+    r"|image_|media[_ ]?type|input_file|file_data|base64|content must be a string",
+    re.IGNORECASE,
+)
+_MOST_MEDIA = regex(
+    r"(?:at most|up to|more than|maximum (?:number )?(?:of|is)|limit(?:ed)? (?:of|to|is)|max(?:imum)?) (\d{1,4}) "
+    r"(?:images?|pictures?|documents?|files?|pdfs?\b(?! pages))"
+    r"|too (?:many|much) (?:images|media)[^.]{0,60}> (\d{1,4})",
+    re.IGNORECASE,
+)
+_BLIND = regex(r"n[o']t support|unsupported|no endpoints found|missing data required|mmproj|not a multi", re.IGNORECASE)
+"""Words of servers that answer with 404 or 5xx when a model takes no pictures."""
+_PLACE = regex(
+    r"messages?(?:\.|\[)(\d{1,6})\]?(?:\.content(?:\.|\[)(\d{1,6}))?(?:\]?\.[a-z_]+\.content(?:\.|\[)(\d{1,6}))?"
 )
 _NO_MONEY = regex(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance|billing_error|payment required", re.IGNORECASE
@@ -281,6 +298,8 @@ def _by_status(service: ModelService, status: int, code: str, text: str, again: 
     if status == 413 or (status != 429 and _TOO_LONG.search(f"{code} {text}")):
         hint = "Start a new session with /clear, or choose a model with a larger window."
         return ContextOverflow(f"The conversation is longer than {service.model} can read{tail}", hint)
+    if _MEDIA.search(text) and (status in {400, 415, 422} or (status not in {408, 409, 429} and _BLIND.search(text))):
+        return _refused(service, status, code, text)
     if status < 400:
         return BadRequest(f"{service.host} redirects ({status}){tail}", DIRECT)
     if status == 404:
@@ -293,8 +312,20 @@ def _by_status(service: ModelService, status: int, code: str, text: str, again: 
     if status >= 500 or status in {408, 409, 425}:
         hint = "It usually passes; try again, or use another model with /model."
         return Overloaded(f"{service.name} has a server error ({status}){tail}", hint, retry_after=again)
-    hint = "Check the model's settings; /model changes the model."
-    return BadRequest(f"{service.name} refused the request ({status}){tail}", hint)
+    return _refused(service, status, code, text)
+
+
+def _refused(service: ModelService, status: int, code: str, text: str) -> RequestRefused:
+    """A refusal of something within the request, with what the server says of pictures and documents."""
+    place, most = _PLACE.search(text) or _PLACE.search(code), _MOST_MEDIA.search(text)
+    media = _MEDIA.search(text) is not None
+    return RequestRefused(
+        f"{service.name} refused the request ({status}){f': {service.quote(text)}' if text.strip() else '.'}",
+        "Check the model's settings; /model changes the model.",
+        media=media,
+        most=int(most[1] or most[2]) if media and most else 0,
+        at=tuple(int(number) for number in place.groups() if number) if place else (),
+    )
 
 
 def _said(body: object) -> tuple[str, str]:
@@ -316,7 +347,7 @@ def _stated(body: object) -> tuple[str, str]:
     if isinstance(inner, str):
         return "", inner
     found = fields(inner) or outer
-    code = " ".join(str(found[key]) for key in ("type", "code") if found.get(key))
+    code = " ".join(str(found[key]) for key in ("type", "code", "param") if found.get(key))
     text = next((said for key in ("message", "msg", "status_msg") if (said := text_of(found.get(key)))), "")
     text = text or text_of(outer.get("message"))
     raw = text_of(fields(found.get("metadata")).get("raw"))

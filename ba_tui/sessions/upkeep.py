@@ -12,25 +12,28 @@ from ba_tui.processes.scratch import clear_scratch
 from ba_tui.resources import Places
 
 HOUR = 3600.0
+MB = 1_000_000
 STAMP = "cleaned"
 """A file in the state folder; its time says when a run that nobody attends cleaned last."""
 PATIENCE = 2.0
 """Seconds that such a run may clean; the next one goes on."""
 
 
-async def upkeep(where: Places) -> None:
-    """Clean and prune now and then, until cancelled."""
+async def upkeep(where: Places, most: int = 0) -> None:
+    """Clean and prune now and then, until cancelled. ``most`` bytes of all checkpoints are kept, 0: no limit."""
     from ba_tui.sessions.checkpoints.prune import keep_pruned  # noqa: PLC0415
     from ba_tui.sessions.results.cleaning import keep_clean  # noqa: PLC0415 - nothing is cleaned at the start
 
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.to_thread(clear_scratch))
         group.create_task(keep_clean(where.sessions))
-        group.create_task(keep_pruned(where.checkpoints, where.sessions))
+        group.create_task(keep_pruned(where.checkpoints, where.sessions, most))
 
 
-def tidy(where: Places) -> bool:
-    """Clean and prune once for at most ``PATIENCE`` seconds; False when that was done within the last hour. Blocks."""
+def tidy(where: Places, most: int = 0) -> bool:
+    """Clean and prune once for at most ``PATIENCE`` seconds; False when that was done within the last hour. Blocks.
+
+    ``most``: as in ``upkeep``."""
     clear_scratch()
     stamp = where.state / STAMP
     with contextlib.suppress(OSError):
@@ -50,7 +53,7 @@ def tidy(where: Places) -> bool:
     timer.start()
     try:
         clean(where.sessions, StorageLimits(), stop)
-        prune(where.checkpoints, where.sessions, stop)
+        prune(where.checkpoints, where.sessions, most, stop)
     finally:
         timer.cancel()
     return True

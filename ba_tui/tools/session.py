@@ -222,9 +222,12 @@ class GuardedTools:
         self.own_query = own_query(data.query, permission(gate), permissions.sharing, delivery)
 
         self.health = Health(tools)
-        self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints.max_file_mb)
+        self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints)
         self.checkpointing = Checkpointing(
-            self.checkpoints.take, self.checkpoints.settle, lambda: scope.transcript.turns
+            self.checkpoints.take,
+            self.checkpoints.settle,
+            lambda: scope.transcript.turns,
+            lambda: any(job.state == "running" for job in self.shells.list()),
         )
         shared = Shared(
             Memory(workspace.resolve),

@@ -115,6 +115,7 @@ def test_utf_16_is_read(project: Path):
     [
         ("paths: src/**/*.ts", "src/a/b.ts", True),
         ("paths: src/**/*.ts", "lib/b.ts", False),
+        ("paths: src/[z-a]*.ts", "lib/b.ts", True),
         ('paths:\n  - "lib/*.py"\n  - "*.md"', "README.md", True),
         ("paths: '*.md'", "docs/x.md", False),
         ("paths: **/*.{ts,tsx}", "a/b.tsx", True),

@@ -134,6 +134,7 @@ SAMPLES: tuple[Event, ...] = (
     events.SkillsChanged((SKILL,)),
     events.SideRequest("hook", "claude-haiku-4-5", Usage(1, 2), 0.1),
     events.Compressed((MESSAGE,), "extract", 10, 5, 0.1, "the goal", 1),
+    events.MediaLeftOut(("4-ab12",), "Could not process image."),
     events.Checkpointed("abc", 1),
     events.Rewound((MESSAGE,), StateChange((TODO,), "/w", (SKILL,)), 2, "abc", "def"),
     events.FiguresChecked(

@@ -123,6 +123,43 @@ def test_a_short_id_of_several_agents_names_them(project: Path) -> None:
     assert (project / "new.txt").read_text() == "of the other\n"
 
 
+def test_files_of_submodules_and_nested_repositories_are_in_a_copy(project: Path) -> None:
+    other = project.parent / "other"
+    (other / "lib").mkdir(parents=True)
+    git(other, "init", "-q")
+    (other / "lib" / "b.py").write_text("b\n")
+    git(other, "add", "-A")
+    git(other, "commit", "-qm", "first")
+    for name in ("vendor/sub", "vendor/empty"):
+        git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), name)
+    git(project, "submodule", "--quiet", "deinit", "-f", "vendor/empty")
+    nested = project / "nested" / "deep"
+    nested.mkdir(parents=True)
+    git(nested, "init", "-q")
+    (nested / "c.txt").write_text("c\n")
+    (nested / "no.log").write_text("no\n")
+    (nested / ".gitignore").write_text("*.log\n")
+    # Nobody leads the copying out of the project by what a nested repository says of itself.
+    (project.parent / "secret.txt").write_text("secret\n")
+    (project / "far").symlink_to(other, target_is_directory=True)
+    bad = project / "bad"
+    bad.mkdir()
+    (bad / ".git").write_text("gitdir: nowhere\n")
+    place = Place(project)
+    files = place.make()
+    found = contents(files)
+    assert found["vendor/sub/lib/b.py"] == b"b\n"
+    assert found["nested/deep/c.txt"] == b"c\n"
+    assert not [name for name in found if ".log" in name or "secret" in name or name.startswith("far")]
+    (files / "vendor" / "sub" / "lib" / "b.py").write_text("changed\n")
+    told = place.told()
+    assert "vendor/empty: a submodule that is not checked out" in told
+    assert "far: a link that leads out of the project" in told
+    assert "vendor/sub/lib/b.py" in told
+    place.apply()
+    assert (project / "vendor" / "sub" / "lib" / "b.py").read_text() == "changed\n"
+
+
 def test_nothing_of_the_repository_is_run(project: Path) -> None:
     trap = project.parent / "trap.sh"
     trap.write_text(f"#!/bin/sh\ntouch {project.parent}/sprung\ncat\n")

@@ -31,6 +31,7 @@ from ba_tui.hooks.conditions import may_apply
         ("WebFetch(domain:example.com)", "WebFetch", {"url": "https://notexample.com/"}, False),
         ("mcp__github__*", "mcp__github__push", {}, True),
         ("Bash(*)", "Bash", {"command": "x"}, True),
+        ("Edit(src/[z-a]*)", "Edit", {"file_path": "/w/lib/b.py"}, True),
         ("what is this ((", "Bash", {"command": "ls"}, True),
     ],
 )

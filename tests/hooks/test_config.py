@@ -85,14 +85,17 @@ def test_claude_codes_own_file_is_read_as_it_stands(tmp_path: Path) -> None:
         ],
     }
     file.write_text(f"// mine\n{json.dumps({'model': 'opus', 'hooks': hooks})[:-1]}, /* no more */ }}")
-    found, problems = read_claude(file)
+    every, problems = read_claude(file)
     where = str(file)
+    found = [hook for hook in every if hook.event != "notification"]
     assert found == [
         Hook("pre_tool", "check", "Bash", 7, where, for_claude=True),
         Hook("pre_tool", "", "Bash", 60, where, True, "sure? $ARGUMENTS", condition="Bash(git *)", once=True),
         Hook("stop", "done", "", 60, where, for_claude=True, args=("a b",), background=True),
         Hook("subagent_stop", "check", "", 7, where, for_claude=True),
     ]
+    # In doubt a hook runs: it may be the one that blocks.
+    assert Hook("notification", "check", "", 7, where, for_claude=True) in every
     assert len(problems) == 6
     assert f"{file}: Elsewhere: ba has no such event; its hooks are ignored." in problems
     assert f"{file}: SessionStart: ba has no hooks of type 'http'; it is ignored." in problems

@@ -6,14 +6,16 @@ import stat
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
-from ba_tui.permissions.rules.rule import read_rule
+from ba_tui.permissions.rules.rule import read_rule, read_rules
 from ba_tui.permissions.rules.rulebook import bundled_rules, rules_from
-from tests.permissions.toolset import EDIT, SHELL, judge, policy
+from tests.permissions.toolset import EDIT, READ, SHELL, judge, policy
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,14 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
         ("x(a\nb)", "ask", "one line"),
         pytest.param("x(" + "a" * 600 + ")", "ask", "at most 500", id="long"),
         ("x", "maybe", "allow, ask or deny"),
+        ("read_file([z-a])", "deny", "z-a in .z-a. is the wrong way round"),
+        ("edit_file(src/[!9-0]*)", "ask", "9-0"),
+        ("@write(x[Z-a])", "deny", "z-a"),
+        ("web_fetch(https://x/[b-a]*)", "allow", "b-a"),
+        ("*([z-a])", "deny", "z-a"),
+        ("mcp__x__y([z-a])", "allow", "z-a"),
+        ("shell(git *[z-a])", "deny", "z-a"),
+        ("shell_network(domain:[z-a].com)", "allow", "name of a host"),
     ],
 )
 def test_what_is_no_rule_is_refused_with_its_place(text: str, verdict: str, said: str) -> None:
@@ -172,3 +182,43 @@ def test_entries_that_are_no_rules_are_told_with_their_line(root: Path, ba_home:
     rules = policy(root)
     assert [problem.split(": ")[0].rsplit(":", 1)[1] for problem in rules.problems] == ["2", "3"]
     assert judge(rules, SHELL, "ls") == "allow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["shell(tr [z-a] [a-z])", "shell(test [ -f x)", "read_file(app/[[]id]/**)", "x([]-a])", "read_file(src/[ab)"],
+)
+def test_brackets_that_stand_for_themselves_are_no_mistake(text: str) -> None:
+    assert read_rule(text, "allow").text == text
+
+
+def test_a_strict_rule_that_cannot_be_read_covers_every_call_of_its_tool(root: Path) -> None:
+    lines = [
+        RuleLine("read_file([z-a])", "deny", "config.yaml:3"),
+        RuleLine("@write(a[b-a])", "ask", "config.yaml:4"),
+        RuleLine("grep([z-a])", "allow", "config.yaml:5"),
+        RuleLine("(what", "deny", "config.yaml:6"),
+    ]
+    rules, problems = read_rules(lines)
+    assert [(rule.text, rule.verdict, rule.source) for rule in rules] == [
+        ("read_file", "deny", "config.yaml:3"),
+        ("@write", "ask", "config.yaml:4"),
+    ]
+    assert [problem.partition(":")[0] for problem in problems] == ["config.yaml"] * 4
+    assert problems[0].endswith("Until then the app denies every call of read_file.")
+    assert problems[1].endswith("Until then the app asks about every call of @write.")
+    assert "Until then" not in problems[2] + problems[3]
+    own = policy(root, *lines, mode="auto")
+    assert judge(own, READ, "notes.txt") == "deny"
+    assert judge(own, EDIT, "notes.txt") == "ask"
+    assert len(own.problems) == 4
+
+
+def test_a_kept_answer_that_cannot_be_read_denies_in_doubt(root: Path, ba_home: Path) -> None:
+    path = ba_home / "approvals.yaml"
+    path.write_text(
+        yaml.safe_dump({str(root): [{"rule": "read_file([z-a])", "verdict": "deny"}, {"rule": "x([z-a])"}]})
+    )
+    found, problems = Approvals(path, root).read()
+    assert [(each.rule.text, each.rule.verdict) for each in found] == [("read_file", "deny")]
+    assert len(problems) == 2

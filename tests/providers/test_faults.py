@@ -23,6 +23,7 @@ from ba_tui.core.errors import (
     Passing,
     ProviderError,
     RateLimited,
+    RequestRefused,
     UsageError,
 )
 from ba_tui.core.events import TextDelta
@@ -54,7 +55,7 @@ async def fails(provider: Any) -> ProviderError:
 @pytest.mark.parametrize(
     ("status", "expected", "cure"),
     [
-        (400, BadRequest, "/model"),
+        (400, RequestRefused, "/model"),
         (401, AuthFailed, "/setup"),
         (402, BadRequest, "Top up"),
         (403, AuthFailed, "/setup"),
@@ -62,7 +63,7 @@ async def fails(provider: Any) -> ProviderError:
         (408, Overloaded, "again"),
         (409, Overloaded, "again"),
         (413, ContextOverflow, "/clear"),
-        (422, BadRequest, "/model"),
+        (422, RequestRefused, "/model"),
         (429, RateLimited, "Wait"),
         (500, Overloaded, "again"),
         (503, Overloaded, "again"),
@@ -294,7 +295,7 @@ async def test_an_error_within_the_stream_is_told(model_server: START, connect: 
         (b'data: {"error":{"message":"Rate limited","type":"rate_limit_exceeded"}}\n\n', RateLimited),
         (
             b'event: error\ndata: {"error":{"message":"bad","type":"invalid_request_error"}}\n\n',
-            BadRequest,
+            RequestRefused,
         ),
         (
             b'data: {"choices":[{"finish_reason":"error","error":{"code":502,"message":"x"}}]}\n\n',

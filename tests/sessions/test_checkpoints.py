@@ -19,6 +19,7 @@ from ba_tui.sessions.checkpoints.git import MANY, GitWatch, Stopped
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints, checkpoints_for
 from ba_tui.sessions.checkpoints.restoring import restore
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
+from ba_tui.settings.sections.sessions import CheckpointSettings
 from tests.conftest import CHECKOUT
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p"}
@@ -332,7 +333,7 @@ def test_how_large_a_file_may_be_is_a_setting(work: Path, tmp_path: Path):
     write(work, small="1" * 900, large="1" * 1_100)
     where = places({"BA_HOME": str(tmp_path / "ba")})
     for megabytes, kept in ((0.001, ["small"]), (10, ["large", "small"])):
-        own = checkpoints_for(where, work, f"of-{megabytes}", megabytes)
+        own = checkpoints_for(where, work, f"of-{megabytes}", CheckpointSettings(max_file_mb=megabytes))
         id = own.take(1)
         write(work, small=f"now {megabytes}", large="2" * int(1_100 + megabytes))
         assert [item.path for item in own.changes(id)] == kept

@@ -217,6 +217,16 @@ class Compressed(Signed):
 
 
 @frozen
+class MediaLeftOut(Signed):
+    """From now on the model is sent a note in place of the pictures and documents with these ``keys`` (see
+    ``core.messages.media_key``); ``why`` is in the note."""
+
+    keys: tuple[str, ...]
+    why: str
+    type: Literal["media_left_out"] = "media_left_out"
+
+
+@frozen
 class SideRequest(Signed):
     """A model answered a request beside the conversation, for ``purpose``; ``cost`` in US dollars if known.
     ``estimate``: see MessageDone."""
@@ -315,6 +325,7 @@ Event: TypeAlias = Annotated[
     | Judged
     | SkillsChanged
     | Compressed
+    | MediaLeftOut
     | SideRequest
     | Checkpointed
     | Rewound

@@ -1,10 +1,14 @@
-"""Copies of the project in which sub-agents work (``isolation: worktree``). A protocol only."""
+"""Copies of the project in which sub-agents work (``isolation: worktree``), and what a copy lacks in words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ba_tui.core.agent_spec import ProjectCopy
+
+SHOWN = 8
+"""Files that are named."""
 
 
 class AgentCopies(Protocol):
@@ -22,3 +26,11 @@ class AgentCopies(Protocol):
         """One line for the report of an agent that ended: what it changed, and how that comes into the project. Removes
         a copy without changes. Raises nothing but cancellation."""
         ...
+
+
+def not_copied(left: Sequence[str]) -> str:
+    """Return a sentence that names what is not in a copy; empty when all is."""
+    if not left:
+        return ""
+    more = f"; and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+    return f"Not in its copy: {'; '.join(left[:SHOWN])}{more}."

@@ -18,7 +18,7 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.values import frozen
 from ba_tui.permissions.rules.conditions import KEYS as TERMS
 from ba_tui.permissions.rules.conditions import terms_of, terms_text
-from ba_tui.permissions.rules.rule import Rule, Subject, read_rule, read_rules
+from ba_tui.permissions.rules.rule import Rule, Subject, read_rule, read_rules, until_corrected, widened
 from ba_tui.resources import exclusive, save_whole
 from ba_tui.settings.document import load_mapping, read_document
 
@@ -68,7 +68,9 @@ class Approvals:
                         rule = replace(rule, base=Path(str(rest.get("from", self.project))), layer="project")
                         found.append(Approval(rule, _texts(rest.get("answers"))))
                     except UsageError as error:
-                        problems.append(str(error))
+                        wide = widened(text, str(rest.get("verdict", "")), source)
+                        found += [Approval(replace(wide, layer="project"))] if wide else []
+                        problems.append(f"{error}{until_corrected(wide)}")
                 case _:
                     problems.append(f"{source}: expected an entry with `rule`; it is ignored")
         return found, problems

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLayer, RuleLine
-from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.patterns import regex, wildcard_problem
 from ba_tui.core.text.rule_words import SANDBOXED
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
@@ -269,6 +269,8 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
         raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers its subdomains too.")
     if name in EVENTS:
         raise refuse(f"{name} is not available yet: rules ask about tool calls only", "Remove the rule.")
+    if pattern and (problem := _wildcards_problem(name, pattern)):
+        raise refuse(problem, "Correct the pattern: a set reads [a-z], or [!a-z] for all other characters.")
     if problem := _command_problem(name, pattern, verdict):
         hint = f"Name one text word for word, {name}(print(1)), or {name}({SANDBOXED})."
         raise refuse(problem, hint if name in CODE_TOOLS else f"Such as {name}(git status) or {name}(git diff:*).")
@@ -279,6 +281,25 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
     if said.timeout is not None and verdict != "ask":
         raise refuse(f"timeout: only ask rules wait for an answer, this one is {verdict}", "Leave it out.")
     return Rule(name, pattern, cast("RuleAnswer", verdict), source, terms=said)
+
+
+def widened(text: str, verdict: str, source: str = "") -> Rule | None:
+    """Return a rule for every call of the tool, in place of a strict rule that can't be read: what it was meant to stop
+    must not run. None for allow rules, and where no tool is named."""
+    name = _TOOL.match(text.strip().removeprefix("@"))
+    if name is None or verdict not in {"ask", "deny"}:
+        return None
+    tool = f"@{name[0]}" if f"@{name[0]}" in EFFECTS and text.strip().startswith("@") else name[0]
+    return Rule(tool, None, cast("RuleAnswer", verdict), source)
+
+
+def _wildcards_problem(name: str, pattern: str) -> str:
+    """Why the wildcards of a pattern mean nothing. Patterns of strict rules are compared in small letters too."""
+    commands = name in (*COMMAND_TOOLS, OUTER, "@execute")
+    if commands and not set(pattern.removesuffix(":*").removesuffix(" *")) & set("*?"):
+        # Words of a command, which stand for themselves.
+        return ""
+    return wildcard_problem(pattern) or wildcard_problem(folded(pattern))
 
 
 def _plain_tool(name: str) -> str:
@@ -314,15 +335,24 @@ def read_line(line: RuleLine) -> Rule:
 
 
 def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
-    """The rules that ``lines`` say, and a line for each that says none."""
+    """The rules that ``lines`` say, and a line for each that says none: a strict one covers every call of its tool."""
     rules: list[Rule] = []
     problems: list[str] = []
     for line in lines:
         try:
             rules.append(read_line(line))
         except UsageError as error:
-            problems.append(error.with_hint)
+            wide = widened(line.rule, line.verdict, line.source)
+            rules += [replace(wide, layer=line.layer)] if wide else []
+            problems.append(f"{error.with_hint}{until_corrected(wide)}")
     return rules, problems
+
+
+def until_corrected(wide: Rule | None) -> str:
+    """What a rule that can't be read does in the meantime, as a sentence behind the problem."""
+    if wide is None:
+        return ""
+    return f" Until then the app {'asks about' if wide.verdict == 'ask' else 'denies'} every call of {wide.tool}."
 
 
 def literal(text: str) -> str:
@@ -347,7 +377,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
     index = 0
     while index < len(pattern):
         char = pattern[index]
-        close = pattern.find("]", index + 2) if char == "[" else -1
+        close = pattern.find("]", index + 2 + pattern.startswith("[!", index)) if char == "[" else -1
         if pattern.startswith("**/", index):
             out.append("(?:.*/)?")
             index += 3
@@ -364,4 +394,5 @@ def _glob(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(out), re.DOTALL)
     except re.error:
+        # Words of a command: rules about files with such a pattern are refused.
         return re.compile(re.escape(pattern), re.DOTALL)

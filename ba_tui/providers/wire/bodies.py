@@ -6,13 +6,16 @@ The format of a message is the wire module's; this only remembers.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import is_
+from typing import Any
 
-from ba_tui.core.messages import Message, key_in, signed, weighty
+from ba_tui.core.messages import Message, key_in, media_key, signed, weighty
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.tool import Tool
+from ba_tui.providers.wire.shapes import fields, items
 
 AT_ONCE = 100_000
 """Characters that are encoded on the loop; more go to a thread."""
@@ -94,3 +97,32 @@ def _same(old: Message, new: Message) -> bool:
         and len(old.blocks) == len(new.blocks)
         and all(mine is other for mine, other in zip(old.blocks, new.blocks, strict=True))
     )
+
+
+def media_at(body: bytes, place: Sequence[int]) -> tuple[str, ...]:
+    """Return the ``media_key`` of each picture and document in one part of an encoded request, or in a whole message.
+
+    ``place``: the numbers of the message, of its part, and of the part of a tool result, as servers name them. Empty
+    when the body has no such part. Decodes the whole body: call it off the event loop.
+    """
+    try:
+        found: Any = {"content": fields(json.loads(body)).get("messages")}
+    except ValueError:
+        return ()
+    for number in place:
+        parts = items(fields(found).get("content"))
+        if number >= len(parts):
+            return ()
+        found = parts[number]
+    return tuple(media_key(content) for content in _contents(found))
+
+
+def _contents(part: Any) -> list[str]:
+    """The data and addresses of all media within a part, whatever the format."""
+    found: list[str] = []
+    for key, value in fields(part).items():
+        if key in {"data", "url", "file_data"} and isinstance(value, str):
+            found.append(value.partition(";base64,")[2] if value.startswith("data:") else value)
+        for inner in (value, *items(value)):
+            found += _contents(inner)
+    return found

@@ -29,7 +29,9 @@ from ba_tui.sessions.checkpoints.shadow import (
     TreeEntry,
 )
 from ba_tui.sessions.checkpoints.traits import FILES
+from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from ba_tui.sessions.journal import JournalFile
+from ba_tui.settings.sections.sessions import CheckpointSettings
 from ba_tui.write_ahead import AbandonedList, WriteAhead, write_ahead
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ KIND = "rewind"
 NAMED = 8
 _ID = regex(r"[0-9a-f]{40,64}")
 _STOPPED = "ba was stopped while a rewind changed files."
-_GONE = "The checkpoint is gone: the store was deleted or cleaned."
+_GONE = (
+    "The checkpoint is gone: the oldest are deleted beyond checkpoints.max_session_mb and checkpoints.max_total_mb, "
+    "or the store was deleted."
+)
 
 
 class SessionCheckpoints:
@@ -59,16 +64,35 @@ class SessionCheckpoints:
 
     def take(self, turn: int, watch: GitWatch | None = None) -> str:
         """Raises Stopped when whoever watches did not want to wait."""
-        return self._keep(turn, f"{turn}", watch)
-
-    def settle(self, turn: int) -> None:
-        """The turn has ended: keep what it made, so that later changes by hand can be told from its own."""
-        self._keep(turn, f"end-{turn}")
-
-    def _keep(self, turn: int, name: str, watch: GitWatch | None = None) -> str:
         self._fit()
         with self._store.locked():
-            return self._store.keep(self._store.snapshot(watch), f"{self._session}/{name}", self._session, turn)
+            return self._store.keep(self._store.snapshot(watch), f"{self._session}/{turn}", self._session, turn)
+
+    def settle(self, turn: int, writes: TurnWrites | None = None) -> None:
+        """The turn has ended: keep what it made, so that later changes by hand can be told from its own, and which of
+        the files other programs wrote meanwhile."""
+        self._fit()
+        store = self._store
+        with store.locked():
+            end, begun = store.snapshot(), store.read(f"refs/ba/{self._session}/{turn}")
+            if writes and begun:
+                # A file that is gone comes back with a rewind, whoever removed it: that loses nothing.
+                there = [change.name for change in store.changed(begun.tree, end.tree) if change.after is not None]
+                end = replace(end, others=writes.others(store.root, there))
+            store.keep(end, f"{self._session}/end-{turn}", self._session, turn)
+            self._trim()
+
+    def _trim(self) -> None:
+        """Delete the oldest checkpoints of the session when they take too much room."""
+        from ba_tui.sessions.checkpoints.prune import trim  # noqa: PLC0415 - nothing waits for the end of a turn
+
+        if most := self._store.limits.session:
+            try:
+                if gone := trim(self._store, self._session, most):
+                    log.info("%d checkpoints of %s were deleted: they took too much room", gone, self._session)
+            except StorageError as error:
+                # Git before 2.31 can't tell how much room they take.
+                log.info("the checkpoints of %s were not measured: %s", self._session, error)
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
         with self._store.locked():
@@ -92,7 +116,8 @@ class SessionCheckpoints:
             left = self._store.read(f"refs/ba/{target.session}/left-{to}")
             ends = [*((left,) if left else ()), *map(self._end, begun)]
             hand = self._by_hand(ends, [kept.tree for kept in (begun if left else begun[1:])] + ([now] if ends else []))
-        return [replace(item, by_hand=item.path in hand) for item in found]
+            stay = self._others(target)
+        return [replace(item, by_hand=item.path in hand, stays=item.path in stay) for item in found]
 
     def diffs(self, before: str, after: str = "") -> Diffs:
         from ba_tui.sessions.checkpoints.restoring import Contents  # noqa: PLC0415 - most sessions restore nothing
@@ -126,7 +151,7 @@ class SessionCheckpoints:
         with store.locked():
             now, target = self._read(undo), self._read(to)
             with self._ahead.listed(KIND, "a rewind", {"to": to, "undo": undo}):
-                done = restore(store, now, target)
+                done = restore(store, now, target, self._others(target))
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
         return Restored(tuple(done.done), tuple(done.left))
 
@@ -153,7 +178,7 @@ class SessionCheckpoints:
         self._store.ready()
         kept = self._store.read(id)
         if kept is None:
-            raise StorageError(_GONE, "The conversation can be rewound without the files.")
+            raise StorageError(_GONE, "Rewind the conversation only, or rewind the files to a later prompt.")
         return kept
 
     def _tree(self, id: str) -> str:
@@ -167,6 +192,18 @@ class SessionCheckpoints:
     def _end(self, begun: SavedCheckpoint) -> SavedCheckpoint | None:
         """How the turn left the files that began with ``begun``."""
         return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
+
+    def _others(self, target: SavedCheckpoint) -> frozenset[str]:
+        """Files that other programs wrote during the turns since: a rewind leaves them as they are."""
+        found: set[str] = set()
+        if target.turn:
+            prefix = f"{target.session}/end-"
+            for name in self._store.refs():
+                number = name.removeprefix(prefix)
+                if name.startswith(prefix) and number.isdecimal() and int(number) >= target.turn:
+                    end = self._store.read(f"refs/ba/{name}")
+                    found |= end.others if end else set()
+        return frozenset(found)
 
     def _by_hand(self, ends: Sequence[SavedCheckpoint | None], later: Sequence[str]) -> set[str]:
         """Paths that changed between the turns: after each end and before the next change of a later turn."""
@@ -209,11 +246,11 @@ class SessionCheckpoints:
             raise StorageError(text, "Start ba in a project's folder to be able to rewind files.")
 
 
-def checkpoints_for(where: Places, cwd: Path, session: str, max_file_mb: float) -> SessionCheckpoints:
+def checkpoints_for(where: Places, cwd: Path, session: str, settings: CheckpointSettings) -> SessionCheckpoints:
     """Those of ``session`` in the project of ``cwd``. Touches no disk but to find the project."""
     root = project_root(cwd)
     ours = (where.home,) if where.home else (where.data, where.cache, where.state)
-    limits = ShadowLimits(largest=int(max_file_mb * MB))
+    limits = ShadowLimits(largest=int(settings.max_file_mb * MB), session=int(settings.max_session_mb * MB))
     store = Store(where.checkpoints / folder_slug(root), root, ours, limits)
     return SessionCheckpoints(store, session, write_ahead(root, session, where))
 
@@ -224,14 +261,14 @@ def session_start(where: Places, info: SessionInfo) -> str:
     return turn_history(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
 
 
-def session_patch(where: Places, info: SessionInfo, max_file_mb: float, *, stat: bool = False) -> bytes:
+def session_patch(where: Places, info: SessionInfo, settings: CheckpointSettings, *, stat: bool = False) -> bytes:
     """What changed in files since a session began, as a patch or as a line a file; empty when it changed none.
 
     Raises:
         StorageError: the session or its checkpoints can't be read.
     """
     first = session_start(where, info)
-    return checkpoints_for(where, info.cwd, info.id, max_file_mb).patch(first, stat=stat) if first else b""
+    return checkpoints_for(where, info.cwd, info.id, settings).patch(first, stat=stat) if first else b""
 
 
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:

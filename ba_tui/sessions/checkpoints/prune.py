@@ -1,4 +1,4 @@
-"""Lets go of checkpoints whose session is gone, now and then, and packs what is left.
+"""Deletes checkpoints whose session is gone and those beyond the limits of disk space; packs the rest now and then.
 
 A checkpoint that a copy of its session names stays. What a checkpoint is stands in shadow.
 """
@@ -11,9 +11,11 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.text.patterns import regex
 from ba_tui.sessions.checkpoints.shadow import Store
 from ba_tui.sessions.records import FILE, forwards, loads, read_header
 
@@ -27,22 +29,27 @@ LOOSE = 20
 """Files in one of the 256 folders of loose contents from which packing pays."""
 PACKS = 8
 """The same for packs."""
+HEAVY = 64 * 1024 * 1024
+"""Bytes of loose contents from which packing pays at any time: versions of one file are stored as differences then."""
+ROOM = 0.75
+"""The share of a limit to which checkpoints are deleted, so that it does not happen after each turn."""
+_NUMBERED = regex(r"(end-)?(\d+)")
 LET_GO = "let-go"
 """Says that packs may hold what nothing needs any more."""
 _KINDS = (b'"type":"checkpointed"', b'"type":"rewound"')
 
 
-async def keep_pruned(folder: Path, sessions: Path) -> None:
-    """Prune all stores below ``folder`` every hour, in a thread, until cancelled."""
+async def keep_pruned(folder: Path, sessions: Path, most: int) -> None:
+    """Prune all stores below ``folder`` every hour, in a thread, until cancelled. ``most``: see ``prune``."""
     while True:
         await asyncio.sleep(SOON)
-        await asyncio.to_thread(prune, folder, sessions)
+        await asyncio.to_thread(prune, folder, sessions, most)
         await asyncio.sleep(EVERY)
 
 
-def prune(folder: Path, sessions: Path, stop: threading.Event | None = None) -> int:
-    """Take away what no session needs; how many checkpoints went. With ``stop``, which ends it, nothing is packed: that
-    may take minutes."""
+def prune(folder: Path, sessions: Path, most: int = 0, stop: threading.Event | None = None) -> int:
+    """Delete checkpoints that no session needs, and the oldest ones when all stores have more than ``most`` bytes; 0
+    means no limit. Return how many went. With ``stop``, which ends it, nothing is packed: that may take minutes."""
     gone = 0
     try:
         known = _sessions(sessions)
@@ -61,7 +68,88 @@ def prune(folder: Path, sessions: Path, stop: threading.Event | None = None) -> 
                 _pack(store)
         except (StorageError, OSError) as error:
             log.info("checkpoints in %s were not pruned: %s", path.name, error)
+    return gone + (_within(folder, most, stop) if most else 0)
+
+
+def trim(store: Store, session: str, most: int) -> int:
+    """Delete the oldest checkpoints of a session when those before its newest take more than ``most`` bytes beside it.
+    Return how many went. Call it with the store's lock held."""
+    names = _by_age(store, session)
+    if len(names) < 3 or _size(store, names) <= most:
+        return 0
+    low, high = 1, len(names) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _size(store, names[middle:]) <= most * ROOM else (middle + 1, high)
+    _delete(store, names[:low])
+    return low
+
+
+def _by_age(store: Store, session: str = "") -> list[str]:
+    """The names of checkpoints, the oldest first: of one session, or of all."""
+    form = "--format=%(committerdate:unix) %(refname)"
+    found: list[tuple[int, int, int, str]] = []
+    for line in store.git("for-each-ref", form, f"refs/ba/{session}").decode().splitlines():
+        at, _, ref = line.partition(" ")
+        name = ref.removeprefix("refs/ba/")
+        turn = _NUMBERED.fullmatch(name.rpartition("/")[2])
+        found.append((int(at), int(turn[2]) if turn else 0, bool(turn and turn[1]), name))
+    return [name for *_, name in sorted(found)]
+
+
+def _size(store: Store, names: Sequence[str]) -> int:
+    """Bytes on the disk of all that ``names`` hold and the last of them does not."""
+    given = "".join(f"refs/ba/{name}\n" for name in names[:-1]) + f"^refs/ba/{names[-1]}\n"
+    return int(store.git("rev-list", "--objects", "--disk-usage", "--stdin", given=given.encode()))
+
+
+def _delete(store: Store, names: Sequence[str]) -> None:
+    """Delete checkpoints, and what is loose of their contents. Call it with the store's lock held."""
+    store.git("update-ref", "--stdin", given="".join(f"delete refs/ba/{name}\n" for name in names).encode())
+    (store.folder / LET_GO).touch()
+    # Nobody else writes now, so that what nothing names is not needed.
+    store.git("prune", "--expire=now")
+
+
+def _within(folder: Path, most: int, stop: threading.Event | None) -> int:
+    """Delete the checkpoints of whole sessions, the least recently used first, until all stores have ``most`` bytes at
+    most. The newest session of all stays."""
+    stores = [Store(path, path) for path in _folders(folder)] if folder.is_dir() else []
+    sizes = {store.folder: _bytes_of(store.folder) for store in stores}
+    if sum(sizes.values()) <= most:
+        return 0
+    used: list[tuple[int, str, Store]] = []
+    for store in stores:
+        with contextlib.suppress(StorageError, OSError):
+            for session in {name.partition("/")[0] for name in store.refs()}:
+                newest = store.git("log", "-1", "--format=%ct", f"--glob=refs/ba/{session}/*")
+                used.append((int(newest), session, store))
+    gone = 0
+    for _, session, store in sorted(used, key=lambda each: each[:2])[:-1]:
+        if sum(sizes.values()) <= most or (stop and stop.is_set()):
+            break
+        try:
+            with store.locked():
+                names = _by_age(store, session)
+                _delete(store, names)
+                if stop is None:
+                    store.git("gc", "--quiet", "--prune=now", seconds=600)
+        except (StorageError, OSError) as error:
+            log.info("checkpoints of %s were not deleted: %s", session, error)
+            continue
+        gone += len(names)
+        sizes[store.folder] = _bytes_of(store.folder)
     return gone
+
+
+def _bytes_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    size = 0
+    for path, _, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(path, file)).st_size  # noqa: PTH118 - tens of thousands of names
+    return size
 
 
 def _pruned(store: Store, known: dict[str, Path]) -> int:
@@ -96,16 +184,22 @@ def _named_by_copies(known: dict[str, Path]) -> set[str]:
 
 
 def _pack(store: Store) -> None:
-    """Once a day, when it pays. What was let go of stays another day: somebody may be writing just now."""
+    """Once a day when it pays, and whenever there is much. What was let go of stays another day: another process may be
+    writing just now."""
     stamp = store.folder / PACKED
     with contextlib.suppress(OSError):
-        if time.time() - stamp.stat().st_mtime < DAY:
+        if time.time() - stamp.stat().st_mtime < DAY and not _heavy(store.folder):
             return
     with contextlib.suppress(OSError):
         if _pays(store.folder):
             store.git("gc", "--quiet", "--prune=1.day.ago", seconds=600)
             (store.folder / LET_GO).unlink(missing_ok=True)
     stamp.touch()
+
+
+def _heavy(folder: Path) -> bool:
+    """Whether there are many bytes of loose contents."""
+    return sum(_bytes_of(path) for path in _folders(folder / "objects") if len(path.name) == 2) > HEAVY
 
 
 def _pays(folder: Path) -> bool:
@@ -115,7 +209,7 @@ def _pays(folder: Path) -> bool:
     if kept >= PACKS or (kept and (folder / LET_GO).exists()) or any(packs.glob("tmp_pack_*")):
         return True
     loose = folder / "objects" / "17"
-    return loose.is_dir() and len(list(loose.iterdir())) >= LOOSE
+    return _heavy(folder) or (loose.is_dir() and len(list(loose.iterdir())) >= LOOSE)
 
 
 def _sessions(root: Path) -> dict[str, Path]:

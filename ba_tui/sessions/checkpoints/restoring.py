@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed
 LINK = "120000"
 SAFE = 500
 """Up to as many files each is on the disk for good before the next one is touched."""
+OTHERS = "another program wrote it during the turn"
 _DAMAGED = "The checkpoint is damaged, or the store was deleted."
 
 
@@ -68,18 +69,23 @@ def digest(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def restore(store: Store, now: SavedCheckpoint, target: SavedCheckpoint, *, resumed: bool = False) -> RestoredFiles:
-    """Make the files those of ``target``; ``now`` is what they are. Call it with the store's lock held.
+def restore(
+    store: Store, now: SavedCheckpoint, target: SavedCheckpoint, stay: Container[str] = (), *, resumed: bool = False
+) -> RestoredFiles:
+    """Make the files those of ``target``, all but those that ``stay``; ``now`` is what they are. Call it with the
+    store's lock held.
 
     ``resumed``: some may be those of ``target`` already.
 
     Raises:
         StorageError: something of the target is missing; nothing was touched then.
     """
-    changes = check(store, now.tree, target.tree)
+    every = check(store, now.tree, target.tree)
+    changes = [change for change in every if change.name not in stay]
     with Contents(store) as contents:
         left_out, safe = (now.skipped, target.skipped), len(changes) <= SAFE
         work = _Work(store.root, contents, *left_out, target.traits, safe=safe, resumed=resumed)
+        work.result.left += [(change.name, OTHERS) for change in every if change.name in stay]
         rules = [change for change in changes if (b"/" + change.path).endswith(b"/.gitignore")]
         rest = [change for change in changes if change not in rules] if rules else changes
         # What the target's rules ignore was not in it because it was ignored, not because it was not there.

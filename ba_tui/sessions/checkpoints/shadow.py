@@ -71,11 +71,13 @@ _BUSY = "Wait until it has ended there, then try again."
 
 @frozen
 class ShadowLimits:
-    """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; seconds for one step."""
+    """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; bytes of earlier versions
+    in one ``session``, 0 for no limit; seconds for one step."""
 
     largest: int = 10_000_000
     files: int = 100_000
     new: int = 1_000_000_000
+    session: int = 0
     seconds: float = 30.0
     wait: float = 10.0
 
@@ -88,6 +90,7 @@ class Snapshot:
     tree: str
     skipped: tuple[str, ...] = ()
     traits: Traits | None = None
+    others: tuple[str, ...] = ()
 
 
 @frozen
@@ -100,6 +103,8 @@ class SavedCheckpoint:
     turn: int
     skipped: frozenset[str]
     traits: Traits | None = None
+    others: frozenset[str] = frozenset()
+    """Files that another program wrote during the turn, where it is how a turn ended."""
 
 
 @frozen
@@ -297,8 +302,9 @@ class Store:
 
     def keep(self, snapshot: Snapshot, ref: str, session: str, turn: int) -> str:
         """Keep a snapshot under ``ref``; its id. Call it with the lock held."""
-        traits = {"traits": snapshot.traits.note()} if snapshot.traits else {}
-        note = json.dumps({"session": session, "turn": turn, "skipped": snapshot.skipped, **traits})
+        more = {"traits": snapshot.traits.note()} if snapshot.traits else {}
+        more |= {"others": snapshot.others} if snapshot.others else {}
+        note = json.dumps({"session": session, "turn": turn, "skipped": snapshot.skipped, **more})
         id = self.git("commit-tree", snapshot.tree, "-F", "-", given=note.encode()).decode().strip()
         self.git("update-ref", f"refs/ba/{ref}", id)
         return id
@@ -313,9 +319,8 @@ class Store:
             tree = head.split(b"\n")[0].removeprefix(b"tree ").decode()
             self.git("cat-file", "-e", tree)
             traits = read_traits(note.get("traits"))
-            return SavedCheckpoint(
-                id, tree, str(note["session"]), int(note["turn"]), frozenset(note["skipped"]), traits
-            )
+            skipped, others = frozenset(note["skipped"]), frozenset(note.get("others", ()))
+            return SavedCheckpoint(id, tree, str(note["session"]), int(note["turn"]), skipped, traits, others)
         except (StorageError, ValueError, KeyError, TypeError):
             return None
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 
 from annotated_types import Gt
 
+from ba_tui.core.text.patterns import wildcard_problem
 from ba_tui.core.values import frozen
 from ba_tui.settings.fields import Amount, Count, FieldCheck, Seconds, Setter, about, off_as_word
 from ba_tui.settings.sections.group import SettingsGroup
@@ -21,6 +22,12 @@ def _rule_entry(value: object) -> object:
     if isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get("rule"), str):
         return cast("dict[str, Any]", value)
     raise ValueError("expected text or a group with rule")
+
+
+def _wildcards(value: str) -> str:
+    if problem := wildcard_problem(value):
+        raise ValueError(f"expected a name or a pattern, but {problem}")
+    return value
 
 
 RuleEntry = Annotated[str | dict[str, Any], FieldCheck(_rule_entry, first=True)]
@@ -82,7 +89,7 @@ class CommandSettings(SettingsGroup):
 class ChildEnvironment(SettingsGroup):
     """Which variables programs get that ba starts."""
 
-    keep: tuple[str, ...] = field(
+    keep: tuple[Annotated[str, FieldCheck(_wildcards)], ...] = field(
         default=(),
         metadata=about(
             "Variables to pass to commands although their names look like secrets, such as GITHUB_TOKEN or CI_*."

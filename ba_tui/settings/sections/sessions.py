@@ -19,3 +19,13 @@ class CheckpointSettings(SettingsGroup):
     max_file_mb: Annotated[Amount, Gt(0), Le(1_000)] = field(
         default=10, metadata=about("The largest file that is kept, in MB; a larger one can't be rewound.", "project")
     )
+    max_session_mb: Annotated[Amount, Gt(0), Le(1_000_000)] = field(
+        default=500,
+        metadata=about("Disk space for earlier versions of files in one session, in MB; the oldest go first."),
+    )
+    max_total_mb: Annotated[Amount, Gt(0), Le(10_000_000)] = field(
+        default=5_000,
+        metadata=about(
+            "Disk space for the checkpoints of all sessions, in MB; the least recently used sessions go first."
+        ),
+    )

@@ -20,7 +20,7 @@ from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.ports.delegation import Order, RunningAgent
 from ba_tui.core.spawning import ChildResult, run_child
 from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.teamwork.copies import AgentCopies
+from ba_tui.core.teamwork.copies import AgentCopies, not_copied
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.tool import Effect
 from ba_tui.core.turn import Branch
@@ -306,7 +306,10 @@ class SubAgents:
                 bool(order.resume),
                 str(copy.files) if copy else "",
             )
-            async with self._around.make(replace(child.spec, copy=copy), child.model) as agent:
+            spec = replace(child.spec, copy=copy)
+            if copy and copy.left:
+                spec = replace(spec, prompt=f"{spec.prompt}\n\n{not_copied(copy.left)}")
+            async with self._around.make(spec, child.model) as agent:
                 result = await run_child(agent, child.branch, order.prompt, deadline=seconds, started=started)
         except BaError as error:
             # Its copy can't be made, its model can't be asked, or its folder can't be made.

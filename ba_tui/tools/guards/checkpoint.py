@@ -10,13 +10,24 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded, TurnResumed, TurnStarted
+from ba_tui.core.events import (
+    Checkpointed,
+    Event,
+    Notice,
+    ToolFinished,
+    ToolProgress,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.sessions.checkpoints.git import GitWatch
+from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 
 log = logging.getLogger(__name__)
 SOON, OFTEN = 0.4, 0.25
@@ -30,13 +41,19 @@ class Checkpointing:
     """core.tool.Guard for the tools of one conversation, and what is to be done when its turns end.
 
     ``take`` and ``settle`` are called in a thread with the number of the turn: ``turns`` counts those that have begun.
-    ``take`` is watched as well.
+    ``take`` is watched as well; ``settle`` gets what the calls wrote. ``loose``: see ``TurnWrites``.
     """
 
     def __init__(
-        self, take: Callable[[int, GitWatch], str], settle: Callable[[int], None], turns: Callable[[], int]
+        self,
+        take: Callable[[int, GitWatch], str],
+        settle: Callable[[int, TurnWrites], None],
+        turns: Callable[[], int],
+        loose: Callable[[], bool] = lambda: False,
     ) -> None:
         self._turns = turns
+        self._loose = loose
+        self._writes = TurnWrites(loose)
         self._begun = False
         self._take = take
         self._settle = settle
@@ -54,6 +71,9 @@ class Checkpointing:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
             if tool.effect_of(args) in CHANGING:
                 await self._before(call)
+                folder = Path(call.branch.transcript.cwd or "")
+                named = tool.paths(args) if tool.effect_of(args) is Effect.WRITE else ()
+                self._writes.begin(call.id, [str(folder / path) for path in named])
             return await tool.run(args, call)
 
         return replace(tool, run=run)
@@ -98,18 +118,27 @@ class Checkpointing:
 
     def apply(self, event: Event) -> None:
         """A turn that may have changed files has ended: how it left them is kept too, in a thread."""
+        if isinstance(event, ToolFinished):
+            # Hooks that ran after the call belong to it.
+            self._writes.end(event.call_id)
         if event.agent != "main" or not isinstance(event, TurnStarted | TurnResumed | TurnEnded):
             return
         self._begun = not isinstance(event, TurnEnded)
         if isinstance(event, TurnResumed) and event.checkpointed:
             self._looked = self._taken = self._turns()
-        if not self._begun and self._taken:
+            self._writes.forget()
+        if self._begun:
+            self._writes.look()
+            return
+        writes, self._writes = self._writes, TurnWrites(self._loose)
+        if self._taken:
             turn, self._taken = self._taken, 0
-            self._settling = asyncio.get_running_loop().run_in_executor(None, self._settled, turn)
+            writes.close()
+            self._settling = asyncio.get_running_loop().run_in_executor(None, self._settled, turn, writes)
 
-    def _settled(self, turn: int) -> None:
+    def _settled(self, turn: int, writes: TurnWrites) -> None:
         try:
-            self._settle(turn)
+            self._settle(turn, writes)
         except StorageError as error:
             # The next checkpoint will tell.
             log.warning("the end of turn %d is not kept: %s", turn, error)

@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 
 from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.errors import BaError, StorageError, UsageError
+from ba_tui.core.teamwork.copies import not_copied
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.changes import PlannedChange
@@ -72,6 +73,8 @@ class _Kept:
     folder: Path
     project: Path
     stamps: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
+    left: tuple[str, ...] = ()
+    """What of the project is not in the copy, and why."""
 
     @property
     def files(self) -> Path:
@@ -117,7 +120,7 @@ class _Kept:
             file.write_bytes(data)
 
     def save(self) -> None:
-        given = {"project": os.fsencode(self.project).hex(), "stamps": self.stamps}
+        given = {"project": os.fsencode(self.project).hex(), "stamps": self.stamps, "left": self.left}
         file = self.folder / INFO
         unfinished = file.with_suffix(".new")
         unfinished.write_text(json.dumps(given))
@@ -148,7 +151,7 @@ class Copies:
         if await asyncio.to_thread(self._unchanged(agent_id).exists):
             return await self.make(agent_id)
         kept = await asyncio.to_thread(self.kept, agent_id)
-        return ProjectCopy(kept.project, kept.files)
+        return ProjectCopy(kept.project, kept.files, kept.left)
 
     async def told(self, agent_id: str) -> str:
         """See core.teamwork.copies.AgentCopies."""
@@ -189,9 +192,10 @@ class Copies:
             given: Any = json.loads((folder / INFO).read_text())
             stamps = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in given["stamps"].items()}
             project = Path(os.fsdecode(bytes.fromhex(given["project"])))
+            left = tuple(map(str, given.get("left", ())))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"The copy of {agent_id} is gone.", "Start a new agent.") from error
-        kept = _Kept(folder, project, stamps)
+        kept = _Kept(folder, project, stamps, left)
         # A process that was killed may have left a patch of the copy half done.
         recover(write_ahead(kept.files).folder, {KIND: UndoneFiles((Path(os.path.realpath(kept.files)),))})
         return kept
@@ -212,7 +216,7 @@ class Copies:
             # What an end of ba in the middle of this left is no copy.
             shutil.rmtree(making, ignore_errors=True)
             making.mkdir(mode=0o700, parents=True)
-            self._fill(_Kept(making, self.project), found, stop)
+            self._fill(_Kept(making, self.project, left=found.left), found, stop)
             making.rename(place)
             self._unchanged(agent_id).unlink(missing_ok=True)
         except OSError as error:
@@ -221,7 +225,7 @@ class Copies:
             ) from error
         finally:
             shutil.rmtree(making, ignore_errors=True)
-        return ProjectCopy(self.project, place / FILES)
+        return ProjectCopy(self.project, place / FILES, found.left)
 
     def _fill(self, kept: _Kept, found: Listed, stop: threading.Event) -> None:
         kept.files.mkdir()
@@ -253,6 +257,10 @@ class Copies:
 
     def _told(self, agent_id: str) -> str:
         kept = self.kept(agent_id)
+        missing = not_copied(kept.left)
+        return f"{self._changes(agent_id, kept)} {missing}".rstrip()
+
+    def _changes(self, agent_id: str, kept: _Kept) -> str:
         changed = self.changed(agent_id, anew=True)
         changes = [change for path in changed if (change := kept.change(path))]
         if not changes and kept.touched():

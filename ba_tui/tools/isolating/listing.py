@@ -14,6 +14,8 @@ from ba_tui.processes.brief import BriefRun, run_briefly
 
 MOST_FILES = 50_000
 MOST_BYTES = 2_000_000_000
+DEEPEST = 40
+"""Folders on the way to a repository within others."""
 SECONDS = 60.0
 ALONE = "Start the agent without isolation."
 # Nothing of a repository's settings is run: it may come from anybody.
@@ -40,7 +42,8 @@ def listed(project: Path, denied: Callable[[Path], bool]) -> Listed:
     if not os.path.lexists(project / ".git"):
         raise UsageError("This folder is in no git repository, so no agent can work in a copy of it.", ALONE)
     files, links, left, size = list[str](), list[tuple[str, str]](), list[str](), 0
-    for name in _names(project):
+    names = _all_names(project, left)
+    for name in names:
         path = project / name
         try:
             found = path.lstat()
@@ -61,7 +64,7 @@ def listed(project: Path, denied: Callable[[Path], bool]) -> Listed:
             files.append(name)
             size += found.st_size
         else:
-            left.append(f"{name}: a repository of its own" if path.is_dir() else f"{name}: no regular file")
+            left.append(f"{name}: no regular file")
     if len(files) > MOST_FILES or size > MOST_BYTES:
         what = f"{len(files):,} files with {size / 1e9:.1f} GB"
         most = f"{MOST_FILES:,} files and {MOST_BYTES / 1e9:.0f} GB"
@@ -80,6 +83,34 @@ def _stays(project: Path, link: Path, to: Path) -> bool:
     return target.is_relative_to(os.path.realpath(project))
 
 
+def _all_names(project: Path, left: list[str]) -> Sequence[str]:
+    """The names of all files; those of submodules and other repositories within the project are listed in there. What
+    can't be listed comes into ``left``."""
+    found, waiting = list[str](), [""]
+    while waiting:
+        top = waiting.pop()
+        try:
+            names = _names(project / top)
+        except StorageError as error:
+            if not top:
+                raise
+            left.append(f"{top}: {str(error).rstrip('.')}")
+            continue
+        for name in names:
+            path = project / top / name
+            if not path.is_dir() or path.is_symlink():
+                found.append(top + name)
+            elif os.path.realpath(path) != str(path):
+                left.append(f"{top}{name}: a link stands where its folder was")
+            elif not os.path.lexists(path / ".git"):
+                left.append(f"{top}{name}: a submodule that is not checked out")
+            elif top.count("/") >= DEEPEST:
+                left.append(f"{top}{name}: a repository within too many others")
+            else:
+                waiting.append(f"{top}{name.rstrip('/')}/")
+    return sorted(found)
+
+
 def _names(project: Path) -> Sequence[str]:
     git = shutil.which("git")
     if git is None:
@@ -90,4 +121,4 @@ def _names(project: Path) -> Sequence[str]:
     if done.code != 0:
         why = done.trouble or done.errors.decode("utf-8", "replace").strip().rpartition("\n")[2] or "git failed"
         raise StorageError(f"The project can't be listed for a copy: {why.removeprefix('fatal: ')}.", ALONE)
-    return sorted({os.fsdecode(name) for name in done.output.split(b"\0") if name})
+    return sorted({os.fsdecode(name) for name in done.output.split(b"\0") if name and not name.startswith(b"../")})

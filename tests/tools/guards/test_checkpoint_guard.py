@@ -22,7 +22,7 @@ def changing(take: Callable[[int, GitWatch], str]) -> tuple[Tool, Call, Turn]:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         return ToolResult("changed")
 
-    keeping = Checkpointing(take, lambda turn: None, lambda: 0)
+    keeping = Checkpointing(take, lambda turn, writes: None, lambda: 0)
     turn = Turn()
     tool = Tool("edit", "", {}, run, Effect.WRITE)
     return keeping.guard(tool), Call("c1", Branch(turn, Transcript())), turn

@@ -126,7 +126,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
     def _options(self) -> list[Option]:
         """The first is what Enter does, so none that undoes what the person did themselves stands there."""
         scopes: list[RewindScope] = ["conversation"] if self._going.talks else []
-        if not self._changes:
+        if all(item.stays for item in self._changes or ()):
             return [Option(SCOPES[scope], scope) for scope in scopes]
         if not self._hand:
             scopes = ["both", *scopes] if scopes else scopes
@@ -139,7 +139,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
     @property
     def _hand(self) -> int:
         """Files that changed outside of the turns since."""
-        return sum(item.by_hand for item in self._changes or ())
+        return sum(item.by_hand and not item.stays for item in self._changes or ())
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._draw)
@@ -156,12 +156,11 @@ class RewindDialog(ModalScreen[RewindScope | None]):
         if not self._changes:
             return Content.styled("No file changes.", "$text-muted")
         hand = self._hand
-        head = f"{len(self._changes)} file{'s' if len(self._changes) > 1 else ''} would change."
+        stay = sum(item.stays for item in self._changes)
+        head = f"{count(len(self._changes) - stay, 'file')} would change."
+        head += f" {count(stay, 'file')} of other programs would stay." if stay else ""
         warning = f" ! {hand} edited by you since; your edits will be lost." if hand else ""
-        rows = [
-            ReportRow((counts(item), DOES[item.kind] + (" ! by hand" if item.by_hand else ""), item.path), _kind(item))
-            for item in self._changes
-        ]
+        rows = [ReportRow((counts(item), _does(item), item.path), _kind(item)) for item in self._changes]
         return Content("\n").join([Content.assemble(head, (warning, "$text-warning")), table(rows, width)])
 
     def action_leave(self) -> None:
@@ -192,5 +191,13 @@ class RewindDialog(ModalScreen[RewindScope | None]):
         app_of(self).push_screen(InspectorScreen(value))
 
 
+def _does(item: FileChange) -> str:
+    if item.stays:
+        return "keep: another program wrote it"
+    return DOES[item.kind] + (" ! by hand" if item.by_hand else "")
+
+
 def _kind(item: FileChange) -> str:
+    if item.stays:
+        return ""
     return "ask" if item.by_hand else "deny" if item.kind == "gone" else ""

@@ -102,7 +102,7 @@ class Startup:
 
         folders = Workspace(cwd, (root, *self.settings.add_dirs))
         files = undoing.UndoneFiles((folders.root, *folders.extra))
-        rewinds = keeper.checkpoints_for(self.where, cwd, "", self.settings.checkpoints.max_file_mb)
+        rewinds = keeper.checkpoints_for(self.where, cwd, "", self.settings.checkpoints)
         return recover(lists, {transaction.KIND: files, keeper.KIND: rewinds.take_back})
 
     def given(self, key: str) -> bool:

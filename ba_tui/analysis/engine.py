@@ -146,9 +146,12 @@ class Analysis:
         Raises:
             DataRefused, DataUnreadable: one line why.
         """
-        paths = [path for each in (source, *others) for path in (await self._matched(each)).paths]
+        matched = [await self._matched(each) for each in (source, *others)]
+        paths = [path for each in matched for path in each.paths]
+        notes = [note for each in matched for note in each.notes]
         payload = {"source": source, "paths": [str(path) for path in paths], "part": part, "name": name}
-        return _value(tuple[Dataset, ...], await self._request("register", payload, on_progress))
+        found = _value(tuple[Dataset, ...], await self._request("register", payload, on_progress))
+        return tuple(replace(each, notes=(*each.notes, *notes)) for each in found) if notes else found
 
     async def profile(
         self, name: str, *, thorough: bool = False, on_progress: Listener | None = None

@@ -6,6 +6,7 @@ import glob
 import os
 import stat
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from ba_tui.analysis.errors import DataRefused, DataUnreadable
@@ -14,14 +15,17 @@ from ba_tui.core.values import frozen
 
 MOST_FILES = 10_000
 """Files of one glob."""
+MOST_FOLDERS, MOST_NAMED = 20_000, 5
+"""Folders in which links are looked for, and links that are named."""
 
 
 @frozen
 class Matched:
-    """``source`` as it was given, and the files that it names, absolute and sorted."""
+    """``source`` as it was given, and the files that it names, absolute and sorted. ``notes``: what was left out."""
 
     source: str
     paths: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
 
 
 @frozen
@@ -47,19 +51,37 @@ class DataFiles:
             raise DataUnreadable(f"{source}: {_reason(error)}.") from error
         except BaError as error:
             raise DataRefused(str(error), error.hint) from error
+        notes = self._not_followed(source) if "**" in source else ()
         if not paths:
-            raise DataUnreadable(f"No file matches {source}.")
+            raise DataUnreadable(f"No file matches {source}.", *notes)
         if len(paths) > MOST_FILES:
             raise DataUnreadable(f"{source} matches more than {MOST_FILES:,} files.", "Name a smaller set.")
         for path in paths:
             self._check(path)
-        return Matched(source, tuple(sorted(paths)))
+        return Matched(source, tuple(sorted(paths)), notes)
 
-    def _globbed(self, source: str) -> Iterator[Path]:
+    def _not_followed(self, source: str) -> tuple[str, ...]:
+        """Return a line that names the links to folders below a glob: ``**`` follows none, because a row would count
+        twice where a link leads to files that the glob names anyway."""
+        folder, _ = self._divided(source)
+        below = ((at, name) for at, names, _ in os.walk(folder) for name in names)
+        paths = (Path(at, name) for at, name in islice(below, MOST_FOLDERS))
+        links = [path for path in paths if path.is_symlink() and not folder.is_relative_to(os.path.realpath(path))]
+        named = ", ".join(str(path.relative_to(folder)) for path in links[:MOST_NAMED])
+        more = f" and {len(links) - MOST_NAMED} more" if len(links) > MOST_NAMED else ""
+        return (
+            (f"Links to folders are not followed: {named}{more}. Name one in the pattern to read it.",) if links else ()
+        )
+
+    def _divided(self, source: str) -> tuple[Path, str]:
+        """Return the folder that the plain start of a glob names, and the rest of the glob."""
         parts = Path(source).parts
         fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
-        folder = self.resolve(str(Path(*parts[:fixed])) if fixed else ".")
-        for number, found in enumerate(folder.glob(str(Path(*parts[fixed:])))):
+        return self.resolve(str(Path(*parts[:fixed])) if fixed else "."), str(Path(*parts[fixed:]))
+
+    def _globbed(self, source: str) -> Iterator[Path]:
+        folder, pattern = self._divided(source)
+        for number, found in enumerate(folder.glob(pattern)):
             if number > MOST_FILES:
                 return
             if not found.is_dir():

@@ -38,22 +38,18 @@ def checked_rooms(
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
     from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415 - no session needs them
     from ba_tui.permissions.checks import rule_checks, trust_check  # noqa: PLC0415
-    from ba_tui.settings.mcp.checks import server_checks  # noqa: PLC0415
     from ba_tui.tools.checks import sandbox_checks, tool_checks  # noqa: PLC0415
     from ba_tui.tools.data.checks import data_checks  # noqa: PLC0415
-    from ba_tui.tools.mcp.session_room import left_out  # noqa: PLC0415
+    from ba_tui.tools.mcp.setup import mcp_checks  # noqa: PLC0415
     from ba_tui.tools.memory.checks import memory_checks  # noqa: PLC0415
 
     root, trust = project_root(folder), Trust(where)
-    servers = partial(server_checks, loaded, where, root, trust.trusted, left_out(where, root))
     rules, sandbox = partial(rule_checks, loaded, where, folder), partial(sandbox_checks, loaded.settings, where)
     return (
         RoomContribution("permissions", checks=(rules, lambda: [trust_check(trust.look(root))], sandbox)),
         RoomContribution("hooks", checks=(partial(hook_checks, loaded.hooks, root, trust.trusted),)),
         RoomContribution("tools", checks=(partial(tool_checks, tools),)),
-        RoomContribution(
-            "mcp", checks=(servers,)
-        ),
+        RoomContribution("mcp", checks=(partial(mcp_checks, loaded, where, root, trust.trusted),)),
         RoomContribution("analysis", checks=(partial(data_checks, loaded, where, folder),)),
         RoomContribution("memory", checks=(partial(memory_checks, loaded, where, folder),)),
     )

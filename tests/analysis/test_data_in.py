@@ -216,6 +216,21 @@ async def test_a_compressed_file_and_a_glob(engine: Analysis, put: Put, files: P
     assert (dataset.format, sorted(rows)) == ("parquet", [[1, 7], [2, 7]])
 
 
+async def test_a_glob_names_the_links_to_folders_that_it_does_not_follow(engine: Analysis, files: Path) -> None:
+    (files / "years" / "2024").mkdir(parents=True)
+    (files / "years" / "2024" / "a.csv").write_text("n\n1\n")
+    for name, target in (("latest", "2024"), ("loop", "..")):
+        (files / "years" / name).symlink_to(target)
+    (dataset,) = await engine.register("years/**/*.csv")
+    assert dataset.rows == 1
+    assert dataset.notes[-1].startswith("Links to folders are not followed: latest. Name one")
+    (named,) = await engine.register("years/latest/*.csv")
+    assert (named.rows, named.notes) == (1, ())
+    with pytest.raises(DataUnreadable) as raised:
+        await engine.register("years/**/*.parquet")
+    assert "latest" in raised.value.hint
+
+
 async def test_arrow_files(engine: Analysis, files: Path) -> None:
     from arro3 import core, io
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
 import httpx2
@@ -67,6 +67,7 @@ class Connection:
         self._watched: Watched | None = None
         self._client: Client | None = None
         self._stop = asyncio.Event()
+        self._connecting: asyncio.Timeout | None = None
         self._why, self._slow = "", False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -189,9 +190,11 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 try:
-                    async with asyncio.timeout(self._config.connect_timeout):
+                    async with asyncio.timeout(self._config.connect_timeout) as self._connecting:
                         client = await self._connected(stack, mode)
                 except TimeoutError:
+                    if self._why:
+                        raise self._failure(RuntimeError(self._why)) from None
                     seconds = self._config.connect_timeout
                     self._slow = True
                     raise McpError(f"It did not answer within {seconds:g} s.", hint(self._config.name)) from None
@@ -257,6 +260,10 @@ class Connection:
         self._why = why
         self._on_end(why)
         self._stop.set()
+        if self._config.transport == "sse" and self._connecting:
+            # The SDK would go on waiting for an answer. The time raises RuntimeError when it has been left.
+            with suppress(RuntimeError):
+                self._connecting.reschedule(0)
 
     async def _listen(self) -> None:
         """Hear of changes as the newest protocol tells them; older servers send them by themselves."""

@@ -18,7 +18,6 @@ from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.protocols.mcp.approved import KnownServers
 from ba_tui.protocols.mcp.authority import Authority
 from ba_tui.protocols.mcp.servers import Servers
 from ba_tui.protocols.mcp.values import ServerMeans
@@ -171,12 +170,6 @@ def _unusable(name: str, lines: Sequence[str]) -> Notice:
     more = f"; and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
     text = f"MCP server {name}: {'; '.join(lines[:MOST_NAMED])}{more}."
     return Notice(one_line(text, NOTICE_CHARS), "info", f"See all of them: /mcp, or ba mcp test {name}.")
-
-
-def left_out(where: Places, root: Path) -> Callable[[ServerConfig], Sequence[str]]:
-    """Return what reads the names of what a server offered and ba can't use, as its last connection left them."""
-    known = KnownServers(where.state / FOLDER, Path(os.path.realpath(root)))
-    return lambda config: known.read(config).left_out
 
 
 def _names(message: Message, prefix: str) -> bool:

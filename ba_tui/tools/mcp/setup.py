@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.ports.mcp import ServerConfig
+from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.protocols.mcp.approved import KnownServers
 from ba_tui.protocols.mcp.logins import Logins
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded
+from ba_tui.settings.mcp.checks import server_checks
 from ba_tui.settings.mcp.choices import McpChoices
 from ba_tui.settings.mcp.found import ServerPlaces, found_servers
 from ba_tui.settings.mcp.tokens import TokenStore
-from ba_tui.tools.mcp.session_room import AskModel, McpSetup
+from ba_tui.tools.mcp.session_room import FOLDER, AskModel, McpSetup
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,6 +34,12 @@ def mcp_setup(loaded: Loaded, at: ServerPlaces, ask: AskModel) -> McpSetup:
         choices.switch(name, tool, on=on)
 
     return McpSetup(found.configs, found.problems, logins(at.where), keep, ask)
+
+
+def mcp_checks(loaded: Loaded, where: Places, root: Path, trusted: Callable[[Path], bool]) -> Iterable[CheckResult]:
+    """Check the configured servers, and what they offered to the last connection, for the doctor."""
+    known = KnownServers(where.state / FOLDER, Path(os.path.realpath(root)))
+    return server_checks(loaded, where, root, trusted, lambda config: known.read(config).left_out)
 
 
 def logins(where: Places) -> Logins:

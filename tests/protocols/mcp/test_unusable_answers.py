@@ -219,6 +219,15 @@ async def test_a_message_that_an_sse_server_refuses_fails_its_call_at_once(tmp_p
         await found.close()
 
 
+async def test_a_handshake_that_an_sse_server_refuses_fails_at_once(tmp_path: Path) -> None:
+    async with stream(refused="initialize") as url:
+        found = servers(tmp_path, ServerConfig("web", "sse", url=url, connect_timeout=PATIENCE))
+        async with asyncio.timeout(PATIENCE / 2):
+            with pytest.raises(McpError, match="answered a message with HTTP status 500"):
+                await found.connect("web")
+        await found.close()
+
+
 def test_the_size_and_the_start_of_the_newest_event_are_known() -> None:
     peek = Peek()
     for piece in (b"data: one\n\nda", b"ta: t", b"wo\n\n"):

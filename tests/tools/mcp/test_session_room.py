@@ -12,11 +12,13 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
+from ba_tui.protocols.mcp.approved import KnownServers, KnownTools
 from ba_tui.resources import open_places
 from ba_tui.settings import Settings, load_settings
-from ba_tui.settings.mcp.checks import server_checks
+from ba_tui.settings.mcp.found import ServerPlaces, found_servers
 from ba_tui.skills.folders import SkillFolders
-from ba_tui.tools.mcp.session_room import McpRoom, McpScope, McpSetup, left_out
+from ba_tui.tools.mcp.session_room import FOLDER, McpRoom, McpScope, McpSetup
+from ba_tui.tools.mcp.setup import mcp_checks
 from ba_tui.tools.running.outside import runner_for
 from tests.protocols.mcp.calls import Answered
 from tests.protocols.mcp.programs import raw
@@ -132,8 +134,10 @@ async def test_the_user_reads_once_what_a_server_offers_and_ba_can_not_use(tmp_p
     # The doctor starts no server: it reads what the last connection left.
     entry = {"command": config.command[0], "args": list(config.command[1:])}
     (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"raw": entry}}))
-    remembered = left_out(open_places(), tmp_path)(config)
-    loaded = load_settings({}, open_places(), tmp_path, trusted=True)
-    _, warned = server_checks(loaded, open_places(), tmp_path, lambda _: True, lambda _: remembered)
+    loaded, where = load_settings({}, open_places(), tmp_path, trusted=True), open_places()
+    (named,) = found_servers(loaded, ServerPlaces(where, tmp_path, trusted=True)).configs
+    left = found.servers.listed()[0].left_out
+    KnownServers(where.state / FOLDER, tmp_path).save(named, KnownTools(left_out=left))
+    _, warned = mcp_checks(loaded, where, tmp_path, lambda _: True)
     assert (warned.state, warned.text) == ("warn", "raw: 5 things that it offers can't be used")
     assert "tool odd 4: left out" in warned.detail

@@ -16,13 +16,13 @@ from ba_tui.context.compression.rounds import Count, Round, opening
 from ba_tui.context.compression.user_text import AROUND, allotted
 from ba_tui.core.messages import Message, Text
 
-WORDS_SHARE = 0.15
+WORDS_SHARE = 0.25
 """The part of all messages that texts of the person in earlier rounds have before one of them is cut."""
 FACTS_SHARE = 0.3
 """The part of the notes that is left to facts, however much the person wrote."""
 FACTS_LEAST, SMALL_SHARE = 300, 0.6
 """Tokens that facts have at least, where that is no more than this part of the notes."""
-LEDGER, LEDGER_LEAST, LEDGER_MOST = 0.4, 3_000, 0.85
+LEDGER, LEDGER_LEAST, LEDGER_MOST = 0.4, 3_000, 0.7
 """The part of what texts leave that exact strings get, but so many bytes at least, where that is no more than another
 part of it: in a small window they say most for their size."""
 CODE = 600
@@ -66,7 +66,9 @@ def notes_before(
 def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, ...]:
     """The best of ``all_`` as opening messages of at most ``room`` tokens, of which the person's texts have at most
     ``words``; nothing when not even a line fits."""
-    facts_least = max(int(room * FACTS_SHARE), min(int(room * SMALL_SHARE), FACTS_LEAST)) if all_.facts or all_.strings else 0
+    facts_least = (
+        max(int(room * FACTS_SHARE), min(int(room * SMALL_SHARE), FACTS_LEAST)) if all_.facts or all_.strings else 0
+    )
     most = min(words, room - facts_least)
     kept, best, spoken_for = all_, tuple[Message, ...](), 0
     for share in (most, most * 6 // 10, most * 3 // 10, -1) if all_.texts or all_.left_out.texts else ():

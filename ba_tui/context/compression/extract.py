@@ -21,6 +21,8 @@ ROOMY = 2_000
 """Tokens up to which the last steps come before what the person wrote in earlier rounds: nobody can go on without."""
 REFERENCE = 120
 """Tokens of notes that say no more than what is missing."""
+SPARE = 0.1
+"""The part of the room that may stay empty."""
 NOTES_SHARE, FACTS_SHARE = 4, 10
 """The notes are given at least this part of the room before the last rounds stay as they are; facts in them, this."""
 
@@ -63,6 +65,12 @@ class _Extraction:
         if not opening and (notes.texts or notes.left_out.texts):
             # That something is missing is said at the least.
             kept = replace(shortening, room=max(self.target // 2, self.target - REFERENCE)).run()
+            notes = self._notes(parts.earlier, old, kept)
+            opening = chosen(notes, self.target - self.count(kept.messages), words, self.count)
+        spare = self.target - self.count(kept.messages) - self.count(opening)
+        if opening and kept.moved and spare > self.target * SPARE:
+            # There is less to note than room for it: more of the last steps stay.
+            kept = replace(shortening, room=self.count(kept.messages) + spare, share=1.0).run()
             notes = self._notes(parts.earlier, old, kept)
             opening = chosen(notes, self.target - self.count(kept.messages), words, self.count)
         kept = shortening.widened(kept, self.target - self.count(opening))

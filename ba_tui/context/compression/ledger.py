@@ -25,11 +25,8 @@ Party: TypeAlias = Literal["wrote", "asked", "seen"]
 """Who had a string: the model, the user, or a tool."""
 LONGEST = 160
 """Bytes of one string."""
-SCANNED = 40_000
-"""Characters of a text that are searched, half from either end."""
-RESULT, RECENT, NEAR = 2_500, 8_000, 30
-"""Characters of a result that is searched for strings nobody mentioned, longer ones hold too many to choose from; of
-one in the last ``NEAR`` messages."""
+SCANNED, LOG = 20_000, 50_000
+"""Characters of a text that are searched, half from either end: for strings, and for lines that name an error."""
 WROTE, ASKED, SEEN, AWAY, AMONG = 0.75, 0.1, 0.12, 0.32, 0.33
 """What each doubling counts: of the messages in which the model wrote a string, of those of the user and of the results
 that have it; and, against it, of the messages since then, and of the strings that stood beside it. Measured on runs of
@@ -58,7 +55,9 @@ _EXTENSION = regex(
     re.IGNORECASE,
 )
 _CAMEL = regex(r"[A-Za-z]*[a-z\d][A-Z]\w*|[A-Z][a-z]+\d\w*")
-_CODE = regex(r"(?=\w*[A-Z])(?=\w*\d)[A-Z\d]{5,}|(?=[a-f\d]*\d)(?=[a-f\d]*[a-f])[a-f\d]{7,64}|[\w.]+(?:-[\w.]+)*-\w*\d\w*")
+_CODE = regex(
+    r"(?=\w*[A-Z])(?=\w*\d)[A-Z\d]{5,}|(?=[a-f\d]*\d)(?=[a-f\d]*[a-f])[a-f\d]{7,64}|[\w.]+(?:-[\w.]+)*-\w*\d\w*"
+)
 _ERROR = regex(r"rror\b|rror:|xception\b|\bFAILED\b|atal:|anic:|raceback|失败|错误|异常")
 LINE, SHORT = 220, 12
 """Characters of a line that names an error: at most, and more than."""
@@ -104,11 +103,9 @@ class StringUses:
                 self._message(place, message)
 
     def _message(self, place: int, message: Message) -> None:
-        near = place >= len(self._messages) - NEAR
         for text, party in _texts(message):
-            if party != "seen" or len(text) <= (RECENT if near else RESULT):
-                self._add(place, party, _strings(text))
-            self._add(place, party, _errors(text))
+            self._add(place, party, _strings(_searched(text, SCANNED)))
+            self._add(place, party, _errors(_searched(text, LOG)))
         for call in message.calls:
             for path in paths(call):
                 uses = self._found.setdefault(path, _Uses("path", wrote=1, among=1, places=[place]))
@@ -130,7 +127,8 @@ class StringUses:
         there = {place for place, message in enumerate(self._messages) if id(message) in whole}
         end = len(self._messages)
         left = ((text, uses) for text, uses in self._found.items() if there.isdisjoint(uses.places))
-        return tuple(sorted((Named(uses.kind, text, _worth(uses, end)) for text, uses in left), key=lambda it: -it.worth))
+        named = (Named(uses.kind, text, _worth(uses, end)) for text, uses in left)
+        return tuple(sorted(named, key=lambda string: (-string.worth, string.text)))
 
 
 def _worth(uses: _Uses, end: int) -> float:
@@ -154,6 +152,10 @@ def _texts(message: Message) -> Iterator[tuple[str, Party]]:
                 pass
 
 
+def _searched(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
+
+
 def _values(given: Any) -> Iterator[str]:
     match given:
         case str():
@@ -172,8 +174,6 @@ def _values(given: Any) -> Iterator[str]:
 
 def _strings(text: str) -> dict[str, StringKind]:
     """The strings in ``text`` that are worth a place in a ledger."""
-    if len(text) > SCANNED:
-        text = f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
     found: dict[str, StringKind] = {}
     if "://" in text:
         found = {url.rstrip(".,:;"): "path" for url in _URL.findall(text)}
@@ -242,8 +242,8 @@ def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
     for named in sorted(strings, key=lambda named: SIZE * log2(named.cost) - named.worth):
         if left < 8:
             break
-        cost, share = named.cost, SHARES.get(named.kind, 1.0)
-        if cost > left or spent[named.kind] + cost > max(share * room, LEAST) or named.text in said or named.text in held:
+        cost, most = named.cost, max(LEAST, room * SHARES.get(named.kind, 1.0))
+        if cost > left or spent[named.kind] + cost > most or named.text in said or named.text in held:
             continue
         chosen.append(named)
         said += f"\n{named.text}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ba_tui.core.messages import Message, Text, ToolUse
+from ba_tui.core.messages import Message
 from tests.eval.compression.measure import said
 from tests.eval.compression.stories import Label, Story
 
@@ -24,8 +24,8 @@ _ERROR = re.compile(r"\b\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|FAILED)
 
 
 def facts_used(messages: Sequence[Message], name: str) -> Iterator[Story]:
-    """``messages`` cut after each of ``BEGINNINGS``: what came before, labelled with what the agent or the user wrote
-    again afterwards, and the error lines that anybody had again."""
+    """``messages`` cut after each of ``BEGINNINGS``: what came before, labelled with what the agent wrote again
+    afterwards, and with the error lines that came up again."""
     for beginning in BEGINNINGS:
         place = int(len(messages) * beginning)
         while place < len(messages) and messages[place].role != "assistant":
@@ -38,8 +38,7 @@ def facts_used(messages: Sequence[Message], name: str) -> Iterator[Story]:
 
 
 def _labels(before: Sequence[Message], after: Sequence[Message]) -> Iterator[Label]:
-    texts = [" ".join(said(message).split("\n")) for message in before]
-    known = [set(_tokens(text)) for text in texts]
+    known = [set(_tokens(said(message))) for message in before]
     everything = set[str]().union(*known)
     for token in sorted(set(_tokens("\n".join(map(_wrote, after)))) & everything):
         often = sum(token in tokens for tokens in known)
@@ -51,10 +50,11 @@ def _labels(before: Sequence[Message], after: Sequence[Message]) -> Iterator[Lab
 
 
 def _wrote(message: Message) -> str:
-    """What the agent or the user wrote, without what a tool printed."""
-    parts = [block.text for block in message.blocks if isinstance(block, Text)]
-    calls = [f"{value}" for block in message.blocks if isinstance(block, ToolUse) for value in block.input.values()]
-    return "\n".join([*parts, *calls]) if message.origin in ("user", "assistant") else ""
+    """What the agent wrote, in words and in calls: not what a tool printed, which some agents read as a user's text."""
+    if message.role != "assistant":
+        return ""
+    calls = [str(value) for call in message.calls for value in call.input.values()]
+    return "\n".join([message.text, *calls])
 
 
 def _tokens(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -20,6 +20,10 @@ from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
+from ba_tui.core.ports.sessions import unsaved
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import with_hint
+from ba_tui.faces.run_result import saved_code
 from ba_tui.faces.tui.screens.opening import OpeningScreen
 from ba_tui.faces.tui.terminal import TerminalInput, call_for
 from ba_tui.faces.tui.themed import ThemedApp
@@ -88,7 +92,7 @@ class BaApp(ThemedApp[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop_or_quit", "Copy, interrupt, clear or quit", show=False, priority=True, system=True),
         Binding("ctrl+d", "quit_when_empty", "Quit", show=False),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
     ]
 
     def __init__(self, connect: Connect, start: Start) -> None:
@@ -165,7 +169,7 @@ class BaApp(ThemedApp[None]):
 
     # Attention
 
-    def on_window_title(self, event: WindowTitle) -> None:
+    def _on_window_title(self, event: WindowTitle) -> None:
         if event.alert and self.app_focus:
             return
         services = self.chat.session.services if self.chat else None
@@ -204,7 +208,7 @@ class BaApp(ThemedApp[None]):
 
             await view.stop_or_quit(self.chat)
         elif self.chat.presses.again("ctrl+c"):
-            await self.action_quit()
+            await self.action_leave()
 
     def action_command_palette(self) -> None:
         """Ctrl+P; while names are offered for completion it goes up in them, as Ctrl+N goes down."""
@@ -267,13 +271,22 @@ class BaApp(ThemedApp[None]):
 
     async def action_quit_when_empty(self) -> None:
         if self.chat is None or (self.screen is self.chat and not self.chat.composer.text):
-            await self.action_quit()
+            await self.action_leave()
+
+    async def action_leave(self) -> None:
+        """Quit. What is not saved would be gone: the first time, say so and how to keep it."""
+        if self.chat:
+            from ba_tui.faces.tui.acts.writing import may_leave  # noqa: PLC0415 - loaded with the chat
+
+            if not await may_leave(self.chat):
+                return
+        await self.action_quit()
 
     async def action_quit(self) -> None:
         """Stop the turn, let go of the session's file, keep the draft."""
         if self.chat:
             await self.chat.close_session()
-        self.exit()
+        self.exit(return_code=saved_code(unsaved(self.chat.session.conversation) if self.chat else None))
 
     async def leave_for(self, command: str) -> None:
         """Leave, and run a sub-command of ba in this terminal instead."""
@@ -289,7 +302,16 @@ class BaApp(ThemedApp[None]):
             with suppress(OSError):
                 sys.stdout.write(f"{hint}\n")
                 sys.stdout.flush()
+        if not self.is_headless and self.chat:
+            sys.stderr.write("".join(f"ba: {line}\n" for line in self._losses(self.chat)))
         return result
+
+    def _losses(self, chat: ChatScreen) -> Iterator[str]:
+        """What could not be saved; words that were not sent are repeated, so that the terminal keeps them."""
+        for text in chat.composer.drafts.lost if chat.composer.drafts else ():
+            yield f"This text was not sent and can't be saved:\n{paintable(text)}"
+        if lost := unsaved(chat.session.conversation):
+            yield paintable(with_hint(*lost.at_end), newlines=False)
 
     def way_back(self) -> str:
         """How to come back to the session; empty when there is nothing to come back to."""

@@ -9,7 +9,7 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -21,8 +21,6 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from ba_tui.core.ports.sessions import unsaved
-from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import with_hint
 from ba_tui.faces.run_result import saved_code
 from ba_tui.faces.tui.screens.opening import OpeningScreen
 from ba_tui.faces.tui.terminal import TerminalInput, call_for
@@ -303,15 +301,10 @@ class BaApp(ThemedApp[None]):
                 sys.stdout.write(f"{hint}\n")
                 sys.stdout.flush()
         if not self.is_headless and self.chat:
-            sys.stderr.write("".join(f"ba: {line}\n" for line in self._losses(self.chat)))
-        return result
+            from ba_tui.faces.tui.acts.writing import losses  # noqa: PLC0415 - loaded with the chat
 
-    def _losses(self, chat: ChatScreen) -> Iterator[str]:
-        """What could not be saved; words that were not sent are repeated, so that the terminal keeps them."""
-        for text in chat.composer.drafts.lost if chat.composer.drafts else ():
-            yield f"This text was not sent and can't be saved:\n{paintable(text)}"
-        if lost := unsaved(chat.session.conversation):
-            yield paintable(with_hint(*lost.at_end), newlines=False)
+            sys.stderr.write("".join(f"ba: {line}\n" for line in losses(self.chat)))
+        return result
 
     def way_back(self) -> str:
         """How to come back to the session; empty when there is nothing to come back to."""

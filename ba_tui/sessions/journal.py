@@ -193,7 +193,9 @@ class JournalFile:
                     _sync_folder(self.path.parent.parent)
                     self._named = True
         except OSError as error:
-            raise self._unsaved(error) from error
+            lost = self._unsaved(error)
+            lost.hint = "Check the disk: what ba wrote may be lost there. /export FILE in ba writes the session elsewhere."
+            raise lost from error
 
     def close(self) -> None:
         """What could not be written until now was told when it happened; it is tried once more, then let go."""

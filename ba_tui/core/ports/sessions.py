@@ -126,7 +126,10 @@ class SessionSaving:
         except SessionNotSaved as error:
             self._lost(error)
         else:
-            if self.missing and not self._unsynced:
+            if self.missing and self._unsynced:
+                # Nobody may have looked when it happened.
+                self._lost(self.missing)
+            elif self.missing:
                 self.missing = None
                 self._told = self._told and not self._tell(Notice(SAVED_AGAIN))
 

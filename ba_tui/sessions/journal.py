@@ -194,7 +194,7 @@ class JournalFile:
                     self._named = True
         except OSError as error:
             lost = self._unsaved(error)
-            lost.hint = "Check the disk: what ba wrote may be lost there. /export FILE in ba writes the session elsewhere."
+            lost.hint = "Check the disk: what ba wrote may be lost there. /export FILE writes the session elsewhere."
             raise lost from error
 
     def close(self) -> None:

@@ -20,8 +20,6 @@ from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 
-from ba_tui.core.ports.sessions import unsaved
-from ba_tui.faces.run_result import saved_code
 from ba_tui.faces.tui.screens.opening import OpeningScreen
 from ba_tui.faces.tui.terminal import TerminalInput, call_for
 from ba_tui.faces.tui.themed import ThemedApp
@@ -282,9 +280,13 @@ class BaApp(ThemedApp[None]):
 
     async def action_quit(self) -> None:
         """Stop the turn, let go of the session's file, keep the draft."""
+        code = 0
         if self.chat:
+            from ba_tui.faces.tui.acts.writing import code_of  # noqa: PLC0415 - loaded with the chat
+
             await self.chat.close_session()
-        self.exit(return_code=saved_code(unsaved(self.chat.session.conversation) if self.chat else None))
+            code = code_of(self.chat)
+        self.exit(return_code=code)
 
     async def leave_for(self, command: str) -> None:
         """Leave, and run a sub-command of ba in this terminal instead."""

@@ -20,6 +20,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.ports.sessions import unsaved
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, with_hint
+from ba_tui.faces.run_result import saved_code
 from ba_tui.faces.tui.acts.port import Actions, PaneActions
 from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
@@ -182,6 +183,11 @@ async def may_leave(chat: Actions) -> bool:
     text = f"This session is in memory alone: {lost.folder} can't be written ({lost.why})."
     chat.tell(Notice(text, "error", "/export FILE writes it elsewhere. Quit again to lose it."))
     return False
+
+
+def code_of(chat: Actions) -> int:
+    """The exit code of the app."""
+    return saved_code(unsaved(chat.session.conversation))
 
 
 def losses(chat: Actions) -> Iterator[str]:

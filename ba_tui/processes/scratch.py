@@ -41,7 +41,7 @@ def make_scratch(path: Path) -> Path:
     with _lock:
         if not path.is_dir():
             new = path.with_name(f"{path.name}{_NEW}")
-            new.mkdir(mode=0o700)
+            new.mkdir(mode=0o700, parents=True)
             try:
                 held = _locked(new)
             except BlockingIOError:

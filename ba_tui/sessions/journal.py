@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -28,6 +29,7 @@ from ba_tui.core.events import (
     event_to_json,
 )
 from ba_tui.core.open_turn import OpenTurn
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.resources import open_regular
 from ba_tui.sessions.lock import FILE as LOCK
 from ba_tui.sessions.lock import Lock
@@ -126,6 +128,11 @@ class JournalFile:
             journal._flush()
         return journal
 
+    @property
+    def unsaved(self) -> bool:
+        """Whether entries are in memory alone that should be on the disk."""
+        return bool(self._pending) and not self._waiting
+
     def append(self, event: JournalEntry) -> None:
         if isinstance(event, TRANSIENT):
             return
@@ -135,6 +142,12 @@ class JournalFile:
             self._attended = b""
             self._waiting = self._waiting and isinstance(event, _SETTINGS)
             self._flush()
+
+    def info(self) -> SessionInfo:
+        """What lists would show of the session, with the entries that are in memory alone."""
+        header, titles = self.header, [event.title for event in self if isinstance(event, Titled)]
+        title, now = (titles or [""])[-1], time.time()
+        return SessionInfo(header.id, title, Path(header.cwd), header.created, now, model=header.model)
 
     def attend(self) -> None:
         """A person goes on with it: from its next entry on, lists show a session that only ``ba -p`` wrote."""
@@ -182,7 +195,9 @@ class JournalFile:
                     _sync_folder(self.path.parent.parent)
                     self._named = True
         except OSError as error:
-            raise self._unsaved(error) from error
+            lost = self._unsaved(error)
+            lost.hint = "Check the disk: what ba wrote may be lost there. /export FILE writes the session elsewhere."
+            raise lost from error
 
     def close(self) -> None:
         """What could not be written until now was told when it happened; it is tried once more, then let go."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
@@ -67,6 +68,7 @@ class SessionLibrary:
         self._make = make
         self._redact = habits.redact
         self._attended = habits.attended
+        self._open: WeakValueDictionary[str, JournalFile] = WeakValueDictionary()
 
     @cached_property
     def _index(self) -> Index:
@@ -135,11 +137,12 @@ class SessionLibrary:
         journal = JournalFile(self._root / self._slug(self._cwd) / header.id, header)
         conversation = self._make(SessionInfo(header.id, "", self._cwd, now, now), journal)
         journal.header = replace(header, model=conversation.model)
+        self._open[header.id] = journal
         return conversation
 
     def open(self, id: str) -> Conversation:
         key = self._key(id)
-        journal = JournalFile.open(self._root / key)
+        journal = self._open[key.partition("/")[2]] = JournalFile.open(self._root / key)
         if self._attended:
             journal.attend()
         try:
@@ -252,9 +255,14 @@ class SessionLibrary:
         from ba_tui.sessions.exports.transcripts import SaidToModels, exporter  # noqa: PLC0415 - for exports alone
 
         write = exporter(format, self._redact, with_secrets=with_secrets)
-        key = self._key(id)
-        info = self._info(key)
-        journal = self._peek(key, info)
+        journal = self._open.get(id)
+        if journal and journal.unsaved:
+            # What is on the disk, or is not there at all, is less.
+            info = journal.info()
+        else:
+            key = self._key(id)
+            info = self._info(key)
+            journal = self._peek(key, info)
         events = journal.entries() if format == "jsonl" else journal
         return write(info, SaidToModels(events) if for_model else events)
 

@@ -1,24 +1,27 @@
-"""Session files that are empty, huge, torn or in another encoding: listed, opened, searched, and left as they are."""
+"""Session files that are empty, huge, torn or in another encoding: listed, opened, searched, and left as they are; and
+files that take no more."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import subprocess
-import sys
+import resource
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.events import Notice, TurnEnded, TurnStarted, event_to_json
+from ba_tui.core.events import Event, Notice, TurnEnded, TurnStarted, event_to_json
 from ba_tui.core.messages import user
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import FILE
+from tests.script import collect
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 A = "20261121-120000-ab12"
-CHECKOUT = Path(__file__).resolve().parents[2]
 HUGE = event_to_json(TurnStarted(user("w" * 12_000_000))) + b"\n"
 DAMAGE = {
     "latin-1 in a line": b'{"type":"notice","agent":"main","at":1,"text":"caf\xe9"}\n',
@@ -95,38 +98,75 @@ def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path, kind: s
         JournalFile.open(file.parent)
 
 
-FULL = """
-import asyncio, resource, signal, sys
-from pathlib import Path
-from tests.script import collect
-from tests.sessions.shelf import library
+@contextmanager
+def full(size: int) -> Generator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-async def main(home):
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    talk = library(home).create()
-    await collect(talk.say("before"))
-    file = next(home.glob("sessions/*/*/events.jsonl"))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 50, hard))
-    told = [event for event in await collect(talk.say("without space")) if event.type == "notice"]
-    print(len(told), told[0].level, "Free some space" in told[0].hint, "not saved" in told[0].text)
-    print([message.text for message in talk.transcript.messages][:3])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    await collect(talk.say("with space"))
+
+def told(events: list[Event]) -> list[str]:
+    return [event.level for event in events if isinstance(event, Notice)]
+
+
+async def test_what_is_in_memory_alone_is_told_once_exported_and_saved_at_last(tmp_path: Path) -> None:
+    shelf = library(tmp_path)
+    talk = shelf.create()
+    with full(0):
+        assert told(await collect(talk.say("one"))) == ["error"]
+        assert told(await collect(talk.say("two"))) == []
+        lost = talk.saving.missing
+        assert lost is not None
+        assert (lost.why, lost.partly, lost.chosen) == ("File too large", False, False)
+        await talk.saving.retry()
+        assert talk.saving.missing
+        turns = json.loads("".join(shelf.export(talk.id, "json")))["turns"]
+        assert [each["prompt"] for each in turns] == ["one", "two"]
+    assert told(await collect(talk.say("three"))) == ["info"]
+    assert talk.saving.missing is None
     await talk.close()
-    print(library(home).sessions()[0].turns, len(library(home).search("without space")))
-
-asyncio.run(main(Path(sys.argv[1])))
-"""
+    assert shelf.find(talk.id).turns == 3
+    assert [found.id for found in shelf.search("two")] == [talk.id]
 
 
-def test_a_full_disk_is_said_once_and_all_is_saved_when_there_is_space(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, timeout=60, env=environment
-    )
-    assert done.stdout.splitlines() == [
-        "1 error True True",
-        "['before', 'Noted.', 'without space']",
-        "3 1",
-    ], done.stderr
+async def test_what_a_renamed_session_could_not_keep_is_told_with_the_next_turn(tmp_path: Path) -> None:
+    shelf = library(tmp_path)
+    talk = shelf.create()
+    await collect(talk.say("one"))
+    (file,) = tmp_path.glob("sessions/*/*/events.jsonl")
+    with full(file.stat().st_size):
+        # Nobody looks at a turn that has ended.
+        talk.rename("Another title")
+        assert told(await collect(talk.say("two"))) == ["error"]
+        assert talk.saving.missing is not None
+        assert talk.saving.missing.partly
+        assert "# Another title" in "".join(shelf.export(talk.id, "md"))
+    await talk.close()
+    assert talk.saving.missing is None
+    assert shelf.find(talk.id).title == "Another title"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT])
+async def test_what_the_system_could_not_write_out_stays_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A failure of fsync is told once by the system; what it had taken may be gone."""
+    talk = library(tmp_path).create()
+    synced = os.fsync
+
+    def fails(file: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fails)
+    first = talk.say("one")
+    await collect(first)
+    await first.wait()
+    monkeypatch.setattr(os, "fsync", synced)
+    assert talk.saving.missing is not None
+    assert told(await collect(talk.say("two"))) == ["error"]
+    await talk.close()
+    assert talk.saving.missing is not None
+    assert talk.saving.missing.why == os.strerror(number)

@@ -19,7 +19,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
-from ba_tui.processes.scratch import scratch
+from ba_tui.processes.scratch import clear_scratch, scratch
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
             yield OpenedData(engine, place, files, runner, ProgressLine())
         finally:
             runner.run(engine.close())
+            clear_scratch()
 
 
 def _stdin(folder: Path) -> Path:

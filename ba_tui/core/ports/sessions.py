@@ -126,7 +126,10 @@ class SessionSaving:
         except SessionNotSaved as error:
             self._lost(error)
         else:
-            if self.missing and not self._unsynced:
+            if self.missing and self._unsynced:
+                # Nobody may have looked when it happened.
+                self._lost(self.missing)
+            elif self.missing:
                 self.missing = None
                 self._told = self._told and not self._tell(Notice(SAVED_AGAIN))
 
@@ -138,22 +141,35 @@ class SessionSaving:
             self._unsynced = self._unsynced or self.missing is None
             self._lost(error)
 
-    async def close(self) -> None:
-        """Write what is missing if that is possible by now, and close the file."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
+    async def retry(self) -> None:
+        """Write what is missing if that is possible by now."""
         if self.missing:
             try:
-                self._journal.sync()
+                await asyncio.to_thread(self._journal.sync)
                 self.missing = self.missing if self._unsynced else None
             except SessionNotSaved as error:
                 self.missing = error
-        self._journal.close()
+
+    async def close(self) -> None:
+        """Close the file after another try."""
+        await self.retry()
+        await asyncio.to_thread(self._journal.close)
 
     def _lost(self, error: SessionNotSaved) -> None:
         self.missing = error
         self._told = self._told or self._tell(Notice(f"{error} Work goes on, but is not saved.", "error", error.hint))
+
+
+class SavedConversation(Protocol):
+    """What ``unsaved`` asks: a conversation."""
+
+    @property
+    def saving(self) -> SessionSaving: ...
+
+
+def unsaved(conversation: SavedConversation | None) -> SessionNotSaved | None:
+    """Why the newest part of an open session is in memory alone; None while all of it is on the disk."""
+    return conversation.saving.missing if conversation else None
 
 
 def title_of(prompt: str) -> str:

@@ -88,7 +88,7 @@ class BaApp(ThemedApp[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop_or_quit", "Copy, interrupt, clear or quit", show=False, priority=True, system=True),
         Binding("ctrl+d", "quit_when_empty", "Quit", show=False),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
     ]
 
     def __init__(self, connect: Connect, start: Start) -> None:
@@ -165,7 +165,7 @@ class BaApp(ThemedApp[None]):
 
     # Attention
 
-    def on_window_title(self, event: WindowTitle) -> None:
+    def _on_window_title(self, event: WindowTitle) -> None:
         if event.alert and self.app_focus:
             return
         services = self.chat.session.services if self.chat else None
@@ -204,7 +204,7 @@ class BaApp(ThemedApp[None]):
 
             await view.stop_or_quit(self.chat)
         elif self.chat.presses.again("ctrl+c"):
-            await self.action_quit()
+            await self.action_leave()
 
     def action_command_palette(self) -> None:
         """Ctrl+P; while names are offered for completion it goes up in them, as Ctrl+N goes down."""
@@ -267,13 +267,26 @@ class BaApp(ThemedApp[None]):
 
     async def action_quit_when_empty(self) -> None:
         if self.chat is None or (self.screen is self.chat and not self.chat.composer.text):
-            await self.action_quit()
+            await self.action_leave()
+
+    async def action_leave(self) -> None:
+        """Quit. What is not saved would be gone: the first time, say so and how to keep it."""
+        if self.chat:
+            from ba_tui.faces.tui.acts.writing import may_leave  # noqa: PLC0415 - loaded with the chat
+
+            if not await may_leave(self.chat):
+                return
+        await self.action_quit()
 
     async def action_quit(self) -> None:
         """Stop the turn, let go of the session's file, keep the draft."""
+        code = 0
         if self.chat:
+            from ba_tui.faces.tui.acts.writing import code_of  # noqa: PLC0415 - loaded with the chat
+
             await self.chat.close_session()
-        self.exit()
+            code = code_of(self.chat)
+        self.exit(return_code=code)
 
     async def leave_for(self, command: str) -> None:
         """Leave, and run a sub-command of ba in this terminal instead."""
@@ -289,6 +302,10 @@ class BaApp(ThemedApp[None]):
             with suppress(OSError):
                 sys.stdout.write(f"{hint}\n")
                 sys.stdout.flush()
+        if not self.is_headless and self.chat:
+            from ba_tui.faces.tui.acts.writing import losses  # noqa: PLC0415 - loaded with the chat
+
+            sys.stderr.write("".join(f"ba: {line}\n" for line in losses(self.chat)))
         return result
 
     def way_back(self) -> str:

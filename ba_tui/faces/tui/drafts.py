@@ -73,6 +73,8 @@ class DraftStore:
     def __init__(self, state: Path, cwd: Path, session: str = "") -> None:
         self.current = SavedInput()
         self.session = session
+        self.lost: tuple[str, ...] = ()
+        """What could not be kept when it was closed."""
         self._folder = state / "drafts"
         self._slug = folder_slug(cwd)
         self._name = f"{self._slug}.{session}.{uuid.uuid4().hex[:12]}"
@@ -136,7 +138,8 @@ class DraftStore:
 
     def close(self) -> None:
         """Save for the last time; another process may take it over from now on."""
-        self.save()
+        if not self._closed:
+            self.lost = () if self.save() else self.current.texts
         with self._writing:
             self._closed = True
             if self._lock is not None:

@@ -16,6 +16,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
 from ba_tui.core.own_shell import OwnShell
 from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.sessions import unsaved
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.services import Connect, Services, begin, open_or_view
 from ba_tui.core.start import Start
@@ -74,7 +75,13 @@ class OpenSession:
     def marks(self) -> Sequence[str]:
         """What is unusual about it, in a word each."""
         private = self.conversation is not None and self.conversation.transcript.private
-        unusual = {"not trusted": self.reads_only, "read-only": bool(self.read_only), "private": private}
+        lost = unsaved(self.conversation) is not None
+        unusual = {
+            "not trusted": self.reads_only,
+            "read-only": bool(self.read_only),
+            "private": private,
+            "NOT SAVED": lost,
+        }
         return [word for word, holds in unusual.items() if holds]
 
     @property
@@ -87,6 +94,8 @@ class OpenSession:
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""
         if self.conversation is None or not self.started or not self.start.kept:
+            return ""
+        if (lost := unsaved(self.conversation)) and not lost.partly:
             return ""
         hint = f"Resume with: ba -r {self.conversation.id}"
         with suppress(OSError):

@@ -247,6 +247,12 @@ class Presses:
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
+    def said_once(self, key: str) -> bool:
+        """True from the second time on, however long ago the first one was."""
+        before = key in self._last
+        self._last[key] = time.monotonic()
+        return before
+
     def again(self, key: str) -> bool:
         """True for the second press within a second; a third one counts as a first again."""
         now = time.monotonic()

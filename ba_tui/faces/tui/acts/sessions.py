@@ -113,7 +113,7 @@ def copy(chat: Actions, argument: str) -> None:
 
 
 async def leave(chat: Actions, _: str) -> None:
-    await chat.ba.action_quit()
+    await chat.ba.action_leave()
 
 
 SESSIONS = Room(

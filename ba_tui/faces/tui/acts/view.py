@@ -121,7 +121,7 @@ async def stop_or_quit(chat: Actions) -> None:
     """Ctrl+C with nothing selected: interrupt, else clear; twice within a second leaves."""
     prompt = chat.composer.prompt
     if chat.presses.again("ctrl+c"):
-        await chat.ba.action_quit()
+        await chat.ba.action_leave()
     elif chat.turns.cancel():
         chat.activity.hint("Interrupted. Ctrl+C again quits.", TWICE)
     elif prompt.text:

@@ -6,6 +6,7 @@ That is prompts of earlier days, the draft, and prompts that wait.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -16,13 +17,17 @@ from textual.screen import Screen
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Notice
-from ba_tui.core.text.wording import count
+from ba_tui.core.ports.sessions import unsaved
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count, with_hint
+from ba_tui.faces.run_result import saved_code
 from ba_tui.faces.tui.acts.port import Actions, PaneActions
 from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, SavedInput
 from ba_tui.faces.tui.history import PromptHistory
 from ba_tui.faces.tui.widgets.text_fields import is_text
 from ba_tui.resources import places
 
+LEAVING = "leave unsaved"
 READING = 8.0
 """Seconds that a hint needs to be read."""
 
@@ -165,6 +170,32 @@ def _hand_over(early: DraftStore | None, drafts: DraftStore) -> None:
     if drafts.save() and early:
         early.current = SavedInput()
         early.close()
+
+
+async def may_leave(chat: Actions) -> bool:
+    """Whether nothing is lost with the session that is open, or the user has asked to leave a second time."""
+    if chat.session.conversation is None:
+        return True
+    await chat.session.conversation.saving.retry()
+    lost = unsaved(chat.session.conversation)
+    if lost is None or lost.chosen or chat.presses.said_once(LEAVING):
+        return True
+    text = f"This session is in memory alone: {lost.folder} can't be written ({lost.why})."
+    chat.tell(Notice(text, "error", "/export FILE writes it elsewhere. Quit again to lose it."))
+    return False
+
+
+def code_of(chat: Actions) -> int:
+    """The exit code of the app."""
+    return saved_code(unsaved(chat.session.conversation))
+
+
+def losses(chat: Actions) -> Iterator[str]:
+    """What could not be saved; words that were not sent are repeated, so that the terminal keeps them."""
+    for text in chat.composer.drafts.lost if chat.composer.drafts else ():
+        yield f"This text was not sent and can't be saved:\n{paintable(text)}"
+    if lost := unsaved(chat.session.conversation):
+        yield paintable(with_hint(*lost.at_end), newlines=False)
 
 
 async def end(chat: Actions) -> None:

@@ -221,8 +221,8 @@ class ChatScreen(Screen[None]):
             self._fold(event, (*self._meters, *self._live))
             if isinstance(event, TurnEnded) and event.agent == "main":
                 self.turns.over(event)
-            if isinstance(event, TurnStarted | Steered | TurnEnded):
-                self._show_queue()
+            if isinstance(event, TurnStarted | Steered | TurnEnded | Notice):
+                self.show_facts()
 
     def _fold(self, event: Event, panes: Sequence[EventPane]) -> None:
         for pane in panes:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ba_tui.core.rewinding import Restored
 from ba_tui.resources import clear_unfinished, places
 from ba_tui.sessions.checkpoints.keeper import KIND, SessionCheckpoints, checkpoints_for
+from ba_tui.settings.sections.sessions import CheckpointSettings
 from ba_tui.write_ahead import outcomes, recover, write_ahead
 from tests.crashing import killed_before, unsynced
 
@@ -37,7 +38,7 @@ def every_file(root: Path) -> list[str]:
     (root / "gone").mkdir()
     (root / "gone/d").write_text("d")
     (root / "b").chmod(0o755)
-    checkpoints = checkpoints_for(places(), root, "s1", 10)
+    checkpoints = checkpoints_for(places(), root, "s1", CheckpointSettings())
     to = checkpoints.take(1)
     for path in (root / "a", root / "b", root / "new/c"):
         path.parent.mkdir(exist_ok=True)

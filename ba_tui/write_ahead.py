@@ -61,6 +61,20 @@ class WriteAhead:
             _void(number, path)
             os.close(number)
 
+    def outcomes(self) -> list[Outcome]:
+        """What the session has not been told yet of its changes, oldest first. Blocks."""
+        found: list[Outcome] = []
+        for path in _files(self.folder, OUTCOME):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                with open_regular(path) as file:
+                    kept = json.loads(file.read())
+                    old = time.time() - os.fstat(file.fileno()).st_mtime > KEPT
+                if kept["session"] == self.session:
+                    found.append(Outcome(path, str(kept["text"])))
+                elif old:
+                    path.unlink()
+        return found
+
     def _save(self, kind: str, by: str, body: Mapping[str, object], contents: Sequence[bytes]) -> tuple[int, Path]:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.folder / f"{os.getpid()}-{secrets.token_hex(4)}{LIST}"
@@ -135,21 +149,6 @@ def recover(folder: Path, undo: Mapping[str, Undo]) -> list[str]:
             number, pid = file.fileno(), path.name.partition("-")[0]
             if pid.isdigit() and abandoned(number, int(pid)) and os.fstat(number).st_nlink:
                 found += filter(None, [_recovered(path, undo, number)])
-    return found
-
-
-def outcomes(folder: Path, session: str) -> list[Outcome]:
-    """What ``session`` has not been told yet of its changes, oldest first. Blocks."""
-    found: list[Outcome] = []
-    for path in _files(folder, OUTCOME):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            with open_regular(path) as file:
-                kept = json.loads(file.read())
-                old = time.time() - os.fstat(file.fileno()).st_mtime > KEPT
-            if kept["session"] == session:
-                found.append(Outcome(path, str(kept["text"])))
-            elif old:
-                path.unlink()
     return found
 
 

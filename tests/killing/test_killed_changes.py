@@ -258,3 +258,26 @@ def test_a_patch_of_one_file_needs_no_list(root: Path, monkeypatch: pytest.Monke
     commit([FileStep(root / "a", "a", b"old", b"new")], write_ahead(root), "apply_patch")
     assert len(synced) == 2
     assert not (places().state / "changes").exists()
+
+
+def test_a_list_that_is_a_link_empties_no_other_file(root: Path, tmp_path: Path) -> None:
+    path = left_behind(root, steps(root))
+    kept = path.read_bytes()
+    for name, make_link in {"soft": os.symlink, "hard": os.link}.items():
+        other = tmp_path / name
+        other.write_bytes(kept)
+        path.unlink(missing_ok=True)
+        make_link(other, path)
+        start(root)
+        assert other.read_bytes() == kept
+
+
+def test_names_of_files_control_no_terminal(root: Path) -> None:
+    name = "\x1b[31m\nred\udcff"
+    (root / name).write_bytes(b"theirs")
+    left_behind(root, [FileStep(root / name, name, b"old", b"new"), *steps(root)])
+    (told,) = start(root)
+    assert "\x1b" not in told
+    assert "\n" not in told
+    assert told.isprintable()
+    assert [outcome.text for outcome in write_ahead(root, "s1").outcomes()] == [told]

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.resources import Places, abandoned, folder_slug, open_regular, places, save_whole
 
@@ -31,6 +34,8 @@ LONGEST_HEAD = 50_000_000
 KEPT = 90 * 86_400.0
 """Seconds for which an outcome waits for its session to be opened again."""
 HINT = "Check the rights and the free space of BA_HOME, or change the files one by one."
+MOST_SAID = 1_000
+"""Characters that are said of one list."""
 LATER = "ba was stopped while {by} changed files here. They could not be put back: {why} The next start tries again."
 NEWER = "A newer ba was stopped while {by} changed files here. Start that version to have them put back."
 
@@ -60,6 +65,20 @@ class WriteAhead:
         finally:
             _void(number, path)
             os.close(number)
+
+    def outcomes(self) -> list[Outcome]:
+        """What the session has not been told yet of its changes, oldest first. Blocks."""
+        found: list[Outcome] = []
+        for path in _files(self.folder, OUTCOME):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                with open_regular(path) as file:
+                    kept = json.loads(file.read())
+                    old = time.time() - os.fstat(file.fileno()).st_mtime > KEPT
+                if kept["session"] == self.session:
+                    found.append(Outcome(path, one_line(paintable(str(kept["text"])), MOST_SAID)))
+                elif old:
+                    path.unlink()
+        return found
 
     def _save(self, kind: str, by: str, body: Mapping[str, object], contents: Sequence[bytes]) -> tuple[int, Path]:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,45 +150,46 @@ def recover(folder: Path, undo: Mapping[str, Undo]) -> list[str]:
     """Undo the lists in ``folder`` of processes that are gone, by their kinds; what came of each. Blocks."""
     found: list[str] = []
     for path in _files(folder, LIST):
-        with suppress(OSError), open_regular(path) as file:
-            number, pid = file.fileno(), path.name.partition("-")[0]
-            if pid.isdigit() and abandoned(number, int(pid)) and os.fstat(number).st_nlink:
-                found += filter(None, [_recovered(path, undo, number)])
-    return found
+        try:
+            # To be emptied as well: else its changes would be undone once more at the next start.
+            number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            log.warning("the list of changes %s can't be opened: %s", path.name, error)
+            found.append(LATER.format(by="it", why=_sentence(error)))
+            continue
+        try:
+            if _ours(number, path.name):
+                found += filter(None, [_recovered(number, path, undo)])
+        finally:
+            os.close(number)
+    return [one_line(paintable(text.encode("utf-8", "replace").decode()), MOST_SAID) for text in found]
 
 
-def outcomes(folder: Path, session: str) -> list[Outcome]:
-    """What ``session`` has not been told yet of its changes, oldest first. Blocks."""
-    found: list[Outcome] = []
-    for path in _files(folder, OUTCOME):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            with open_regular(path) as file:
-                kept = json.loads(file.read())
-                old = time.time() - os.fstat(file.fileno()).st_mtime > KEPT
-            if kept["session"] == session:
-                found.append(Outcome(path, str(kept["text"])))
-            elif old:
-                path.unlink()
-    return found
+def _ours(number: int, name: str) -> bool:
+    """Whether an open file is a list whose process is gone. Locks it."""
+    about, pid = os.fstat(number), name.partition("-")[0]
+    if not (stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and pid.isdigit()):
+        return False
+    # Another start may have undone and removed it meanwhile.
+    return abandoned(number, int(pid)) and os.fstat(number).st_nlink == 1
 
 
-def _recovered(path: Path, undo: Mapping[str, Undo], number: int) -> str:
+def _recovered(number: int, path: Path, undo: Mapping[str, Undo]) -> str:
     try:
         left = _read(number)
     except (ValueError, KeyError, TypeError):
         # It was not complete, so no file was changed yet.
-        path.unlink()
+        with suppress(OSError):
+            path.unlink()
         return ""
     if left.kind not in undo:
         return NEWER.format(by=left.by)
     try:
-        # What can't be taken off the list would be undone once more at the next start.
-        with open(path, "r+b") as file:
-            text = _undone(left, undo[left.kind], path)
-            _void(file.fileno(), path)
+        text = _undone(left, undo[left.kind], path)
     except (BaError, OSError) as error:
         log.warning("the changes of %s can't be undone: %s", left.by, error)
         return LATER.format(by=left.by, why=_sentence(error))
+    _void(number, path)
     return text
 
 
@@ -182,7 +202,8 @@ def _undone(left: AbandonedList, undo: Undo, path: Path) -> str:
     kept = path.with_suffix(OUTCOME)
     if left.session and not kept.exists():
         try:
-            save_whole(kept, json.dumps({"session": left.session, "text": text}))
+            words = text.encode("utf-8", "replace").decode()
+            save_whole(kept, json.dumps({"session": left.session, "text": words}))
         except StorageError as error:
             log.warning("the session can't be told what came of its changes: %s", error)
     return text

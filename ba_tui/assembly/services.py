@@ -34,9 +34,8 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     """
     start = Startup(cwd, StartOptions(flags, strict), conversation)
     trust, settings = trust_for(start.where, cwd), start.settings
-    wrong = [Notice(text, "warning") for text in start.rule_problems]
-    undone = [Notice(text, "warning") for text in start.recovered]
-    notices = [*undone, *start.loaded.notices(attended=not strict), *start.catalog_notices, *wrong]
+    wrong = [Notice(text, "warning") for text in (*start.recovered, *start.rule_problems)]
+    notices = [*start.loaded.notices(attended=not strict), *start.catalog_notices, *wrong]
     notices += foreign_notices(start.loaded.foreign, start.where)
     if not start.trusts(root := project_root(cwd)):
         notices += untrusted_notices(trust.look(root), attended=not strict)

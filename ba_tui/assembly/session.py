@@ -45,7 +45,6 @@ from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.planning.asking import ModelRequests
 from ba_tui.tools.prompts import PromptSources, SessionPrompts
 from ba_tui.tools.session_scope import SessionScope
-from ba_tui.write_ahead import outcomes
 
 SMALL_TOKENS = 2_000
 """Tokens of an answer of the small model: some models think before they write."""
@@ -95,11 +94,8 @@ class Session:
         place = InstructionPlace(cwd, root, start.where.config, user_home(), closed, foreign, guarded.writes.held)
         touched = TouchedFiles(cwd)
         self._instructions = partial(instructions_now, place, tools.ingress, touched)
-        notices, lists = PendingNotices(tools.problems), tools.guarded.ahead.folder
-        for text in start.recover(cwd):
-            if text not in start.recovered:
-                notices.add(Notice(text, "warning"))
-        self._notes = PromptNotes(self._instructions, notices, partial(outcomes, lists, journal.header.id))
+        notices = PendingNotices(tools.problems)
+        self._notes = PromptNotes(self._instructions, notices, tools.guarded.ahead.outcomes)
         self._calibration = Calibration(start.where.state / RATIOS)
         nested = NestedInstructions(touched, registry.get_tool, self._instructions)
         line = SessionLine(self._notes, nested, notices, spending, history, self._calibration, self._requests, key)

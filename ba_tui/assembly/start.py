@@ -19,7 +19,6 @@ from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.observe.logs import start_logging
 from ba_tui.permissions.ingress import ingress_for
-from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.approvals import Approvals, problems_of
 from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.from_settings import limits_for
@@ -29,7 +28,7 @@ from ba_tui.permissions.trust.session_writes import held_file
 from ba_tui.permissions.trust.written import WriteRecords
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
-from ba_tui.resources import Places, bundled, clear_unfinished, folder_slug, open_places, project_root, user_home
+from ba_tui.resources import Places, bundled, folder_slug, open_places, project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.library import LibraryHabits, SessionLibrary
 from ba_tui.settings import load_settings
@@ -37,7 +36,7 @@ from ba_tui.settings.plugins import Plugin, plugins_of
 from ba_tui.skills.catalog import SkillCatalog, plugin_roots, skill_roots
 from ba_tui.skills.config import SkillChoices, read_choices
 from ba_tui.tools.builtin.shell import Shell
-from ba_tui.write_ahead import recover, write_ahead
+from ba_tui.tools.editing.undoing import recover_changes
 
 
 @frozen
@@ -68,13 +67,7 @@ class Startup:
             self.loaded.check()
         self.settings = settings = self.loaded.settings
         start_logging(self.where, settings.log_level, redact)
-        clear_unfinished(self.where)
-        self.recovered = self.recover(cwd)
-        if self.recovered:
-            # What counts in the folder may be another thing now.
-            trusted = self.trusts(root)
-            self.loaded = load_settings(options.flags, self.where, root, trusted=trusted)
-            self.settings = settings = self.loaded.settings
+        self.recovered = recover_changes(self.where, cwd, settings)
         self.catalog, self.catalog_notices = chosen_catalog(self.where, strict=options.strict)
         self.access = ProviderAccess(self.loaded, self.catalog, self.where)
         self.catalog_notices += self.access.slots.problems(strict=options.strict)
@@ -90,20 +83,6 @@ class Startup:
         habits = LibraryHabits(redact, attended=not options.strict)
         self.library = SessionLibrary(self.where.sessions, cwd, folder_slug, partial(make, self), habits)
         self._skills: dict[Ingress, SkillCatalog] = {}
-
-    def recover(self, cwd: Path) -> Sequence[str]:
-        """Undo what killed processes had changed in part in the workspace of ``cwd``; what came of it. Blocks."""
-        root = project_root(cwd)
-        lists = write_ahead(root, where=self.where).folder
-        if not lists.is_dir():
-            return ()
-        from ba_tui.sessions.checkpoints import keeper  # noqa: PLC0415 - most starts have nothing to undo
-        from ba_tui.tools.editing import transaction, undoing  # noqa: PLC0415
-
-        folders = Workspace(cwd, (root, *self.settings.add_dirs))
-        files = undoing.UndoneFiles((folders.root, *folders.extra))
-        rewinds = keeper.checkpoints_for(self.where, cwd, "", self.settings.checkpoints)
-        return recover(lists, {transaction.KIND: files, keeper.KIND: rewinds.take_back})
 
     def given(self, key: str) -> bool:
         """Whether a flag says what the setting ``key`` is."""

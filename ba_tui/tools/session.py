@@ -48,6 +48,7 @@ from ba_tui.tools.delegating.agent_skills import skilled
 from ba_tui.tools.delegating.isolated_tools import IsolatedTools
 from ba_tui.tools.delegating.session_room import APPLY, DelegationRoom, DelegationScope
 from ba_tui.tools.editing.seen import SeenFiles
+from ba_tui.tools.editing.undoing import recover_changes
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.checkpoint import Checkpointing
 from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
@@ -81,8 +82,9 @@ READERS = {"read_file", "list_files"}
 def unusable(
     guarded: GuardedTools, hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
 ) -> tuple[Notice, ...]:
-    """Return notices for what a session can't use, each list with the reasons; ``guarded`` knows its own."""
+    """Return notices for what a session can't use or has undone, with the reasons; ``guarded`` knows its own."""
     return (
+        *(Notice(text, "warning") for text in guarded.recovered),
         *(Notice(f"A workflow can't be used: {text}", "warning") for text in guarded.registry.joined_problems()),
         *(Notice(f"MCP servers: {sentence(text)}", "warning", "See ba mcp list.") for text in guarded.mcp.problems),
         *guarded.memory.problems,
@@ -159,7 +161,7 @@ class GuardedTools:
             ExportRules(workspace, named["write_file"], policy.judge),
             agreed_metrics(where, skills.catalog.ingress),
         )
-        inherited = process.shell.inherited()
+        inherited, self.recovered = process.shell.inherited(), recover_changes(where, scope.cwd, settings)
         data_scope = DataScope(
             SourceSetup(settings, where, permissions.sandbox, workspace.root),
             scope.folder, scope.results, scope.history, scope.modalities, inherited,

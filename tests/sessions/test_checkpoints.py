@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints, checkpoints_f
 from ba_tui.sessions.checkpoints.restoring import restore
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
 from ba_tui.settings.sections.sessions import CheckpointSettings
-from tests.conftest import CHECKOUT
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p"}
 
@@ -363,9 +361,3 @@ def test_our_own_folders_in_the_project_are_left_out(work: Path):
     id = own.take(1)
     write(work, a="2", **{"state__x [1]__sessions": "more"})
     assert [item.path for item in own.changes(id)] == ["a"]
-
-
-def test_a_kill_before_any_file_of_a_rewind_is_undone_at_the_next_start(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.sessions.every_kill", str(tmp_path)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stderr, done.stdout.strip()) == ("", "[]")

@@ -15,11 +15,15 @@ from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.resources import parent_folder
+from ba_tui.permissions.paths import Workspace
+from ba_tui.resources import Places, clear_unfinished, parent_folder, project_root
+from ba_tui.sessions.checkpoints.keeper import KIND as REWIND
+from ba_tui.sessions.checkpoints.keeper import checkpoints_for
+from ba_tui.settings.model import Settings
 from ba_tui.tools.editing.disk import Content, discard, read_bytes, set_aside, write_bytes
-from ba_tui.tools.editing.transaction import digest
+from ba_tui.tools.editing.transaction import KIND, digest
 from ba_tui.tools.failed import Failed
-from ba_tui.write_ahead import AbandonedList
+from ba_tui.write_ahead import AbandonedList, recover, write_ahead
 
 FileState: TypeAlias = Literal["before", "after", "other"]
 NAMED = 8
@@ -109,6 +113,20 @@ class UndoneFiles:
             if self._inside(path):
                 with suppress(OSError), parent_folder(path) as folder:
                     os.rmdir(path.name, dir_fd=folder)
+
+
+def recover_changes(where: Places, cwd: Path, settings: Settings) -> list[str]:
+    """Remove the temporary files of killed processes, and undo what they had changed in part in the workspace of
+    ``cwd``; what came of that. Blocks."""
+    clear_unfinished(where)
+    root = project_root(cwd)
+    lists = write_ahead(root, where=where).folder
+    if not lists.is_dir():
+        return []
+    workspace = Workspace(cwd, (root, *settings.add_dirs))
+    rewinds = checkpoints_for(where, cwd, "", settings.checkpoints)
+    files = UndoneFiles((workspace.root, *workspace.extra))
+    return recover(lists, {KIND: files, REWIND: rewinds.take_back})
 
 
 def _files(number: int) -> str:

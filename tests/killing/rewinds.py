@@ -13,8 +13,8 @@ from ba_tui.core.rewinding import Restored
 from ba_tui.resources import clear_unfinished, places
 from ba_tui.sessions.checkpoints.keeper import KIND, SessionCheckpoints, checkpoints_for
 from ba_tui.settings.sections.sessions import CheckpointSettings
-from ba_tui.write_ahead import outcomes, recover, write_ahead
-from tests.crashing import killed_before, unsynced
+from ba_tui.write_ahead import recover, write_ahead
+from tests.killing.operations import killed_before, unsynced
 
 STEPS = ("rename", "rmdir", "ftruncate")
 
@@ -68,7 +68,7 @@ def every_file(root: Path) -> list[str]:
             wrong.append(f"{number}: {now} {told}")
         elif (reached != before) != ("ba put back" in told[0]):
             wrong.append(f"{number}: {told}")
-        for outcome in outcomes(write_ahead(root).folder, "s1"):
+        for outcome in write_ahead(root, "s1").outcomes():
             outcome.told()
     return wrong
 

@@ -18,17 +18,18 @@ import pytest
 from ba_tui.resources import places
 from ba_tui.tools.editing.transaction import KIND, FileStep, commit, described
 from ba_tui.tools.failed import Failed
-from ba_tui.write_ahead import outcomes, recover, write_ahead
-from tests.crashing import counted, unsynced
+from ba_tui.write_ahead import recover, write_ahead
+from tests.killing.changes import AFTER, BEFORE, change, held, litter, make, start, steps
+from tests.killing.operations import counted, unsynced
 from tests.tools.conftest import CHECKOUT
-from tests.tools.editing.every_kill import AFTER, BEFORE, change, held, litter, make, start, steps
 
 Edit: TypeAlias = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize("which", ["first", "second"])
-def test_a_kill_before_any_operation_leaves_all_or_nothing(tmp_path: Path, which: str) -> None:
-    command = [sys.executable, "-m", "tests.tools.editing.every_kill", which, str(tmp_path)]
+@pytest.mark.parametrize("program", ["changes first", "changes second", "rewinds"])
+def test_a_kill_before_any_operation_leaves_all_or_nothing(tmp_path: Path, program: str) -> None:
+    name, *which = program.split()
+    command = [sys.executable, "-m", f"tests.killing.{name}", *which, str(tmp_path)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stderr, json.loads(done.stdout or "null")) == ("", [])
 
@@ -157,12 +158,11 @@ def test_a_list_that_was_not_complete_is_dropped_and_that_of_a_newer_ba_kept(roo
 def test_the_session_is_told_until_it_has_heard(root: Path) -> None:
     left_behind(root, steps(root))
     told = start(root)
-    folder = write_ahead(root).folder
-    assert outcomes(folder, "s2") == []
-    (outcome,) = outcomes(folder, "s1")
+    assert write_ahead(root, "s2").outcomes() == []
+    (outcome,) = write_ahead(root, "s1").outcomes()
     assert told == [outcome.text] == ["ba was stopped while apply_patch changed 5 files. No file is changed."]
     outcome.told()
-    assert outcomes(folder, "s1") == []
+    assert write_ahead(root, "s1").outcomes() == []
 
 
 def test_changes_that_cannot_be_undone_yet_are_undone_at_a_later_start(root: Path) -> None:
@@ -258,3 +258,26 @@ def test_a_patch_of_one_file_needs_no_list(root: Path, monkeypatch: pytest.Monke
     commit([FileStep(root / "a", "a", b"old", b"new")], write_ahead(root), "apply_patch")
     assert len(synced) == 2
     assert not (places().state / "changes").exists()
+
+
+def test_a_list_that_is_a_link_empties_no_other_file(root: Path, tmp_path: Path) -> None:
+    path = left_behind(root, steps(root))
+    kept = path.read_bytes()
+    for name, make_link in {"soft": os.symlink, "hard": os.link}.items():
+        other = tmp_path / name
+        other.write_bytes(kept)
+        path.unlink(missing_ok=True)
+        make_link(other, path)
+        start(root)
+        assert other.read_bytes() == kept
+
+
+def test_names_of_files_control_no_terminal(root: Path) -> None:
+    name = "\x1b[31m\nred\udcff"
+    (root / name).write_bytes(b"theirs")
+    left_behind(root, [FileStep(root / name, name, b"old", b"new"), *steps(root)])
+    (told,) = start(root)
+    assert "\x1b" not in told
+    assert "\n" not in told
+    assert told.isprintable()
+    assert [outcome.text for outcome in write_ahead(root, "s1").outcomes()] == [told]

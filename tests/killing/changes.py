@@ -14,8 +14,8 @@ from pathlib import Path
 from ba_tui.resources import clear_unfinished, places
 from ba_tui.tools.editing.transaction import KIND, FileStep, commit
 from ba_tui.tools.editing.undoing import UndoneFiles
-from ba_tui.write_ahead import outcomes, recover, write_ahead
-from tests.crashing import killed_before, unsynced
+from ba_tui.write_ahead import recover, write_ahead
+from tests.killing.operations import killed_before, unsynced
 
 Files = Mapping[str, bytes | None]
 """Contents by path; None for a folder."""
@@ -69,7 +69,7 @@ def every_operation(root: Path) -> list[str]:
         if not killed_before(number, partial(change, root)):
             return wrong if held(root) == AFTER and number > 30 else [*wrong, f"end at {number}"]
         told = start(root)
-        for outcome in outcomes(write_ahead(root).folder, "s1"):
+        for outcome in write_ahead(root, "s1").outcomes():
             wrong += [] if [outcome.text] == told else [f"{number}: the session is told {outcome.text}"]
             outcome.told()
         now = held(root)
@@ -94,7 +94,7 @@ def every_second_kill(root: Path) -> list[str]:
         start(root)
         if held(root) != BEFORE or [name for name in litter() if not name.endswith(".outcome")]:
             wrong.append(f"{number}: {held(root)} {litter()}")
-        for outcome in outcomes(write_ahead(root).folder, "s1"):
+        for outcome in write_ahead(root, "s1").outcomes():
             outcome.told()
         if ended:
             return wrong if number > 10 else [*wrong, f"end at {number}"]

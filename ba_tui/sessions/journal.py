@@ -37,6 +37,7 @@ from ba_tui.sessions.records import (
     TORN,
     Header,
     JournalEntry,
+    Keeping,
     RecordReading,
     UnknownRecord,
     backwards,
@@ -80,6 +81,7 @@ class JournalFile:
         self._lock: Lock | None = None
         self._attended = b""
         """A header line that goes out before the next entry."""
+        self._keeping = Keeping(0)
         self._torn: int | None = None
         """Where to cut before the next write, when a broken one could not be taken back."""
 
@@ -140,7 +142,14 @@ class JournalFile:
             self._attended = attended.line()
 
     def read(self) -> list[Event]:
-        return list(self)
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            # Reading it tells why, or there is nothing yet.
+            size = 0
+        self._keeping = Keeping(size)
+        with self._keeping:
+            return list(self)
 
     def __iter__(self) -> Iterator[Event]:
         """All of it as it stands when this is begun, one by one: for files of any size."""
@@ -183,6 +192,7 @@ class JournalFile:
 
     def close(self) -> None:
         """What could not be written until now was told when it happened; it is tried once more, then let go."""
+        self._keeping.end()
         with self._writing:
             try:
                 self._flush()

@@ -316,7 +316,12 @@ async def print_turn(
 ) -> None:
     """Print ``turn`` until it ends or its output is lost, then close the conversation. ``answer`` stands for the
     person."""
-    with interrupts(turn.cancel):
+
+    def stop_because(why: str) -> None:
+        turn.stopped_by = why
+        turn.cancel()
+
+    with interrupts(turn.cancel, stop_because):
         printer.begin(conversation)
         async for event in turn:
             outcome.apply(event)
@@ -334,14 +339,21 @@ def _expire(turn: Turn, outcome: RunResult) -> None:
     turn.cancel()
 
 
+NOT_BY_THE_USER = {signal.SIGTERM: "ba was stopped by SIGTERM.", signal.SIGHUP: "The terminal was closed."}
+
+
 @contextlib.contextmanager
-def interrupts(stop: Callable[[], object]) -> Generator[None]:
-    """SIGINT and SIGTERM call ``stop``, which ends the turn in order: what came is saved and printed."""
+def interrupts(stop: Callable[[], object], stop_because: Callable[[str], object] | None = None) -> Generator[None]:
+    """SIGINT, SIGTERM and SIGHUP call ``stop``, which ends the turn in order: what came is saved and printed. With
+    ``stop_because``, those that do not come from the user call that, with what they say."""
     loop = asyncio.get_running_loop()
     caught: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, stop)
+            if stop_because and (why := NOT_BY_THE_USER.get(number)):
+                loop.add_signal_handler(number, stop_because, why)
+            else:
+                loop.add_signal_handler(number, stop)
             caught.append(number)
     try:
         yield

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import logging
 import os
 import threading
@@ -37,7 +38,6 @@ from ba_tui.sessions.records import (
     TORN,
     Header,
     JournalEntry,
-    Keeping,
     RecordReading,
     UnknownRecord,
     backwards,
@@ -52,6 +52,8 @@ from ba_tui.sessions.records import (
     starts_turn,
 )
 
+ASIDE = 2_000
+"""Events after which what was read is set aside from the garbage collector."""
 log = logging.getLogger(__name__)
 _Entry = TypeVar("_Entry", bound=JournalEntry)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
@@ -81,7 +83,8 @@ class JournalFile:
         self._lock: Lock | None = None
         self._attended = b""
         """A header line that goes out before the next entry."""
-        self._keeping = Keeping(0)
+        self._aside = False
+        """Whether a history was set aside from what the garbage collector looks at."""
         self._torn: int | None = None
         """Where to cut before the next write, when a broken one could not be taken back."""
 
@@ -142,14 +145,15 @@ class JournalFile:
             self._attended = attended.line()
 
     def read(self) -> list[Event]:
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            # Reading it tells why, or there is nothing yet.
-            size = 0
-        self._keeping = Keeping(size)
-        with self._keeping:
-            return list(self)
+        events: list[Event] = []
+        for event in self:
+            events.append(event)
+            if not len(events) % ASIDE:
+                # A long history stays: the collector would look at all of it again and again, and nothing else runs
+                # meanwhile.
+                gc.freeze()
+                self._aside = True
+        return events
 
     def __iter__(self) -> Iterator[Event]:
         """All of it as it stands when this is begun, one by one: for files of any size."""
@@ -192,7 +196,8 @@ class JournalFile:
 
     def close(self) -> None:
         """What could not be written until now was told when it happened; it is tried once more, then let go."""
-        self._keeping.end()
+        if self._aside:
+            gc.unfreeze()
         with self._writing:
             try:
                 self._flush()

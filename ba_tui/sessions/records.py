@@ -6,11 +6,9 @@ Reads only. Writing is the journal's.
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import math
 import os
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -25,8 +23,6 @@ from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
 
 FILE = "events.jsonl"
-LONG = 4_000_000
-"""Bytes of a history that is long."""
 TORN = "The last entry of this session was cut off, probably by a crash. It stays in the file but is left out here."
 MAIN = "main"
 HEADER = "session"
@@ -271,33 +267,3 @@ def _is_of_main(line: bytes, kind: str) -> bool:
         return False
     record = loads(line)
     return record is not None and record.get("type") == kind and record.get("agent") == MAIN
-
-
-class Keeping:
-    """Lets the collector of cycles pass over a long history: it would look at all of its objects again and again, and
-    nothing else runs meanwhile. Counts who reads one, because the collector is the whole process's."""
-
-    _lock = threading.Lock()
-    _readers = 0
-
-    def __init__(self, size: int) -> None:
-        self._long = size > LONG
-
-    def __enter__(self) -> None:
-        if self._long:
-            with self._lock:
-                Keeping._readers += 1
-                gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self._long:
-            with self._lock:
-                Keeping._readers -= 1
-                if not Keeping._readers:
-                    gc.freeze()
-                    gc.enable()
-
-    def end(self) -> None:
-        """The history is let go of: what belonged to it may be collected."""
-        if self._long:
-            gc.unfreeze()

@@ -272,7 +272,7 @@ class BaApp(ThemedApp[None]):
     async def action_quit(self) -> None:
         """Stop the turn, let go of the session's file, keep the draft."""
         if self.chat:
-            await self.chat.close_session()
+            await self.chat.close_session(self.left_because)
         self.exit()
 
     async def leave_for(self, command: str) -> None:

@@ -259,7 +259,7 @@ class Conversation:
             await self.history()
             await work(Branch(turn, self.transcript))
         except asyncio.CancelledError:
-            return TurnEnded("cancelled")
+            return TurnEnded("cancelled", ErrorInfo("interrupted", turn.stopped_by) if turn.stopped_by else None)
         except StopTurn as stop:
             return TurnEnded("limit", stop.info())
         except BaError as error:
@@ -342,12 +342,14 @@ class Conversation:
         self._record(event)
         self._folded = None
 
-    async def close(self) -> None:
-        """Stop what runs, then let go of connections and the file. An open question can be answered in a later run."""
+    async def close(self, why: str = "") -> None:
+        """Stop what runs, then let go of connections and the file. An open question can be answered in a later run.
+        ``why``: what ends the turn, where the user did not."""
         await self.past.wait()
         await self.shell.close()
         if self._turn:
             self._left = self._open.waiting() is not None
+            self._turn.stopped_by = why
             self._turn.close()
             await self._turn.wait()
         await self._dismiss()

@@ -59,6 +59,8 @@ class Turn:
         """Whether the prompt was let through; else it goes back to the person."""
         self.ended = False
         self.closed = False
+        self.stopped_by = ""
+        """What makes ``cancel`` end it, where the user does not."""
         """Whether the session was closed while it ran."""
         self.listens = True
         """Whether words can join it; False for work that asks no model."""

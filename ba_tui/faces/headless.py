@@ -315,7 +315,12 @@ async def print_turn(
 ) -> None:
     """Print ``turn`` until it ends or its output is lost, then close the conversation. ``answer`` stands for the
     person."""
-    with interrupts(turn.cancel):
+
+    def stop_because(why: str) -> None:
+        turn.stopped_by = why
+        turn.cancel()
+
+    with interrupts(turn.cancel, stop_because):
         printer.begin(conversation)
         async for event in turn:
             outcome.apply(event)

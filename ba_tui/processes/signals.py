@@ -9,12 +9,14 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 
 INTERRUPTED = 130
 """The exit code of a command that was asked to end; ``run_in_order`` makes it that of the signal."""
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Beside SIGINT, which Python turns into KeyboardInterrupt."""
+NOT_BY_THE_USER = {signal.SIGTERM: "ba was stopped by SIGTERM.", signal.SIGHUP: "The terminal was closed."}
 _came: list[int] = []
 
 
@@ -37,8 +39,9 @@ def run_in_order(work: Callable[[], int]) -> int:
 
 
 @contextmanager
-def interrupts(stop: Callable[[], object]) -> Generator[None]:
-    """Within it, a signal calls ``stop``, which ends the turn in order: what came is saved and printed."""
+def interrupts(stop: Callable[[], object], stop_because: Callable[[str], object] | None = None) -> Generator[None]:
+    """Within it, a signal calls ``stop``, which ends the turn in order: what came is saved and printed. With
+    ``stop_because``, those that do not come from the user call that, with what they say."""
     import asyncio  # noqa: PLC0415 - --version does not wait for it
 
     loop = asyncio.get_running_loop()
@@ -47,7 +50,8 @@ def interrupts(stop: Callable[[], object]) -> Generator[None]:
     for number, handler in before.items():
         with suppress(NotImplementedError, ValueError, RuntimeError):
             if handler != signal.SIG_IGN:
-                loop.add_signal_handler(number, _stop, number, stop)
+                why = NOT_BY_THE_USER.get(number)
+                loop.add_signal_handler(number, _stop, number, partial(stop_because, why) if stop_because and why else stop)
                 caught.append(number)
     try:
         yield

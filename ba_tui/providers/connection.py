@@ -6,6 +6,7 @@ What the bytes mean is the vendor files' business, what can go wrong on the way 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import httpx2
 
@@ -14,6 +15,21 @@ from ba_tui.providers.credentials import Endpoint
 from ba_tui.providers.faults import ModelService, check_key, from_network, from_response
 from ba_tui.providers.http import http_client
 from ba_tui.providers.wire.bodies import media_at
+
+PIECE = 262_144
+"""Bytes of a body that are handed to the connection at a time."""
+
+
+class PiecewiseBody(httpx2.ByteStream):
+    """A body that goes out piece by piece, so that a large one does not hold up the loop."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._content) or 1, PIECE):
+            yield self._content[start : start + PIECE]
 
 
 class Connection:
@@ -78,6 +94,6 @@ class Connection:
             url,
             headers=headers,
             cookies=self._http.cookies,
-            stream=httpx2.ByteStream(content),
+            stream=PiecewiseBody(content),
             extensions=self._pattern.extensions,
         )

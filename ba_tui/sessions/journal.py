@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import logging
 import os
 import threading
@@ -53,6 +54,8 @@ from ba_tui.sessions.records import (
     starts_turn,
 )
 
+ASIDE = 2_000
+"""Events after which what was read is set aside from the garbage collector."""
 log = logging.getLogger(__name__)
 _Entry = TypeVar("_Entry", bound=JournalEntry)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
@@ -83,6 +86,8 @@ class JournalFile:
         self._lock: Lock | None = None
         self._attended = b""
         """A header line that goes out before the next entry."""
+        self._aside = False
+        """Whether a history was set aside from what the garbage collector looks at."""
         self._torn: int | None = None
         """Where to cut before the next write, when a broken one could not be taken back."""
 
@@ -156,7 +161,15 @@ class JournalFile:
             self._attended = attended.line()
 
     def read(self) -> list[Event]:
-        return list(self)
+        events: list[Event] = []
+        for event in self:
+            events.append(event)
+            if not len(events) % ASIDE:
+                # A long history stays: the collector would look at all of it again and again, and nothing else runs
+                # meanwhile.
+                gc.freeze()
+                self._aside = True
+        return events
 
     def __iter__(self) -> Iterator[Event]:
         """All of it as it stands when this is begun, one by one: for files of any size."""
@@ -201,6 +214,8 @@ class JournalFile:
 
     def close(self) -> None:
         """What could not be written until now was told when it happened; it is tried once more, then let go."""
+        if self._aside:
+            gc.unfreeze()
         with self._writing:
             try:
                 self._flush()

@@ -147,6 +147,7 @@ def test_a_command_of_which_a_part_failed_is_no_success():
         outcome.apply(event)
         printer.event(event)
     assert outcome.tools[0]["ok"] is False
+    printer.begin(conversation(Script()))
     assert [json.loads(line)["ok"] for line in out.getvalue().splitlines() if '"ok"' in line] == [False]
     records = Records("main")
     for event in (TurnStarted(user("go")), MessageDone(Message("assistant", (call,))), *events):

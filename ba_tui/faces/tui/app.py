@@ -284,7 +284,7 @@ class BaApp(ThemedApp[None]):
         if self.chat:
             from ba_tui.faces.tui.acts.writing import code_of  # noqa: PLC0415 - loaded with the chat
 
-            await self.chat.close_session()
+            await self.chat.close_session(self.left_because)
             code = code_of(self.chat)
         self.exit(return_code=code)
 

@@ -9,8 +9,11 @@ import asyncio
 import codecs
 import os
 import selectors
-from collections.abc import Iterator
+import signal
+import termios
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import FrameType
 from typing import IO, Any, cast
 
 from textual._parser import ParseError
@@ -44,6 +47,9 @@ _ENTERS = (
 
 
 KEEP_TITLE, GIVE_TITLE_BACK = "\x1b[22;2t", "\x1b[23;2t"
+_MODES_OFF = "".join(f"\x1b[?{mode}l" for mode in (2026, 1000, 1002, 1003, 1006, 1015, 1004, 2004, 2048))
+GIVE_BACK = f"\x18\x1b\\{_MODES_OFF}\x1b[?7h\x1b]2;\x07{GIVE_TITLE_BACK}\x1b[<u\x1b[?1049l\x1b[?25h\x1b[0m"
+"""Ends a sequence that was cut, then the mouse, pastes, frames, keys, the alternate screen and the hidden cursor."""
 
 
 def call_for(words: str, how: str) -> str:
@@ -72,18 +78,52 @@ class TerminalGone(Message):
     """Its window was closed: nothing can be read or shown any more."""
 
 
+class SuddenEnd:
+    """Signals that would end ba at once, with the terminal raw, its mouse reported and the alternate screen shown. They
+    give it back first; then each has its own effect, so that the exit status tells of it.
+
+    Faults of the program itself are not among them: Python can't go on after those, not even for this.
+    """
+
+    _LEFT_ALONE = frozenset(
+        getattr(signal, name)
+        for name in (
+            *("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"),
+            *("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGINFO"),
+        )
+        if hasattr(signal, name)
+    )
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back = give_back
+        for number in signal.valid_signals() - self._LEFT_ALONE:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, self._end)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        self._give_back()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
 class Outgoing:
     """The terminal as a file that takes every word. Textual's writing thread would end with a terminal that is gone,
     and the loop would then wait for ever for room in its queue."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
+        self.closed = False
+        """Whether nothing more is to be shown."""
 
     def write(self, text: str) -> None:
+        if self.closed:
+            return
         with suppress(OSError, ValueError):
             self._file.write(text)
 
     def flush(self) -> None:
+        if self.closed:
+            return
         with suppress(OSError, ValueError):
             self._file.flush()
 
@@ -157,10 +197,27 @@ class TerminalInput(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType] - App is generic
         self._away = False
+        self._held = False
+        """Whether the terminal is as the app wants it."""
         self._incoming = TerminalEvents()
         self._parts: list[ClipboardPart] = []
         self._answered: asyncio.Future[list[ClipboardPart]] | None = None
-        self._file = cast("IO[str]", Outgoing(self._file))
+        self._outgoing = Outgoing(self._file)
+        self._file = cast("IO[str]", self._outgoing)
+
+    def give_back(self) -> None:
+        """Give the terminal back at once, out of a signal handler: nothing here waits for a lock, which the code that
+        was interrupted may hold."""
+        if not self._held or self._away:
+            return
+        self._held, self._outgoing.closed = False, True
+        with suppress(OSError, termios.error):
+            if self.attrs_before is not None:
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+        with suppress(OSError, ValueError):
+            os.set_blocking(self._outgoing.fileno(), False)
+            os.write(self._outgoing.fileno(), GIVE_BACK.encode())
+            os.set_blocking(self._outgoing.fileno(), True)
 
     def suspend_application_mode(self) -> None:
         super().suspend_application_mode()
@@ -176,6 +233,7 @@ class TerminalInput(LinuxDriver):
             super().write(data)
 
     def start_application_mode(self) -> None:
+        self._held = True
         super().start_application_mode()
         self.write(KEEP_TITLE)
         if self.input_tty and os.environ.get("TERM", "") not in {"linux", "dumb", ""}:
@@ -186,6 +244,7 @@ class TerminalInput(LinuxDriver):
         # Terminals that keep no titles show an empty one rather than that of a program that is gone.
         self.write(f"\x1b]2;\x07{GIVE_TITLE_BACK}")
         super().stop_application_mode()
+        self._held = False
 
     async def clipboard(self) -> list[ClipboardPart]:
         """What the terminal sends when it is asked for the picture in its clipboard."""

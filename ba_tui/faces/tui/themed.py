@@ -14,10 +14,11 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from ba_tui.faces.tui.colourless import Colourless
-from ba_tui.faces.tui.terminal import GroundKnown, TerminalGone, TerminalInput
+from ba_tui.faces.tui.terminal import GroundKnown, SuddenEnd, TerminalGone, TerminalInput
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, theme_of
 
 log = logging.getLogger(__name__)
+CLOSED = "The terminal was closed."
 Result = TypeVar("Result")
 
 
@@ -34,6 +35,8 @@ class ThemedApp(App[Result]):
             self._filters[:] = [Colourless(lambda: self.current_theme.background)]
         self._wanted = "" if wanted == "auto" else wanted
         self.theme_names: list[str] = []
+        self.left_because = ""
+        """What made the app leave, where nobody asked for it."""
         for values in (DARK, LIGHT):
             self.register_theme(theme_of(values))
             self.theme_names.append(str(values["name"]))
@@ -59,14 +62,17 @@ class ThemedApp(App[Result]):
     def on_mount(self) -> None:
         if not self.is_headless:
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self._leave_now)
+            loop.add_signal_handler(signal.SIGTERM, self._leave_now, "ba was stopped by SIGTERM.")
+            loop.add_signal_handler(signal.SIGHUP, self._leave_now, CLOSED)
+            if isinstance(driver := self._driver, TerminalInput):
+                SuddenEnd(driver.give_back)
 
-    def _leave_now(self) -> None:
+    def _leave_now(self, why: str) -> None:
+        self.left_because = self.left_because or why
         self.run_worker(self.action_quit, exit_on_error=False)
 
     def _on_terminal_gone(self, _event: TerminalGone) -> None:
-        self._leave_now()
+        self._leave_now(CLOSED)
 
     def way_back(self) -> str:
         """What to tell a person whose app failed, so that they can go on."""

@@ -19,6 +19,8 @@ from ba_tui.providers.wire.shapes import fields, items
 
 AT_ONCE = 100_000
 """Characters that are encoded on the loop; more go to a thread."""
+LARGE = 4_000_000
+"""Bytes of a body that is joined in a thread."""
 Encode = Callable[[Message], bytes]
 
 
@@ -50,7 +52,7 @@ class Body:
             # That one was cancelled, and its thread is still at work on what this one goes on with.
             await asyncio.wait({self._making})
         known = 0 if self._anew(request) else len(self._messages)
-        if not weighty(islice(request.messages, known, None), AT_ONCE):
+        if len(self._whole) < LARGE and not weighty(islice(request.messages, known, None), AT_ONCE):
             return self.join(request, tail)
         self._making = asyncio.get_running_loop().run_in_executor(None, self.join, request, tail)
         return await asyncio.shield(self._making)

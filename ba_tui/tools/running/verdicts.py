@@ -31,8 +31,12 @@ _PROGRAM = '"${BASH_COMMAND%%[!A-Za-z0-9_./+=|\\$(\\"[[:space:]-]*}"'
 """How the command that runs begins."""
 _NOTE = 'case ${#_ba_ends} in ?|??|???) _ba_ends+="${PIPESTATUS[@]} '
 """The statuses of the last pipe, while fewer than a thousand characters are noted."""
-_ON_FAILURE = f'{_NOTE}"; builtin printf -v _ba_ends "%s%.80s;" "$_ba_ends" {_PROGRAM};; esac'
-_BEFORE_EACH = f'case "${{#PIPESTATUS[@]}} ${{PIPESTATUS[@]}}" in "1 "*) ;; *" "*[1-9]*" 0") {_NOTE};";; esac;; esac'
+# All of it silently: ``set -x`` shows what traps do, too.
+_ON_FAILURE = f'{{ {_NOTE}"; builtin printf -v _ba_ends "%s%.80s;" "$_ba_ends" {_PROGRAM};; esac; }} 2>/dev/null'
+_BEFORE_EACH = (
+    '{ case "${#PIPESTATUS[@]} ${PIPESTATUS[@]}" in "1 "*) ;; '
+    f'*" "*[1-9]*" 0") {_NOTE};";; esac;; esac; }} 2>/dev/null'
+)
 """What ERR does not tell of: a pipe whose last part did not fail."""
 _LAST_WORDS = (
     f'{{ builtin printf "%.2000s " "${{_ba_ends-}}" {_PROGRAM} "!" "${{PIPESTATUS[@]}}"; builtin pwd -P; }}'

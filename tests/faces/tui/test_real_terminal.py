@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,12 +111,62 @@ def test_a_conversation_ends_with_the_way_back(terminal: pexpect.spawn[str]) -> 
     assert terminal.exitstatus == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
-def test_a_signal_gives_the_terminal_back(terminal: pexpect.spawn[str], number: signal.Signals) -> None:
+def turn_ends(ba_home: Path) -> list[tuple[str, str]]:
+    """How the turns of all sessions ended, and why."""
+    lines = [line for log in ba_home.rglob("events.jsonl") for line in log.read_text().splitlines()]
+    events = [event for event in map(json.loads, lines) if event.get("type") == "turn_ended"]
+    return [(event["reason"], (event.get("error") or {}).get("message", "")) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [(signal.SIGTERM, "ba was stopped by SIGTERM."), (signal.SIGHUP, "The terminal was closed.")],
+    ids=["TERM", "HUP"],
+)
+def test_a_signal_gives_the_terminal_back_and_is_recorded(
+    terminal: pexpect.spawn[str], ba_home: Path, number: signal.Signals, why: str
+) -> None:
     terminal.expect_exact("scripted model")
+    terminal.send("hello\r")
+    terminal.expect_exact("I am no model")
     terminal.kill(number)
     terminal.expect_exact(LEFT)
     terminal.expect(pexpect.EOF)
+    terminal.wait()
+    assert turn_ends(ba_home) == [("cancelled", why)]
+
+
+SUDDEN = [
+    *(signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+    *(signal.SIGXCPU, signal.SIGTRAP, signal.SIGSYS),
+]
+"""Those that end a program which says nothing of them."""
+
+
+def test_signals_that_end_it_at_once_give_the_terminal_back_first(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from ba_tui.faces.tui.themed import ThemedApp\n"
+        "class App(ThemedApp[None]):\n"
+        "    def on_ready(self): print('READY', file=sys.__stdout__, flush=True)\n"
+        "App('dark', color=True).run()\n"
+    )
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color"}
+    children: dict[int, tuple[pexpect.spawn[str], list[Any]]] = {}
+    for number in (*SUDDEN, signal.SIGRTMIN + 3):
+        child = pexpect.spawn(sys.executable, ["-c", program, str(CHECKOUT)], env=env, encoding="utf-8", timeout=20)
+        children[int(number)] = child, termios.tcgetattr(child.child_fd)
+    for number, (child, before) in children.items():
+        child.expect_exact("READY")
+        terminal = child.child_fd
+        assert termios.tcgetattr(terminal)[3] != before[3]
+        child.kill(number)
+        child.expect_exact("\x1b[?1003l")
+        child.expect_exact(LEFT)
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.signalstatus == number
+        assert termios.tcgetattr(terminal)[3] == before[3]
 
 
 def test_a_turn_goes_on_while_the_editor_is_open(terminal: pexpect.spawn[str], tmp_path: Path, ba_home: Path) -> None:
@@ -145,7 +197,7 @@ def test_an_editor_that_fails_gives_the_terminal_back(terminal: pexpect.spawn[st
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-def test_it_leaves_when_the_window_is_closed(terminal: pexpect.spawn[str], *, busy: bool) -> None:
+def test_it_leaves_when_the_window_is_closed(terminal: pexpect.spawn[str], ba_home: Path, *, busy: bool) -> None:
     """Some window programs and ``tmux kill-server`` close the terminal and send no signal that arrives."""
     terminal.expect_exact("scripted model")
     if busy:
@@ -155,6 +207,8 @@ def test_it_leaves_when_the_window_is_closed(terminal: pexpect.spawn[str], *, bu
     pty.fileobj.close()
     pty.closed = True
     terminal.wait()
+    if busy:
+        assert turn_ends(ba_home) == [("cancelled", "The terminal was closed.")]
 
 
 def test_without_colour_nothing_is_coloured_not_even_grey(terminal: pexpect.spawn[str], tmp_path: Path) -> None:

@@ -101,6 +101,12 @@ async def test_a_part_of_a_pipe_that_failed_is_told(harness: Harness, command: s
     assert result.failed == (not answered and summary != "exit 0")
 
 
+async def test_a_trace_shows_nothing_of_how_failures_are_noted(harness: Harness) -> None:
+    result = await harness.run("shell", command="set -x; false | cat; sh -c 'exit 3'; echo done")
+    assert sorted(result.text.split("\n")[:-1]) == ["+ cat", "+ echo done", "+ false", "+ sh -c 'exit 3'", "done"]
+    assert result.summary == "exit 0 · `false` exited 1 · `sh` exited 3"
+
+
 async def test_the_codes_of_a_pipe_are_left_to_the_command(harness: Harness) -> None:
     script = 'false | true | false; echo "${PIPESTATUS[@]}"; cat <&98 2>/dev/null || true'
     result = await harness.run("shell", command=script)

@@ -198,11 +198,12 @@ class ChatScreen(Screen[None]):
         elif self.composer.touched:
             self._warm()
 
-    async def close_session(self) -> None:
-        """Before the app leaves: keep what is unsent, stop the turn, let go of the file."""
+    async def close_session(self, why: str = "") -> None:
+        """Before the app leaves: keep what is unsent, stop the turn, let go of the file. ``why``: what made it leave,
+        where the user did not."""
         await writing.end(self)
         if self.session.conversation:
-            await self.session.conversation.close()
+            await self.session.conversation.close(why)
 
     def resume_hint(self) -> str:
         """How to come back to this session; empty when there is nothing to come back to."""

@@ -310,6 +310,8 @@ def _end(record: End, look: Look) -> list[PaintedLine]:
         calls = f" {glyphs.info} {record.calls} tool call{'s' * (record.calls != 1)}" if record.calls else ""
         words = Segment(f"{duration(record.seconds)}{calls}", palette.dim)
         return [PaintedLine((words,), look.indent, Unit(""))]
+    if record.error is not None and record.reason == "cancelled":
+        return _said(glyphs.cancelled, record.error.message, "What should I do instead?", look, palette.denied)
     if record.error is not None:
         return _said(glyphs.failed, record.error.message, record.error.hint, look, palette.failed)
     said = {

@@ -14,7 +14,7 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Notice, ToolFinished
+from ba_tui.core.events import Event, Notice, ToolFinished, ToolStarted
 from ba_tui.permissions.ingress import ingress_for
 from ba_tui.permissions.secrets.disguises import PIECE, KnownSearch, joined, search_for
 from ba_tui.permissions.secrets.known import KnownSecrets
@@ -210,19 +210,21 @@ def token_of(number: int) -> str:
     return "".join(random.Random(number).choices(string.ascii_letters + string.digits, k=36))
 
 
-async def shown(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned, **flags: Any
-) -> tuple[list[str], list[str], list[str]]:
-    """What the model and the user see of results, and the notices."""
+async def played(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned, **flags: Any) -> list[Event]:
+    """The events of a turn that makes these calls, one after the other."""
     steps = [*(Step(calls=(call,)) for call in calls), Step(say="Done.")]
     with ModelServer(steps) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk: Conversation = connect({"model": "openai/any", **flags}, folder).library.create()
         events = await collect(talk.say("look"))
         await talk.close()
-    results = [event.result for event in events if isinstance(event, ToolFinished)]
-    notices = [event.text for event in events if isinstance(event, Notice)]
-    return [each.text for each in results], [str(each.display) for each in results], notices
+    return events
+
+
+async def texts_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned, **flags: Any) -> list[str]:
+    """What the model sees of results."""
+    events = await played(folder, monkeypatch, *calls, **flags)
+    return [event.result.text for event in events if isinstance(event, ToolFinished)]
 
 
 def sql(query: str) -> Planned:
@@ -236,37 +238,34 @@ EXPRESSIONS = (
 )  # fmt: skip
 
 
-async def test_a_query_over_a_column_of_secrets_shows_no_piece_of_one(
+async def test_queries_show_no_piece_of_a_column_of_secrets_and_leave_other_columns(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In one session, as the engine's start takes most of the time."""
+    before = (folder / "users.csv").read_bytes()
+    others = "SELECT count(*) AS n, sum(id) AS total, max(note) AS longest FROM 'users.csv'"
+    letters = "SELECT unnest(string_split(access_token, '')) AS letter FROM 'users.csv' WHERE id = 17"
     row = "SELECT id, {} AS part FROM 'users.csv' WHERE id IN ({}, {}) ORDER BY id"
     # Values of other rows each time: what a result showed before is known for that alone.
     ids = [(1500 + number, 4 + number) for number in range(len(EXPRESSIONS))]
-    queries = [sql(row.format(each, *pair)) for each, pair in zip(EXPRESSIONS, ids, strict=True)]
-    texts, _, notices = await shown(folder, monkeypatch, *queries)
-    for text, expression, pair in zip(texts, EXPRESSIONS, ids, strict=True):
-        assert text.count("[secret: ") >= 2, (expression, text)
-        assert not any(leaks(text, token_of(number)) for number in pair), expression
-    assert any("Kept from the model" in notice for notice in notices)
+    pieces = [row.format(each, *pair) for each, pair in zip(EXPRESSIONS, ids, strict=True)]
+    events = await played(folder, monkeypatch, *map(sql, (others, letters, *pieces)))
+    calls = [at for at, event in enumerate(events) if isinstance(event, ToolStarted)]
+    results = [event.result for event in events if isinstance(event, ToolFinished)]
+    kept = [at for at, event in enumerate(events) if isinstance(event, Notice) and "Kept from the model" in event.text]
 
-
-async def test_characters_of_a_value_in_rows_of_a_query_are_hidden(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    query = "SELECT unnest(string_split(access_token, '')) AS letter FROM 'users.csv' WHERE id = 17"
-    (text,), (display,), _ = await shown(folder, monkeypatch, sql(query))
-    assert not leaks(text, token_of(17))
-    assert "[secret: " not in display
-
-
-async def test_a_query_over_other_columns_is_not_touched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (folder / "users.csv").read_bytes()
-    query = "SELECT count(*) AS n, sum(id) AS total, max(note) AS longest FROM 'users.csv'"
-    (text,), _, notices = await shown(folder, monkeypatch, sql(query))
-    assert "3000,4498500,xxxxxx" in text
-    assert "[secret" not in text
-    assert not any("Kept from the model" in notice for notice in notices)
+    assert "3000,4498500,xxxxxx" in results[0].text
+    assert "[secret" not in results[0].text
+    assert not any(at < calls[1] for at in kept)
     assert (folder / "users.csv").read_bytes() == before
+
+    assert not leaks(results[1].text, token_of(17))
+    assert "[secret: " not in str(results[1].display)
+
+    for result, expression, pair in zip(results[2:], EXPRESSIONS, ids, strict=True):
+        assert result.text.count("[secret: ") >= 2, (expression, result.text)
+        assert not any(leaks(result.text, token_of(number)) for number in pair), expression
+    assert kept
 
 
 async def test_commands_that_change_the_looks_of_a_value_that_was_read_show_nothing_of_it(
@@ -274,7 +273,7 @@ async def test_commands_that_change_the_looks_of_a_value_that_was_read_show_noth
 ) -> None:
     read = Planned("read_file", {"path": "notes.txt"})
     calls = [Planned("shell", {"command": f"cat notes.txt | {command}"}) for command in ("rev", "xxd -p", "fold -w1")]
-    texts, _, _ = await shown(folder, monkeypatch, read, *calls, permission_mode="auto")
+    texts = await texts_of(folder, monkeypatch, read, *calls, permission_mode="auto")
     assert not any(leaks(text, TOKEN) for text in texts)
 
 
@@ -282,7 +281,7 @@ async def test_keys_in_the_environment_and_keys_of_ba_are_known(folder: Path, mo
     monkeypatch.setenv("INTERNAL_API_KEY", "qT4zW8nLx1vB6kRs0pYd")
     monkeypatch.setenv("OPENAI_API_KEY", "oK7mZ2xQ9cV4hJ1wLt5e")
     (folder / "copy.txt").write_text("qT4zW8nLx1vB6kRs0pYd"[::-1] + "\n" + " ".join("oK7mZ2xQ9cV4hJ1wLt5e"))
-    (text,), _, _ = await shown(folder, monkeypatch, Planned("read_file", {"path": "copy.txt"}))
+    (text,) = await texts_of(folder, monkeypatch, Planned("read_file", {"path": "copy.txt"}))
     assert not leaks(text, "qT4zW8nLx1vB6kRs0pYd")
     assert not leaks(text, "oK7mZ2xQ9cV4hJ1wLt5e")
 

@@ -19,7 +19,7 @@ from ba_tui.permissions.trust.wording import untrusted_notices
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import project_root
-from ba_tui.sessions.upkeep import MB, tidy, upkeep
+from ba_tui.sessions.upkeep import tidy, upkeep
 from ba_tui.settings.foreign import foreign_notices
 from ba_tui.settings.form import SettingsOfFolder
 
@@ -33,19 +33,18 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
         UsageError: a flag is wrong, or, when strict, a settings file is. StorageError: the person's folders are closed.
     """
     start = Startup(cwd, StartOptions(flags, strict), conversation)
-    trust, settings = trust_for(start.where, cwd), start.settings
+    trust, settings, kept = trust_for(start.where, cwd), start.settings, start.settings.checkpoints
     wrong = [Notice(text, "warning") for text in (*start.recovered, *start.rule_problems)]
     notices = [*start.loaded.notices(attended=not strict), *start.catalog_notices, *wrong]
     notices += foreign_notices(start.loaded.foreign, start.where)
     if not start.trusts(root := project_root(cwd)):
         notices += untrusted_notices(trust.look(root), attended=not strict)
-    most = int(settings.checkpoints.max_total_mb * MB)
-    models, clean_up = ModelChoices(start.catalog, settings.providers), partial(upkeep, start.where, most)
     return Services(
-        start.library, models, ProviderSetup(start.access, start.where), tuple(notices), settings.output_format,
-        clean_up, partial(tidy, start.where, most), None if strict else trust, settings.notify,
-        SettingsOfFolder(start.where, partial(settings_of, cwd, start.where), check_value), partial(_checks, cwd),
-        partial(_with_folders, flags, cwd, strict), settings.max_turns,
+        start.library, ModelChoices(start.catalog, settings.providers), ProviderSetup(start.access, start.where),
+        tuple(notices), settings.output_format, partial(upkeep, start.where, kept), partial(tidy, start.where, kept),
+        None if strict else trust, settings.notify,
+        SettingsOfFolder(start.where, partial(settings_of, cwd, start.where), check_value),
+        partial(_checks, cwd), partial(_with_folders, flags, cwd, strict), settings.max_turns,
     )  # fmt: skip
 
 

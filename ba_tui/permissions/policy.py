@@ -50,8 +50,7 @@ UNBOUND = Bounds()
 class Policy:
     """Rules of all layers, a mode, and what the person has answered. One for a conversation.
 
-    ``problems`` are rules that could not be read, one line each: allow rules among them count for nothing, and strict
-    ones cover every call of their tool.
+    ``problems``: a line for each rule that can't be read. A strict one covers every call of its tool.
     """
 
     def __init__(

@@ -10,6 +10,7 @@ import time
 
 from ba_tui.processes.scratch import clear_scratch
 from ba_tui.resources import Places
+from ba_tui.settings.sections.sessions import CheckpointSettings
 
 HOUR = 3600.0
 MB = 1_000_000
@@ -19,21 +20,19 @@ PATIENCE = 2.0
 """Seconds that such a run may clean; the next one goes on."""
 
 
-async def upkeep(where: Places, most: int = 0) -> None:
-    """Clean and prune now and then, until cancelled. ``most`` bytes of all checkpoints are kept, 0: no limit."""
+async def upkeep(where: Places, kept: CheckpointSettings) -> None:
+    """Clean and prune now and then, until cancelled."""
     from ba_tui.sessions.checkpoints.prune import keep_pruned  # noqa: PLC0415
     from ba_tui.sessions.results.cleaning import keep_clean  # noqa: PLC0415 - nothing is cleaned at the start
 
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.to_thread(clear_scratch))
         group.create_task(keep_clean(where.sessions))
-        group.create_task(keep_pruned(where.checkpoints, where.sessions, most))
+        group.create_task(keep_pruned(where.checkpoints, where.sessions, int(kept.max_total_mb * MB)))
 
 
-def tidy(where: Places, most: int = 0) -> bool:
-    """Clean and prune once for at most ``PATIENCE`` seconds; False when that was done within the last hour. Blocks.
-
-    ``most``: as in ``upkeep``."""
+def tidy(where: Places, kept: CheckpointSettings) -> bool:
+    """Clean and prune once for at most ``PATIENCE`` seconds; False when that was done within the last hour. Blocks."""
     clear_scratch()
     stamp = where.state / STAMP
     with contextlib.suppress(OSError):
@@ -53,7 +52,7 @@ def tidy(where: Places, most: int = 0) -> bool:
     timer.start()
     try:
         clean(where.sessions, StorageLimits(), stop)
-        prune(where.checkpoints, where.sessions, most, stop)
+        prune(where.checkpoints, where.sessions, int(kept.max_total_mb * MB), stop)
     finally:
         timer.cancel()
     return True

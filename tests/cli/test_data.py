@@ -130,12 +130,19 @@ def test_a_comparison_says_what_differs_and_ends_with_six(ba: Program) -> None:
     assert told.returncode == 6
     assert told.stdout.splitlines()[1:] == ["changed,South,30,31"]
     assert "ba: sales: 1 row with a repeated key" in told.stderr
+
+
+def test_a_comparison_of_equal_files_and_of_files_with_one_name(ba: Program) -> None:
     same = ba.here("data", "compare", "sales.csv", "sales.csv", "-k", "units", "--json")
     assert (same.returncode, '"equal": true' in same.stdout) == (0, True)
     (ba.folder / "old").mkdir()
     (ba.folder / "old" / "sales.csv").write_text(SALES)
     named = ba.here("data", "compare", "old/sales.csv", "sales.csv", "-k", "units")
     assert named.stdout.startswith("sales is old/sales.csv; sales_2 is sales.csv.\n")
+
+
+def test_a_comparison_by_an_unknown_column_is_refused(ba: Program) -> None:
+    (ba.folder / "new.csv").write_text(SALES)
     wrong = ba.here("data", "compare", "sales.csv", "new.csv", "-k", "regoin")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert wrong.stderr == "ba: sales has no column regoin. Did you mean region?\n"
@@ -154,6 +161,12 @@ def test_definitions_count_once_the_folder_is_trusted(ba: Program) -> None:
     )
     assert told.stdout == "a,sold\n42,47\n"
     assert told.stderr.startswith("ba: sold is not computed as agreed. The query computes it as SUM(units); agreed is ")
+
+
+def test_a_definition_that_can_not_be_computed_is_named(ba: Program) -> None:
+    metrics = ba.folder / ".ba" / "metrics"
+    metrics.mkdir(parents=True)
+    (metrics / "sold.yaml").write_text("sql: sum(units) FILTER (WHERE price > 0)\nfrom: sales\n")
     (metrics / "bad.yaml").write_text("sql: sum(unit)\nfrom: sales\n")
     assert ba.here("trust", "--yes").returncode == 0
     checked = ba.here("data", "metrics", "sales.csv")

@@ -20,7 +20,10 @@ def ba(tmp_path: Path) -> Program:
     return Program(folder, home)
 
 
-def test_a_chart_is_drawn_and_saved(ba: Program) -> None:
+SQL = "SELECT region, count(*) AS n FROM sales GROUP BY region ORDER BY region"
+
+
+def test_a_chart_is_drawn(ba: Program) -> None:
     done = ba.here("data", "chart", "sales.csv", "--x", "region", "--y", "units", "--width", "40", "--ascii")
     assert (done.returncode, done.stderr) == (0, "")
     first, *rest = done.stdout.splitlines()
@@ -28,10 +31,15 @@ def test_a_chart_is_drawn_and_saved(ba: Program) -> None:
     assert rest[-1].split() == ["South", "North"]
     assert max(map(len, rest)) <= 40
     assert done.stdout.isascii()
-    sql = "SELECT region, count(*) AS n FROM sales GROUP BY region ORDER BY region"
-    assert ba.here("data", "chart", "sales.csv", "--sql", sql, "-o", "n.svg").returncode == 0
+
+
+def test_a_chart_of_a_query_is_saved(ba: Program) -> None:
+    assert ba.here("data", "chart", "sales.csv", "--sql", SQL, "-o", "n.svg").returncode == 0
     assert (ba.folder / "n.svg").read_text().startswith("<svg")
-    drawn = ba.here("data", "query", sql, "sales.csv", "--chart", "bar").stdout
+
+
+def test_the_rows_of_a_query_are_drawn(ba: Program) -> None:
+    drawn = ba.here("data", "query", SQL, "sales.csv", "--chart", "bar").stdout
     assert drawn.splitlines()[0] == "n by region"
     assert "\x1b" not in drawn
 

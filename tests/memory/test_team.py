@@ -86,6 +86,8 @@ def _member(folder: Path, server: Server, letters: StoreSetup, project: str = "s
 
 
 async def _texts(store: MemoryStore) -> dict[str, str]:
+    # Who searches makes the store exchange entries now, and not after some seconds.
+    await store.search(Ask("fiscal year", explicit=True))
     return {each.text: each.origin for each in await store.listed("project")}
 
 

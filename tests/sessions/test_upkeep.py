@@ -9,6 +9,7 @@ from pathlib import Path
 from ba_tui.resources import open_places
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.sessions.upkeep import STAMP, tidy
+from ba_tui.settings.sections.sessions import CheckpointSettings
 from tests.sessions.shelf import folder_of, stored, turn
 
 OLD = "20260101-000000-aaaa"
@@ -28,9 +29,9 @@ def old_result(home: Path) -> Path:
 def test_old_results_go_once_an_hour(ba_home: Path) -> None:
     where = open_places()
     data = old_result(where.sessions.parent)
-    assert tidy(where)
+    assert tidy(where, CheckpointSettings())
     assert not [path for path in data.iterdir() if path.suffix != ".json"]
-    assert not tidy(where)
+    assert not tidy(where, CheckpointSettings())
     stamp = where.state / STAMP
     os.utime(stamp, (0, 0))
-    assert tidy(where)
+    assert tidy(where, CheckpointSettings())

@@ -26,6 +26,8 @@ from ba_tui.permissions.secrets.known import KnownSecrets
 from ba_tui.permissions.secrets.scanner import Secret, find, without
 
 GRAM, STRIDE = 6, 5
+BLOCK = 16
+"""Letters and digits that are compared at first with those beside a hit; twice as many each time they are alike."""
 PIECE = GRAM + STRIDE - 1
 """Letters and digits of a value in a row that are found wherever they begin."""
 SHORTEST = 8
@@ -297,12 +299,21 @@ def _run(text: bytes, hit: int, form: bytes, place: int) -> tuple[int, int]:
     whole = hit - place
     if whole >= 0 and text.startswith(form, whole):
         return whole, whole + len(form)
-    first, at = hit, place
-    while first and at and text[first - 1] == form[at - 1]:
-        first, at = first - 1, at - 1
-    last, at = hit + GRAM, place + GRAM
-    while last < len(text) and at < len(form) and text[last] == form[at]:
-        last, at = last + 1, at + 1
+    # Block by block: byte by byte, a long value that repeats itself takes seconds.
+    first, at, step = hit, place, BLOCK
+    while step:
+        size = min(step, first, at)
+        if size and text[first - size : first] == form[at - size : at]:
+            first, at, step = first - size, at - size, step * 2
+        else:
+            step //= 2
+    last, at, step = hit + GRAM, place + GRAM, BLOCK
+    while step:
+        size = min(step, len(text) - last, len(form) - at)
+        if size and text[last : last + size] == form[at : at + size]:
+            last, at, step = last + size, at + size, step * 2
+        else:
+            step //= 2
     return first, last
 
 

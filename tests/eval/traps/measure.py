@@ -40,7 +40,7 @@ class Score:
 
     @property
     def recall(self) -> float:
-        return self.found.total() / max(self.expected.total(), 1)
+        return self.found.total() / self.expected.total() if self.expected else 1.0
 
     @property
     def false_per_clean(self) -> float:

@@ -17,6 +17,8 @@ from ba_tui.core.errors import (
     StopTurn,
     StorageError,
     UsageError,
+    no_thread,
+    off_loop,
 )
 from ba_tui.core.events import (
     TRANSIENT,
@@ -237,7 +239,7 @@ class Conversation:
     async def _end(self, turn: Turn, ending: TurnEnded) -> None:
         Branch(turn, self.transcript).emit(ending)
         with contextlib.suppress(StorageError):
-            await asyncio.to_thread(self._journal.sync)
+            await off_loop(self._journal.sync)
 
     def _check_writable(self) -> None:
         """Raises SessionLocked in a session that another process writes."""
@@ -269,6 +271,8 @@ class Conversation:
             return TurnEnded("error", error.info())
         except Exception as error:
             log.exception("turn failed")
+            if refused := no_thread(error):
+                return TurnEnded("error", refused.info())
             return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", LOGGED))
         return TurnEnded("done")
 
@@ -358,7 +362,7 @@ class Conversation:
         await self._dismiss()
         await self._brain.close()
         self._followers.close()
-        await asyncio.to_thread(self._journal.close)
+        await off_loop(self._journal.close)
 
     def _record(self, event: Event) -> None:
         self._keep(event)

@@ -161,6 +161,11 @@ class NewerSchema(StorageError):
     kind = "newer_schema"
 
 
+def written_by_newer(what: str, version: object, reads: int) -> str:
+    """Say that a newer ba wrote ``what`` in schema ``version``, and that this one ``reads`` an older one."""
+    return f"{what} was written by a newer ba (schema {version}, this one reads {reads})."
+
+
 class MemoryOff(BaError):
     kind = "memory_off"
 

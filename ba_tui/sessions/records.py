@@ -87,6 +87,12 @@ def read_header(path: Path) -> Header | None:
     )
 
 
+def emptied(path: Path) -> bool:
+    """Whether a session file holds nothing: a full disk, a power cut or another program emptied it."""
+    with open_regular(path) as file:
+        return not file.read(_HEADER_LIMIT).strip(b"\0 \r\n") and file.seek(0, os.SEEK_END) <= _HEADER_LIMIT
+
+
 def version_of(header: Record, otherwise: int = SCHEMA_VERSION) -> int:
     version = header.get("schema_version")
     return version if isinstance(version, int) and version > 0 else otherwise

@@ -27,7 +27,7 @@ from ba_tui.sessions import lock
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
-from ba_tui.sessions.records import FILE, Header, read_header
+from ba_tui.sessions.records import FILE, Header, emptied, read_header
 from ba_tui.sessions.requests import request_body, response_body, saved_requests
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 
@@ -273,7 +273,8 @@ class SessionLibrary:
             for name in names:
                 with contextlib.suppress(OSError):
                     stat = (self._root / folder / name / FILE).stat()
-                    if stat.st_size or _was_session(self._root / folder / name):
+                    file = self._root / folder / name / FILE
+                    if stat.st_size or (emptied(file) and not lock.owner(file.parent)):
                         found[f"{folder}/{name}"] = (stat.st_size, stat.st_mtime_ns)
         return found
 
@@ -354,11 +355,6 @@ def _used(entry: Digest, changed: float, now: float) -> float:
     if latest <= believed:
         return latest
     return max((each for each in (changed, entry.updated, entry.created) if each <= believed), default=0.0)
-
-
-def _was_session(folder: Path) -> bool:
-    """Whether an empty file was emptied: what a session leaves beside it is there, and nobody begins it now."""
-    return len(os.listdir(folder)) > 1 and not lock.owner(folder)  # noqa: PTH208 - names alone
 
 
 def _new_key() -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from ba_tui.core.errors import written_by_newer
 from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 @frozen
 class CacheLayout:
-    """``tables`` are made by ``statements``; a file of another ``version`` is emptied first."""
+    """``tables`` are made by ``statements``; a file of an older ``version`` is emptied first."""
 
     version: int
     tables: Sequence[str]
@@ -49,6 +50,10 @@ class Cache:
             for _ in range(_TRIES):
                 try:
                     return question(self._open(self._path))
+                except _Newer as error:
+                    # Its ba would have to fill it anew, and would empty this one's in turn.
+                    log.warning("%s Update ba; until then it is made anew in memory.", error)
+                    break
                 except sqlite3.OperationalError as error:
                     log.warning("%s cannot be used: %s", self._path.name, error)
                     if not busy(error):
@@ -72,7 +77,9 @@ class Cache:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA secure_delete = ON")
-            if _version(db) != self._layout.version:
+            if (found := _version(db)) > self._layout.version:
+                raise _Newer(written_by_newer(str(path), found, self._layout.version))
+            if found != self._layout.version:
                 with writing(db):
                     # Another process may have been quicker.
                     if _version(db) != self._layout.version:
@@ -97,6 +104,10 @@ class Cache:
         for tail in ("", "-wal", "-shm"):
             with contextlib.suppress(OSError):
                 Path(f"{self._path}{tail}").rename(f"{aside}{tail}")
+
+
+class _Newer(Exception):
+    """A newer ba made the file."""
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from ba_tui.analysis.files import DataFiles, Matched
 from ba_tui.analysis.muting import MutedTraps
 from ba_tui.analysis.text_columns import TextColumns
 from ba_tui.analysis.wire import decoded, encoded
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, off_loop
 from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
@@ -294,7 +294,7 @@ class Analysis:
         if worker:
             await worker.close()
         if self._place.temporary:
-            await asyncio.to_thread(remove_scratch, self._place.folder)
+            await off_loop(remove_scratch, self._place.folder)
 
     async def _matched(self, source: str) -> Matched:
         """The files of ``source``. Files in the inbox are ba's own: no rule is checked for them."""

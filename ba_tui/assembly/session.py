@@ -19,6 +19,7 @@ from ba_tui.context.system_prompt import prompt_origin, system_prompt
 from ba_tui.context.touched import NestedInstructions, TouchedFiles, instructions_now
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import off_loop
 from ba_tui.core.events import Notice
 from ba_tui.core.messages import Message, declared
 from ba_tui.core.ports.brain import Admitted, Inventory
@@ -162,5 +163,5 @@ class Session:
         await self.main.window.close()
         await self._tools.close()
         await self._small.close()
-        await asyncio.to_thread(self._calibration.save)
-        await asyncio.to_thread(self._requests.close)
+        await off_loop(self._calibration.save)
+        await off_loop(self._requests.close)

@@ -79,7 +79,17 @@ def run(argv: Sequence[str]) -> int:
         return output_failed(left.__context__)
     except OSError as error:
         return _broken(error)
+    except RuntimeError as error:
+        if (refused := _no_thread(error)) is None:
+            raise
+        return _fail(str(refused), refused.hint, code=2)
     return result
+
+
+def _no_thread(error: RuntimeError) -> BaError | None:
+    from ba_tui.core.errors import no_thread  # noqa: PLC0415 - only what went wrong pays for it
+
+    return no_thread(error)
 
 
 def _work(routed: list[str]) -> Callable[[], int]:

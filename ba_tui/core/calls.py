@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ba_tui.core.errors import StopTurn
+from ba_tui.core.errors import StopTurn, no_thread
 from ba_tui.core.events import MAIN, PERSON, ToolFinished, ToolStarted
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import ToolResult, failure, identified
@@ -25,7 +25,7 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     """Run one call and return its result: one result, whatever happens.
 
     Raises:
-        StopTurn, asyncio.CancelledError: after the call has got a result that says so.
+        StopTurn, NoThread, asyncio.CancelledError: after the call has got a result that says so.
     """
     call.branch.emit(ToolStarted(use, tool.target(use.input)))
     start = time.monotonic()
@@ -50,7 +50,11 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
         finish(failure("interrupted", str(stop)))
         stop.closing = stop.closing or str(stop)
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a tool's failure becomes a result
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if refused := no_thread(error):
+            # No further call would get any further, and the model can't do anything about it.
+            finish(failure("resource_error", str(refused), hint=refused.hint))
+            raise refused from error
         result = failure("internal_error", f"{type(error).__name__}: {error}")
     if call.progress.committed:
         # An interrupt waited for the change.

@@ -15,6 +15,8 @@ from ba_tui.core.errors import (
     SessionLocked,
     StopTurn,
     UsageError,
+    no_thread,
+    off_loop,
 )
 from ba_tui.core.events import (
     TRANSIENT,
@@ -266,6 +268,8 @@ class Conversation:
             return TurnEnded("error", error.info())
         except Exception as error:
             log.exception("turn failed")
+            if refused := no_thread(error):
+                return TurnEnded("error", refused.info())
             return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}", LOGGED))
         return TurnEnded("done")
 

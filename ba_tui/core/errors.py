@@ -21,6 +21,7 @@ BaError
 ├── MemoryOff                  nothing is stored or recalled in this session
 ├── SecretRefused              a text with a secret is not stored
 ├── PromptRefused              a prompt may not be sent; nothing of it was kept
+├── NoThread                   the system starts no further thread: the turn ends
 ├── TurnsUsed                  max_turns is reached: this call of ba takes no more prompts
 └── StopTurn                   an interceptor ends the turn
     ├── StepsUsed              max_loops is reached
@@ -30,11 +31,17 @@ BaError
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
 
+P = ParamSpec("P")
+T = TypeVar("T")
+_REFUSED = "can't start new thread"
 ErrorKind: TypeAlias = Literal[
     "timeout",
     "rate_limit",
@@ -190,6 +197,11 @@ class SessionNotSaved(StorageError):
         return text, "Make room there, or set BA_HOME to a folder that you can write to; then run it again."
 
 
+def written_by_newer(what: str, version: object, reads: int) -> str:
+    """Say that a newer ba wrote ``what`` in schema ``version``, and that this one ``reads`` an older one."""
+    return f"{what} was written by a newer ba (schema {version}, this one reads {reads})."
+
+
 class MemoryOff(BaError):
     kind = "memory_off"
 
@@ -227,3 +239,42 @@ class ErrorsOnly(StopTurn):
 
 class BudgetUsed(StopTurn):
     kind = "budget_used"
+
+
+class NoThread(BaError):
+    """The system starts no further thread, and nothing that the model does can change that: the turn ends."""
+
+    kind = "resource_error"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The system starts no further thread: a limit of processes (ulimit -u) or of memory is reached.",
+            "End other programs, or raise the limit. Then send the prompt again.",
+        )
+
+
+def no_thread(error: BaseException) -> NoThread | None:
+    """Return ``error`` as what users read, when it says that no thread could be started."""
+    if isinstance(error, NoThread):
+        return error
+    return NoThread() if isinstance(error, RuntimeError) and _REFUSED in str(error) else None
+
+
+def started(work: Callable[[], object], name: str) -> threading.Thread:
+    """Start a daemon thread and return it. Raises NoThread."""
+    thread = threading.Thread(target=work, daemon=True, name=name)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise NoThread from error
+    return thread
+
+
+async def off_loop(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Do ``work`` in a thread, or in this one where none can be started: it must not be left out, as closing a file."""
+    try:
+        return await asyncio.to_thread(work, *args, **named)
+    except RuntimeError as error:
+        if no_thread(error) is None:
+            raise
+        return work(*args, **named)

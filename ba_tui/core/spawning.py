@@ -7,7 +7,7 @@ import logging
 import time
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.errors import BaError, ErrorInfo, StopTurn
+from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, no_thread
 from ba_tui.core.events import Ending, TurnEnded, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, Usage, broken_command, user
@@ -103,5 +103,7 @@ def _ending(work: asyncio.Task[Message], deadline: float | None) -> TurnEnded:
         return TurnEnded("error", error.info())
     except Exception as error:
         log.exception("sub-agent failed")
+        if refused := no_thread(error):
+            return TurnEnded("error", refused.info())
         return TurnEnded("error", ErrorInfo("internal_error", f"{type(error).__name__}: {error}"))
     return TurnEnded("done")

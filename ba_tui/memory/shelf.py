@@ -11,9 +11,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.errors import StorageError, UsageError, written_by_newer
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Entry
+from ba_tui.core.text.wording import count
 from ba_tui.memory.entries import VERSION, added, entry_of, ids_of, line, loads, version_of
 from ba_tui.memory.index import Health, Index
 from ba_tui.memory.log import Log, Mark
@@ -131,6 +132,14 @@ class Shelf:
         except OSError:
             aside = 0
         return max(aside, health.bad)
+
+    def newer(self, health: Health) -> str:
+        """Say what of the log a newer ba wrote; empty when this one reads all of it."""
+        if not health.later:
+            return ""
+        version = max(version_of(loads(data) or {}) for data, _ in self.log.read(Mark()))
+        lines = count(health.later, "line")
+        return f"{written_by_newer(f'A part of {self.log.path} ({lines})', version, VERSION)} Update ba."
 
     def size(self) -> int:
         """Bytes on the disk."""

@@ -155,10 +155,10 @@ class MemoryStore:
     async def state(self) -> MemoryState:
         """Counts, bytes on the disk, and why it is not searched by vectors when it is not."""
         looked = await self.helper.look()
-        entries, size, skipped = await asyncio.to_thread(self._counted)
+        entries, size, skipped, newer = await asyncio.to_thread(self._counted)
         why = (looked.why if looked else self.helper.why) or self._why
         indexed = (looked.done, looked.total) if looked and looked.done < looked.total else None
-        return MemoryState("", entries, size, self._step, why, indexed, skipped)
+        return MemoryState("", entries, size, self._step, why, indexed, skipped, newer)
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Make all indexes anew from the logs. Kept vectors are used again."""
@@ -276,15 +276,17 @@ class MemoryStore:
             await asyncio.to_thread(shelf.set_bad_aside)
         await asyncio.to_thread(shelf.compact)
 
-    def _counted(self) -> tuple[int, int, int]:
+    def _counted(self) -> tuple[int, int, int, str]:
         entries = size = skipped = 0
+        newer = ""
         for shelf in self._shelves.values():
             if shelf.fresh(_FRESH):
                 health = shelf.index.health()
                 entries += health.entries
                 skipped += shelf.skipped(health)
                 size += shelf.size()
-        return entries, size, skipped
+                newer = newer or shelf.newer(health)
+        return entries, size, skipped, newer
 
     def _models(self) -> list[str]:
         """The names of the embedders that may have made vectors here."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from ba_tui.core.errors import off_loop
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.bounds import BYPASS, Bounds
 from ba_tui.permissions.egress.detection import Egress
@@ -78,8 +78,8 @@ class SessionPermissions:
         return self.sandbox.state
 
     async def close(self) -> None:
-        await asyncio.to_thread(self.sandbox.close)
-        await asyncio.to_thread(self.policy.save_hits)
+        await off_loop(self.sandbox.close)
+        await off_loop(self.policy.save_hits)
 
 
 def started_files(root: Path, commands: Sequence[str], told: Iterable[Path] = ()) -> frozenset[Path]:

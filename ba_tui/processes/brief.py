@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ba_tui.core.errors import started
 from ba_tui.core.values import frozen
 
 CHUNK_BYTES = 65_536
@@ -78,7 +79,7 @@ async def run_in_thread(run: BriefRun) -> Finished:
             loop.call_soon_threadsafe(finish, result)
 
     # No worker of the loop's executor: an exit would wait for it.
-    threading.Thread(target=work, daemon=True, name="brief run").start()
+    started(work, "brief run")
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:

@@ -43,6 +43,7 @@ from ba_tui.sessions.records import (
     RecordReading,
     UnknownRecord,
     backwards,
+    emptied,
     ends_turn,
     forwards,
     is_record,
@@ -99,8 +100,14 @@ class JournalFile:
         """
         try:
             header = read_header(folder / FILE) or Header(folder.name, "", (folder / FILE).stat().st_mtime)
+            lost = not running and emptied(folder / FILE)
         except OSError as error:
             raise unreadable(folder, error) from error
+        if lost:
+            raise StorageError(
+                f"The file of session {folder.name} is empty: what it held is lost.",
+                f"Put back a copy of {folder / FILE}, or remove it: ba sessions delete {folder.name}.",
+            )
         schema.check(header.schema_version, folder.name)
         journal = cls(folder, header, schema)
         journal._waiting = False

@@ -28,7 +28,7 @@ from ba_tui.sessions import lock
 from ba_tui.sessions.foreign import one_line, redacted
 from ba_tui.sessions.journal import JournalFile, unreadable
 from ba_tui.sessions.lock import Lock
-from ba_tui.sessions.records import FILE, Header, read_header
+from ba_tui.sessions.records import FILE, Header, emptied, read_header
 from ba_tui.sessions.requests import request_body, response_body, saved_requests
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 
@@ -42,6 +42,8 @@ Slug = Callable[[Path], str]
 Redact = Callable[[str], str]
 
 _TITLE_LENGTH = 200
+AHEAD = 120.0
+"""Seconds by which clocks may differ."""
 _PLACES = 100
 """Found sessions for which the place is looked up."""
 _ID_PART = regex(r"[0-9a-f-]{3,}")
@@ -169,6 +171,7 @@ class SessionLibrary:
         header = Header(
             target.name, "", time.time(), parent=source.name, unattended=not self._attended, note_key=_new_key()
         )
+        self._peek(key, info)
         copy_turns(source, header, upto, running=bool(info.locked_by))
         journal = JournalFile.open(target)
         try:
@@ -278,7 +281,8 @@ class SessionLibrary:
             for name in names:
                 with contextlib.suppress(OSError):
                     stat = (self._root / folder / name / FILE).stat()
-                    if stat.st_size:
+                    file = self._root / folder / name / FILE
+                    if stat.st_size or (emptied(file) and not lock.owner(file.parent)):
                         found[f"{folder}/{name}"] = (stat.st_size, stat.st_mtime_ns)
         return found
 
@@ -292,7 +296,8 @@ class SessionLibrary:
 
     def _infos(self, found: Mapping[str, Stamp]) -> list[SessionInfo]:
         digests = self._index.digests(found) if found else {}
-        infos = [self._described(key, entry) for key, entry in digests.items()]
+        now = time.time()
+        infos = [self._described(key, entry, _used(entry, found[key][1] / 1e9, now)) for key, entry in digests.items()]
         return sorted(infos, key=lambda info: (info.updated, info.id), reverse=True)
 
     def _info(self, key: str) -> SessionInfo:
@@ -304,7 +309,7 @@ class SessionLibrary:
             return info
         raise unreadable(self._root / key, OSError("the log says more, ba doctor names its file"))
 
-    def _described(self, key: str, entry: Digest) -> SessionInfo:
+    def _described(self, key: str, entry: Digest, used: float) -> SessionInfo:
         folder = self._root / key
         locked_by = lock.owner(folder)
         return SessionInfo(
@@ -312,7 +317,7 @@ class SessionLibrary:
             title=entry.title,
             cwd=Path(os.fsdecode(entry.cwd)) if entry.cwd else self._cwd,
             created=entry.created,
-            updated=max(entry.updated, entry.created),
+            updated=used,
             turns=entry.turns,
             cost=entry.cost,
             model=entry.model,
@@ -349,6 +354,15 @@ class SessionLibrary:
                 return id
             if not taken:
                 return id
+
+
+def _used(entry: Digest, changed: float, now: float) -> float:
+    """Return when a session was used last. Times in the future come of a wrong clock: then the time at which its file
+    was ``changed`` counts, so that it is not the newest session for ever."""
+    latest, believed = max(entry.updated, entry.created), now + AHEAD
+    if latest <= believed:
+        return latest
+    return max((each for each in (changed, entry.updated, entry.created) if each <= believed), default=0.0)
 
 
 def _new_key() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
-from ba_tui.core.errors import NewerSchema
+from ba_tui.core.errors import NewerSchema, written_by_newer
 from ba_tui.core.values import frozen
 
 Record = dict[str, Any]
@@ -33,10 +33,8 @@ class Schema:
     def check(self, version: int, name: str) -> None:
         """Raises NewerSchema when the session ``name`` was written by a later version of ba."""
         if version > self.version:
-            raise NewerSchema(
-                f"Session {name} was written by a newer ba (format {version}, this one reads up to {self.version}).",
-                "Update ba to open it; the file was left as it is.",
-            )
+            words = written_by_newer(f"Session {name}", version, self.version)
+            raise NewerSchema(words, "Update ba to open it; the file was left as it is.")
 
 
 OURS = Schema(1)

@@ -87,6 +87,15 @@ def read_header(path: Path) -> Header | None:
     )
 
 
+def emptied(path: Path) -> bool:
+    """Whether a session file holds nothing any more: a full disk, a power cut or another program emptied it. One that
+    never held anything has nothing of a session beside it."""
+    if len(os.listdir(path.parent)) < 2:  # noqa: PTH208 - names alone
+        return False
+    with open_regular(path) as file:
+        return not file.read(_HEADER_LIMIT).strip(b"\0 \r\n") and file.seek(0, os.SEEK_END) <= _HEADER_LIMIT
+
+
 def version_of(header: Record, otherwise: int = SCHEMA_VERSION) -> int:
     version = header.get("schema_version")
     return version if isinstance(version, int) and version > 0 else otherwise

@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
-from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.errors import StorageError, UsageError, started
 from ba_tui.core.ports.sessions import SavedRequest
 from ba_tui.resources import open_regular
 from ba_tui.sessions.migrations import Record
@@ -72,8 +72,7 @@ class RequestStore:
             return
         if self._thread is None:
             # A queue of its own: an executor's futures cost more than all that is written here.
-            self._thread = threading.Thread(target=self._work, name="requests", daemon=True)
-            self._thread.start()
+            self._thread = started(self._work, "requests")
         self._queue.put(work)
 
     def _work(self) -> None:

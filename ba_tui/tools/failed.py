@@ -10,7 +10,7 @@ from dataclasses import replace
 from errno import errorcode
 from typing import Any, get_args
 
-from ba_tui.core.errors import BaError, ErrorKind, StopTurn
+from ba_tui.core.errors import BaError, ErrorKind, NoThread, StopTurn
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 
@@ -57,7 +57,7 @@ async def outcome(tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult
     """What ``tool`` gives, its own refusals as results too, for guards that add words to either."""
     try:
         return await tool.run(args, call)
-    except StopTurn:
+    except (StopTurn, NoThread):
         raise
     except BaError as error:
         return failed_result(error)

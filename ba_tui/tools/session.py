@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -10,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ba_tui.core.agent import Interceptor
+from ba_tui.core.errors import off_loop
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.text.wording import sentence
@@ -334,7 +334,7 @@ class GuardedTools:
         await self.data.close()
         await self.checkpointing.close()
         await self.shells.close()
-        await asyncio.to_thread(self.registry.close)
+        await off_loop(self.registry.close)
 
 
 def team_scope(

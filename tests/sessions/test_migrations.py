@@ -117,7 +117,7 @@ def test_a_newer_version_is_refused_at_the_first_line_or_further_down(tmp_path: 
     JournalFile.open(folder, CHAIN).close()
     before = (folder / FILE).read_bytes()
     older = Schema(2, {1: _prompts_named_their_text})
-    with pytest.raises(NewerSchema, match="format 3"):
+    with pytest.raises(NewerSchema, match="schema 3"):
         JournalFile.open(folder, older)
     with pytest.raises(NewerSchema):
         JournalFile.peek(folder, schema=older).read()

@@ -6,14 +6,13 @@ before is read from the session's file then, so a resumed session costs nothing 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, off_loop
 from ba_tui.core.events import (
     MAIN,
     Event,
@@ -110,7 +109,7 @@ class FigureChecks:
     async def close(self) -> None:
         """Stop indexing; waits for the piece of work that runs."""
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.close)
+            await off_loop(self._thread.close)
 
     async def _begun(self) -> EvidenceThread:
         """Read what happened so far, once."""

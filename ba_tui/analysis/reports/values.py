@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ba_tui.analysis.wire import decoded
 from ba_tui.core.displays.charts import Chart
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, written_by_newer
 from ba_tui.core.ports.tables import Cell, Column, Row
 from ba_tui.core.text.footnotes import AnswerNotes
 from ba_tui.core.values import frozen
@@ -140,5 +140,5 @@ def report_of(text: str) -> Report:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UsageError(f"{MANIFEST} can't be read as a report: {error}.", "Export the report anew.") from error
     if report.format > FORMAT:
-        raise UsageError("The report was made by a later version of ba.", "Update ba.")
+        raise UsageError(written_by_newer("The report", report.format, FORMAT), "Update ba.")
     return report

@@ -57,6 +57,8 @@ def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
 
     async def listed(opened: OpenedMemory) -> tuple[list[Entry], int]:
         state = await opened.store.state()
+        if state.newer:
+            say(state.newer)
         return await opened.store.listed(scope, 0, limit + 1), state.skipped
 
     found = with_each_memory(listed) if everywhere else [with_memory(cwd, listed)]

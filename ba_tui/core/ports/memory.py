@@ -128,6 +128,8 @@ class MemoryState:
     """Entries that have a vector, and all; None when all have."""
     skipped: int = 0
     """Lines of the log that could not be read; they are kept aside."""
+    newer: str = ""
+    """What of it a newer ba wrote, which this one does not read; a sentence for people."""
 
 
 class Memory(Protocol):

@@ -9,8 +9,10 @@ import os
 import shutil
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+from ba_tui.core.errors import started
 from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_NAMES, SECRET_TAILS, is_secret
 from ba_tui.processes.brief import BriefRun, run_briefly
 
@@ -49,8 +51,7 @@ class GitHistory:
             if tips <= self._seen:
                 return tuple(self._names)
             if self._search is None or not self._search.is_alive():
-                self._search = threading.Thread(target=self._look, args=(tips,), daemon=True, name="git history")
-                self._search.start()
+                self._search = started(partial(self._look, tips), "git history")
             search = self._search
         search.join(patience)
         with self._lock:

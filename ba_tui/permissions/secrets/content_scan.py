@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.errors import started
 from ba_tui.permissions.secrets.content_process import ScanOrder
 from ba_tui.permissions.secrets.copies import FileStamp, MaskedCopies, keep
 from ba_tui.permissions.secrets.known import KnownSecrets
@@ -64,8 +65,7 @@ class ContentScan:
         with self._changed:
             self._wanted += 1
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._work, daemon=True, name="secret search")
-                self._thread.start()
+                self._thread = started(self._work, "secret search")
             self._changed.notify_all()
             return self._wanted
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, written_by_newer
 from ba_tui.core.teamwork.plans import Plan
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
     from pydantic import ValidationError  # noqa: PLC0415 - see _adapter
 
     version = data.get("schema_version", SCHEMA)
+    if isinstance(version, int) and version > SCHEMA:
+        raise UsageError(written_by_newer("This plan", version, SCHEMA), "Update ba.")
     if version != SCHEMA:
         raise UsageError(f"This plan has the schema version {version!r}.", f"This ba reads version {SCHEMA}.")
     known = {key: value for key, value in data.items() if key not in {"schema_version", "execution_order"}}

@@ -17,7 +17,7 @@ from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
 from ba_tui.sessions.foreign import one_line
 from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
-from ba_tui.sessions.records import HEADER, MAIN, Header, loads, number, read_header, version_of
+from ba_tui.sessions.records import HEADER, MAIN, Header, emptied, loads, number, read_header, version_of
 from ba_tui.sessions.timeline import Timeline
 
 _PREVIEW = 120
@@ -25,6 +25,7 @@ _PROMPT = 4_000
 _SEARCHED = 200_000
 _GUARD = 64
 _NEWER = "Written by a newer ba."
+EMPTIED = "Its file is empty."
 _SKIPPED = tuple(
     f'"type":"{kind}"}}\n'.encode()
     for kind in ("tool_finished", "tool_started", "asked", "answered", "judged", "checkpointed", "skills_changed")
@@ -90,7 +91,8 @@ def _grown(seek: Any, read: Any, earlier: Digest) -> bool:
 
 def _opened(path: Path, header: Header | None) -> Digest:
     if header is None:
-        return Digest(path.parent.name, created=path.stat().st_mtime)
+        preview = EMPTIED if emptied(path) else ""
+        return Digest(path.parent.name, created=path.stat().st_mtime, preview=preview)
     preview = _NEWER if header.schema_version > SCHEMA_VERSION else ""
     return Digest(
         header.id,

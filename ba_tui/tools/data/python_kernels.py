@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ba_tui.analysis.engine import Analysis
+from ba_tui.core.errors import off_loop
 from ba_tui.core.events import MAIN
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
 from ba_tui.core.results import ToolResult
@@ -63,7 +64,7 @@ class Kernels:
     async def close(self) -> None:
         for kernel in filter(None, (self._main, *self._others.values())):
             await kernel.close()
-        await asyncio.to_thread(self.place.close)
+        await off_loop(self.place.close)
 
     def _new(self) -> PythonKernel:
         from ba_tui.analysis.kernel.client import PythonKernel  # noqa: PLC0415 - not before the first call

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast, get_args
 
-from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, StorageError
+from ba_tui.core.errors import BaError, ErrorInfo, NoThread, StopTurn, StorageError, no_thread
 from ba_tui.core.messages import Document, Image, clean_text
 from ba_tui.core.results import (
     UNREAD,
@@ -83,7 +83,7 @@ def output(tool: Tool, delivery: Delivery = NOWHERE) -> Tool:
             if isinstance(result, ToolResult):
                 return await _Handing(delivery, level, call.id, tool).over(result)
             failing = failure("internal_error", f"{tool.name} returned {type(result).__name__}, not a result.")
-        except (StopTurn, GeneratorExit):
+        except (StopTurn, NoThread, GeneratorExit):
             raise
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
@@ -91,7 +91,9 @@ def output(tool: Tool, delivery: Delivery = NOWHERE) -> Tool:
             failing = failure("internal_error", f"{tool.name} gave up: it cancelled itself.")
         except BaError as error:
             failing = failed_result(error)
-        except BaseException as error:  # noqa: BLE001 - a tool's failure becomes a result
+        except BaseException as error:
+            if refused := no_thread(error):
+                raise refused from error
             log.warning("%s failed\n%s", tool.name, clean_text(traceback.format_exc()))
             failing = failure("internal_error", f"{tool.name} failed: {_words(error)}")
         return await _Handing(delivery, level, call.id, tool).over(failing)

@@ -94,6 +94,9 @@ def _fruitless(same: Sequence[ToolUse], results: Mapping[str, bytes] | None) -> 
     if results is None or not same:
         return 1 + len(same)
     newest = results.get(same[0].id)
+    if newest is None:
+        # Both calls run side by side: what the other one gives is not known.
+        return 1
     return 1 + sum(1 for _ in takewhile(lambda each: results.get(each.id) == newest, same))
 
 

@@ -68,6 +68,7 @@ def condition(state: MemoryState) -> str:
         state.why,
         f"{state.indexed[0]:,} of {state.indexed[1]:,} indexed" if state.indexed else "",
         f"{count(state.skipped, 'unreadable line')} kept aside" if state.skipped else "",
+        state.newer,
     ]
     return " · ".join(part.rstrip(".") for part in parts if part)
 

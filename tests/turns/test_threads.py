@@ -1,0 +1,74 @@
+"""A system that starts no further thread, as at a limit of processes: the turn ends with a message, at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.errors import NoThread, no_thread, off_loop, started
+from tests.program import Program
+
+LIMITED = """
+import sys, threading
+start, left = threading._start_new_thread, [int(sys.argv[1])]
+def limited(*args, **named):
+    if not left[0]:
+        raise RuntimeError("can't start new thread")
+    left[0] -= 1
+    return start(*args, **named)
+threading._start_new_thread = limited
+sys.argv = ["ba", *sys.argv[2:]]
+from ba_tui.__main__ import main
+sys.exit(main())
+"""
+STEPS = "steps: [{calls: [{tool: shell, args: {command: echo hi}}]}, {say: Done.}]\n"
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_turn_ends_with_a_message(tmp_path: Path, threads: int) -> None:
+    """With one thread the turn can't begin; with four, the call of its tool can't be made."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "s.yaml").write_text(STEPS)
+    ba = Program(tmp_path / "work", tmp_path)
+    words = [
+        sys.executable,
+        "-c",
+        LIMITED,
+        str(threads),
+        "-p",
+        "-m",
+        "scripted:s.yaml",
+        "--allow",
+        "shell(echo hi)",
+        "x",
+    ]
+    done = subprocess.run(
+        words, cwd=ba.folder, env=ba.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "ba: The system starts no further thread: a limit of processes (ulimit -u)" in done.stderr
+    assert "RuntimeError" not in done.stderr
+    assert "Done." not in done.stdout
+    assert [event["reason"] for event in ba.events() if event["type"] == "turn_ended"] == ["error"]
+
+
+async def test_what_must_be_done_is_done_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("threading._start_new_thread", refused)
+        assert await off_loop(int, "7") == 7
+        with pytest.raises(NoThread):
+            started(int, "none")
+    assert no_thread(RuntimeError("another one")) is None
+    with pytest.raises(RuntimeError, match="my own"):
+        await off_loop(broken)
+
+
+def broken() -> None:
+    raise RuntimeError("my own")

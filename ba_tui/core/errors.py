@@ -31,13 +31,14 @@ BaError
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable
-from typing import Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeAlias, TypeVar
 
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.values import frozen
+
+if TYPE_CHECKING:
+    import threading
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -262,6 +263,8 @@ def no_thread(error: BaseException) -> NoThread | None:
 
 def started(work: Callable[[], object], name: str) -> threading.Thread:
     """Start a daemon thread and return it. Raises NoThread."""
+    import threading  # noqa: PLC0415 - workers load this module and start no thread
+
     thread = threading.Thread(target=work, daemon=True, name=name)
     try:
         thread.start()
@@ -272,6 +275,8 @@ def started(work: Callable[[], object], name: str) -> threading.Thread:
 
 async def off_loop(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Do ``work`` in a thread, or in this one where none can be started: it must not be left out, as closing a file."""
+    import asyncio  # noqa: PLC0415 - workers load this module and have no loop
+
     try:
         return await asyncio.to_thread(work, *args, **named)
     except RuntimeError as error:

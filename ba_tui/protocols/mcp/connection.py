@@ -193,7 +193,7 @@ class Connection:
                     async with asyncio.timeout(self._config.connect_timeout) as self._connecting:
                         client = await self._connected(stack, mode)
                 except TimeoutError:
-                    if self._why:
+                    if self._why and self._config.transport == "sse":
                         raise self._failure(RuntimeError(self._why)) from None
                     seconds = self._config.connect_timeout
                     self._slow = True

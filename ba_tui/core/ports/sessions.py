@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ba_tui.core.errors import SessionNotSaved
+from ba_tui.core.errors import SessionNotSaved, off_loop
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Usage
 from ba_tui.core.values import frozen
@@ -136,7 +136,7 @@ class SessionSaving:
     async def sync(self) -> None:
         """Have the system write out what it has."""
         try:
-            await asyncio.to_thread(self._journal.sync)
+            await off_loop(self._journal.sync)
         except SessionNotSaved as error:
             self._unsynced = self._unsynced or self.missing is None
             self._lost(error)
@@ -145,7 +145,7 @@ class SessionSaving:
         """Write what is missing if that is possible by now."""
         if self.missing:
             try:
-                await asyncio.to_thread(self._journal.sync)
+                await off_loop(self._journal.sync)
                 self.missing = self.missing if self._unsynced else None
             except SessionNotSaved as error:
                 self.missing = error
@@ -153,7 +153,7 @@ class SessionSaving:
     async def close(self) -> None:
         """Close the file after another try."""
         await self.retry()
-        await asyncio.to_thread(self._journal.close)
+        await off_loop(self._journal.close)
 
     def _lost(self, error: SessionNotSaved) -> None:
         self.missing = error

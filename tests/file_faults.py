@@ -34,13 +34,15 @@ class Layer:
 
     ``fault``: an ``errno``, "short" (the write takes half), "crash" (before the operation) or "torn" (after half of a
     write; before any other operation). ``lasts``: all later operations of that name fail too, as on a full disk.
+    ``reads``: opening a file to read it counts as well.
     """
 
-    def __init__(self, at: int | None = None, fault: int | str = 0, *, lasts: bool = False) -> None:
+    def __init__(self, at: int | None = None, fault: int | str = 0, *, lasts: bool = False, reads: bool = False) -> None:
         self.done: list[Operation] = []
         self.at = at
         self.fault = fault
         self.lasts = lasts
+        self.reads = reads
         self._failing = ""
 
     def meets(self, name: str, target: object, data: Any = None, write: Callable[[Any], Any] | None = None) -> Any:
@@ -84,7 +86,7 @@ class Layer:
 
     def _opens(self, real: Callable[..., int]) -> Callable[..., int]:
         def operation(path: Any, flags: int, *rest: Any, **options: Any) -> int:
-            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            if self.reads or flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 self.meets("open", path)
             return real(path, flags, *rest, **options)
 
@@ -107,6 +109,8 @@ class Layer:
 
         def opened(file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **options: Any) -> Any:
             if not set(mode) & set("wax+"):
+                if self.reads and not isinstance(file, int):
+                    self.meets("open", file)
                 return real(file, mode, buffering, encoding, *rest, **options)
             if not isinstance(file, int):
                 self.meets("open", file)

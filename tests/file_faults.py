@@ -37,7 +37,9 @@ class Layer:
     ``reads``: opening a file to read it counts as well.
     """
 
-    def __init__(self, at: int | None = None, fault: int | str = 0, *, lasts: bool = False, reads: bool = False) -> None:
+    def __init__(
+        self, at: int | None = None, fault: int | str = 0, *, lasts: bool = False, reads: bool = False
+    ) -> None:
         self.done: list[Operation] = []
         self.at = at
         self.fault = fault
@@ -107,7 +109,9 @@ class Layer:
                 written = layer.meets("write", self.fileno(), data, super().write)
                 return super().write(data) if written is None else written
 
-        def opened(file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **options: Any) -> Any:
+        def opened(
+            file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **options: Any
+        ) -> Any:
             if not set(mode) & set("wax+"):
                 if self.reads and not isinstance(file, int):
                     self.meets("open", file)
@@ -121,7 +125,9 @@ class Layer:
             made = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
             if "b" in mode:
                 return made
-            return io.TextIOWrapper(made, encoding or options.get("encoding") or "utf-8", newline=options.get("newline"))
+            return io.TextIOWrapper(
+                made, encoding or options.get("encoding") or "utf-8", newline=options.get("newline")
+            )
 
         return opened
 
@@ -149,7 +155,10 @@ def unsynced(done: list[Operation]) -> set[str]:
 
 
 def failures(
-    work: Callable[[Path], object], made: Callable[[], Path], *faults: int | str, lasting: tuple[bool, ...] = (False, True)
+    work: Callable[[Path], object],
+    made: Callable[[], Path],
+    *faults: int | str,
+    lasting: tuple[bool, ...] = (False, True),
 ) -> Iterator[tuple[Path, Layer]]:
     """Run ``work`` in a new folder for each operation and each fault, once alone and once lasting.
 
@@ -168,7 +177,9 @@ def failures(
                 at += 1
 
 
-def crashes(work: Callable[[Path, Callable[[str], None]], object], made: Callable[[], Path]) -> Iterator[tuple[Path, list[str]]]:
+def crashes(
+    work: Callable[[Path, Callable[[str], None]], object], made: Callable[[], Path]
+) -> Iterator[tuple[Path, list[str]]]:
     """Run ``work`` in a forked process that ends at each operation in turn; yield its folder and what it acknowledged.
 
     ``work`` calls its second argument with a line when something counts as done.

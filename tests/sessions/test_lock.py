@@ -34,7 +34,9 @@ def held(folder: Path, text: str) -> Iterator[None]:
 
 
 def record(pid: object = None, host: str = "") -> str:
-    return json.dumps({"pid": os.getpid() if pid is None else pid, "host": host or socket.gethostname(), "started": 1.0})
+    return json.dumps(
+        {"pid": os.getpid() if pid is None else pid, "host": host or socket.gethostname(), "started": 1.0}
+    )
 
 
 def gone() -> int:

@@ -132,7 +132,9 @@ async def test_what_fails_meanwhile_leaves_the_question_to_the_user() -> None:
     assert await task == Reply("once")
 
 
-@pytest.mark.parametrize(("settled", "choice", "notices"), [("deny", "deny", 0), ("allow", "once", 0), ("escalate", "deny", 1)])
+@pytest.mark.parametrize(
+    ("settled", "choice", "notices"), [("deny", "deny", 0), ("allow", "once", 0), ("escalate", "deny", 1)]
+)
 async def test_a_question_that_nobody_answers_is_settled(settled: Any, choice: str, notices: int) -> None:
     asking = Asking(timeout=0.01, on_timeout=settled)
     reply = await asking.begin()

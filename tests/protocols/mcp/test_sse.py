@@ -36,6 +36,7 @@ def answer(message: Mapping[str, Any]) -> object:
 async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
     """The server, which names ``endpoint`` for requests; its address."""
     events: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    serving: set[asyncio.Task[Any]] = set()
 
     async def send(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
@@ -46,6 +47,8 @@ async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
             await writer.drain()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if task := asyncio.current_task():
+            serving.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             if head.startswith("get"):
@@ -67,6 +70,9 @@ async def stream(endpoint: str = "/messages") -> AsyncGenerator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sse"
     finally:
         server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def test_calls_over_sse_and_an_answer_that_is_too_large(tmp_path: Path) -> None:

@@ -106,7 +106,9 @@ async def read(body: AsyncIterator[bytes], idle: float = 5.0) -> tuple[str, Prov
     return "".join(chunk.text for chunk in got if isinstance(chunk, TextDelta)), error
 
 
-@pytest.mark.parametrize("pieces", [[WORD + WORD + b'data: {"error": 1}\n\n'], [WORD, WORD + b'data: {"error": 1}\n\n']])
+@pytest.mark.parametrize(
+    "pieces", [[WORD + WORD + b'data: {"error": 1}\n\n'], [WORD, WORD + b'data: {"error": 1}\n\n']]
+)
 async def test_words_just_before_an_error_of_the_server_are_heard(pieces: list[bytes]) -> None:
     async def body() -> AsyncIterator[bytes]:
         for piece in pieces:

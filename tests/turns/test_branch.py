@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 
 from ba_tui.core.events import (
+    ActivityChanged,
     Answered,
     Asked,
     Compressed,
     Event,
     MessageDone,
+    ModeChanged,
     Notice,
     SideRequest,
     Steered,
     TextDelta,
     TurnEnded,
+    TurnStarted,
 )
 from ba_tui.core.messages import Message, Text, Usage, user
 from ba_tui.core.questions import Question, Reply
@@ -229,3 +232,22 @@ async def test_a_stop_ends_the_work_of_its_agent_alone() -> None:
     assert tasks[main].cancelled()
     main.stop()
     assert not main.pause("main", on=True), "it has no work any more"
+
+
+@pytest.mark.parametrize(("mode", "activity"), [("default", "thinking"), ("plan", "planning")])
+def test_an_agent_in_mode_plan_is_planning(mode: Any, activity: str) -> None:
+    events: list[Event] = []
+    branch = Branch(Turn(events.append), Transcript())
+    branch.emit(ModeChanged(mode))
+    branch.emit(TurnStarted(user("go")))
+    assert [each.activity for each in events if isinstance(each, ActivityChanged)] == [activity]
+
+
+def test_a_turn_that_was_just_made_has_not_opened_or_ended() -> None:
+    turn = Turn()
+    assert (turn.opened, turn.ended, turn.closed, turn.listens) == (False, False, False, True)
+    child = TurnEnded("done", agent="main/explore-1")
+    turn.publish(child)
+    assert not turn.ended
+    turn.publish(TurnEnded("done"))
+    assert turn.ended

@@ -132,7 +132,12 @@ def test_a_torn_last_line_is_left_out_told_once_and_kept_in_the_file(tmp_path: P
     healed = reopened(file)
     assert healed[:-1] == events
     assert isinstance(healed[-1], Notice)
-    assert (healed[-1].text, healed[-1].damage, healed[-1].level, healed[-1].at) == (TORN, True, "warning", events[-1].at)
+    assert (healed[-1].text, healed[-1].damage, healed[-1].level, healed[-1].at) == (
+        TORN,
+        True,
+        "warning",
+        events[-1].at,
+    )
     later = JournalFile.open(file.parent)
     later.append(TurnStarted(user("two")))
     assert [event.type for event in later.read()[-2:]] == ["notice", "turn_started"]

@@ -40,7 +40,7 @@ def test_pieces_do_not_matter(lines: list[str], end: str, size: int) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_events_have_names_and_data(end: str) -> None:
-    body = end.join(["event: one", "data: 1", "", ": hm", "data:2", "data: 3", "", "event: none", "", "data: 4"])
+    body = end.join(["event:one", "data: 1", "", ": hm", "data:2", "data: 3", "", "event: none", "", "data: 4"])
     assert decoded(body.encode(), 3) == [("one", "1"), ("", "2\n3"), ("", "4")]
 
 

@@ -22,7 +22,8 @@ class Fault(NamedTuple):
 
 
 class Faults(ast.NodeVisitor):
-    """Collects the faults of one module. Calls of ``log``, annotations and texts are left alone."""
+    """Collects the faults of one module. Calls of ``log``, annotations and texts are left alone, and so are sizes and
+    waiting times at the head of a module: another number is no fault there."""
 
     def __init__(self, source: bytes) -> None:
         self.found: list[Fault] = []
@@ -33,6 +34,8 @@ class Faults(ast.NodeVisitor):
         self._lines: frozenset[int] | None = None
         self._tree = ast.parse(source)
         for statement in self._tree.body:
+            if isinstance(statement, ast.Assign) and _is_size(statement.value):
+                continue
             self._lines = self._uses(statement)
             self.visit(statement)
 
@@ -131,3 +134,12 @@ class Faults(ast.NodeVisitor):
     visit_AsyncWith = visit_With
     visit_ImportFrom = visit_Import
     visit_AsyncFunctionDef = visit_FunctionDef
+
+
+def _is_size(value: ast.expr) -> bool:
+    """Return whether ``value`` is made of numbers alone; a file mode has one bit of meaning more."""
+    parts = [each for each in ast.walk(value) if isinstance(each, ast.Constant | ast.Name | ast.Call)]
+    return bool(parts) and all(
+        isinstance(each, ast.Constant) and isinstance(each.value, int | float) and not isinstance(each.value, bool)
+        for each in parts
+    )

@@ -185,6 +185,23 @@ def test_a_full_disk_is_told_though_the_rest_cannot_be_taken_back(log: Log, monk
     assert str(told.value) == f"The memory log {log.path} cannot be written: No space left on device."
 
 
+def test_a_rewrite_that_fails_says_why_though_its_file_cannot_be_removed(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stays(path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    log.append(b"one\n")
+    monkeypatch.setattr(os, "unlink", stays)
+
+    def full(line: bytes) -> bytes:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StorageError, match="No space left on device"):
+        log.rewrite(full)
+    assert lines(log) == [b"one\n"]
+
+
 def test_an_error_without_words_of_the_system_is_told_in_its_own(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(number: int) -> None:
         raise OSError("the tape is torn")

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tests.file_faults import Layer
 
 
 @contextmanager
-def held(folder: Path, text: str) -> Iterator[None]:
+def held(folder: Path, text: str) -> Generator[None]:
     """The kernel's lock on a lock file with this ``text``."""
     with (folder / FILE).open("w") as file:
         file.write(text)

@@ -237,9 +237,10 @@ async def test_a_call_that_says_too_little_is_refused(facts: dict[str, Any], sai
 
 async def test_what_is_no_business_of_leases_is_left_to_others() -> None:
     house = House()
-    for kind, asked in (("capability", True), ("lease", True), ("call", True), ("facts", False)):
-        request = message(ContextRequest(kind), "ann", "lender")
-        assert asks_lender(request) == asked
+    for ours in ("capability", "lease", "call"):
+        assert asks_lender(message(ContextRequest(ours), "ann", "lender"))
+    for other in ("context", "bids", "question"):
+        assert not asks_lender(message(ContextRequest(other), "ann", "lender"))
     assert not await house.lender.handle(message(Share("key", "value"), "ann", "lender"))
     assert house.bus.sent == []
 

@@ -34,13 +34,17 @@ class Layer:
 
     ``fault``: an ``errno``, "short" (the write takes half), "crash" (before the operation) or "torn" (after half of a
     write; before any other operation). ``lasts``: all later operations of that name fail too, as on a full disk.
+    ``reads``: opening a file to read it counts as well.
     """
 
-    def __init__(self, at: int | None = None, fault: int | str = 0, *, lasts: bool = False) -> None:
+    def __init__(
+        self, at: int | None = None, fault: int | str = 0, *, lasts: bool = False, reads: bool = False
+    ) -> None:
         self.done: list[Operation] = []
         self.at = at
         self.fault = fault
         self.lasts = lasts
+        self.reads = reads
         self._failing = ""
 
     def meets(self, name: str, target: object, data: Any = None, write: Callable[[Any], Any] | None = None) -> Any:
@@ -84,7 +88,7 @@ class Layer:
 
     def _opens(self, real: Callable[..., int]) -> Callable[..., int]:
         def operation(path: Any, flags: int, *rest: Any, **options: Any) -> int:
-            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            if self.reads or flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 self.meets("open", path)
             return real(path, flags, *rest, **options)
 
@@ -105,8 +109,12 @@ class Layer:
                 written = layer.meets("write", self.fileno(), data, super().write)
                 return super().write(data) if written is None else written
 
-        def opened(file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **options: Any) -> Any:
+        def opened(
+            file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **options: Any
+        ) -> Any:
             if not set(mode) & set("wax+"):
+                if self.reads and not isinstance(file, int):
+                    self.meets("open", file)
                 return real(file, mode, buffering, encoding, *rest, **options)
             if not isinstance(file, int):
                 self.meets("open", file)
@@ -117,7 +125,9 @@ class Layer:
             made = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
             if "b" in mode:
                 return made
-            return io.TextIOWrapper(made, encoding or options.get("encoding") or "utf-8", newline=options.get("newline"))
+            return io.TextIOWrapper(
+                made, encoding or options.get("encoding") or "utf-8", newline=options.get("newline")
+            )
 
         return opened
 
@@ -145,7 +155,10 @@ def unsynced(done: list[Operation]) -> set[str]:
 
 
 def failures(
-    work: Callable[[Path], object], made: Callable[[], Path], *faults: int | str, lasting: tuple[bool, ...] = (False, True)
+    work: Callable[[Path], object],
+    made: Callable[[], Path],
+    *faults: int | str,
+    lasting: tuple[bool, ...] = (False, True),
 ) -> Iterator[tuple[Path, Layer]]:
     """Run ``work`` in a new folder for each operation and each fault, once alone and once lasting.
 
@@ -164,7 +177,9 @@ def failures(
                 at += 1
 
 
-def crashes(work: Callable[[Path, Callable[[str], None]], object], made: Callable[[], Path]) -> Iterator[tuple[Path, list[str]]]:
+def crashes(
+    work: Callable[[Path, Callable[[str], None]], object], made: Callable[[], Path]
+) -> Iterator[tuple[Path, list[str]]]:
     """Run ``work`` in a forked process that ends at each operation in turn; yield its folder and what it acknowledged.
 
     ``work`` calls its second argument with a line when something counts as done.

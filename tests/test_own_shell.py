@@ -352,6 +352,6 @@ async def test_the_processes_of_a_command_end_with_it(folder: Path, server: Mode
     await command.followed
     size = -1
     # The command has a moment to end its work; one that goes on meets the time limit of the test.
-    while size != (size := ticks.stat().st_size):
+    while size != (size := ticks.stat().st_size):  # noqa: ASYNC110 - another process has no event
         await asyncio.sleep(0.15)
     await talk.close()

@@ -6,7 +6,7 @@ import io
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,23 @@ ANSWER = ("-p", "-m", "scripted:hello.yaml", "hi")
 full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 
 
-def lost(kind: str) -> int:
-    """A descriptor that can't be written."""
-    if kind == "full":
-        return os.open("/dev/full", os.O_WRONLY)
-    reader, writer = os.pipe()
-    os.close(reader)
-    return writer
+@pytest.fixture
+def lost() -> Iterator[Callable[[str], int]]:
+    """Makes descriptors that can't be written."""
+    made: list[int] = []
+
+    def new(kind: str) -> int:
+        if kind == "full":
+            made.append(os.open("/dev/full", os.O_WRONLY))
+        else:
+            reader, writer = os.pipe()
+            os.close(reader)
+            made.append(writer)
+        return made[-1]
+
+    yield new
+    for number in made:
+        os.close(number)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -39,7 +49,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 @full_device
 @pytest.mark.parametrize("kind", ["full", "pipe"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_narration_that_can_not_be_written_is_dropped(ba: Program, format: str, kind: str):
+def test_narration_that_can_not_be_written_is_dropped(ba: Program, lost: Callable[[str], int], format: str, kind: str):
     (ba.folder / "hello.yaml").write_text("steps: [{calls: [{tool: now}]}, {say: Hello there.}]\n")
     code, out, _ = ended(ba.start(*ANSWER, "--output-format", format, stderr=lost(kind)))
     assert code == 0
@@ -49,7 +59,9 @@ def test_narration_that_can_not_be_written_is_dropped(ba: Program, format: str, 
 @full_device
 @pytest.mark.parametrize("kind", ["full", "pipe"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_answer_that_can_not_be_written_ends_the_run(ba: Program, format: str, kind: str):
+def test_an_answer_that_can_not_be_written_ends_the_run(
+    ba: Program, lost: Callable[[str], int], format: str, kind: str
+):
     code, _, err = ended(ba.start(*ANSWER, "--output-format", format, stdout=lost(kind)))
     assert code == 2
     assert err.startswith("ba: The output can't be written: ")
@@ -62,7 +74,7 @@ def test_an_answer_that_can_not_be_written_ends_the_run(ba: Program, format: str
 @pytest.mark.parametrize(
     "args", [("--version",), ("--help",), ("config", "show"), ("sessions", "list", "--json"), ("nonsense?",)]
 )
-def test_commands_that_print_know_lost_streams(ba: Program, args: tuple[str, ...]):
+def test_commands_that_print_know_lost_streams(ba: Program, lost: Callable[[str], int], args: tuple[str, ...]):
     code, _, err = ended(ba.start(*args, stdout=lost("full")))
     assert (code, err.count("\n")) == ((2, 1) if args != ("nonsense?",) else (1, 1))
     assert ended(ba.start(*args, stderr=lost("full")))[0] == (1 if args == ("nonsense?",) else 0)

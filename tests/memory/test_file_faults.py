@@ -70,7 +70,9 @@ def test_an_append_writes_all_or_nothing_and_says_so(made: Callable[[], Path]) -
         assert free(folder)
         failed = layer.done[layer.at or 0]
         # A folder that is there need not be made; without locks, an append relies on the kernel.
-        harmless = layer.fault == "short" or failed.name == "mkdir" or (failed.name, layer.fault) == ("flock", errno.ENOLCK)
+        harmless = (
+            layer.fault == "short" or failed.name == "mkdir" or (failed.name, layer.fault) == ("flock", errno.ENOLCK)
+        )
         assert bool(told) != harmless, failed
         for error in told:
             assert os.strerror(int(layer.fault)) in str(error)
@@ -154,7 +156,9 @@ def test_what_is_forgotten_is_gone_from_the_disk_or_the_error_is_told(made: Call
         assert free(folder)
 
 
-@pytest.mark.parametrize("work", [rewrite, lambda folder: Log(folder / "log.jsonl").blank(lambda line: True, keep=True)])
+@pytest.mark.parametrize(
+    "work", [rewrite, lambda folder: Log(folder / "log.jsonl").blank(lambda line: True, keep=True)]
+)
 def test_a_rewrite_and_a_removal_end_on_the_disk(made: Callable[[], Path], work: Callable[[Path], object]) -> None:
     folder = made()
     done = operations(lambda: work(folder))

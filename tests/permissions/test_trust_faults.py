@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.ports.trust import AskedSetting
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
+from ba_tui.settings.allowed import AllowedSettings
+from ba_tui.settings.document import load_mapping
 from tests.file_faults import Layer, crashes, failures, operations, unsynced
 
 
@@ -135,3 +138,26 @@ def test_a_revoked_folder_is_not_trusted_even_when_its_copies_stay(made: Callabl
         Trust(where(folder)).revoke(project(folder))
     assert "delete it" in told.value.hint
     assert not trusted(folder)
+
+
+def test_the_end_of_a_grant_ends_what_was_allowed_there_and_nothing_else(made: Callable[[], Path]) -> None:
+    folder = made()
+    allowed, asked = AllowedSettings(where(folder)), AskedSetting("memory.project", "shop", "to use a name", "config")
+    for name in ("project", "other"):
+        grant(folder, name)
+        Trust(where(folder)).allow(project(folder, name), asked)
+    assert Trust(where(folder)).revoke(project(folder))
+    assert allowed.of(project(folder)) == set()
+    assert allowed.of(project(folder, "other")) == {("memory.project", "shop")}
+    assert trusted(folder, "other")
+    # Also where there is no grant any more.
+    Trust(where(folder)).allow(project(folder), asked)
+    assert not Trust(where(folder)).revoke(project(folder))
+    assert allowed.of(project(folder)) == set()
+
+
+def test_grants_stay_in_their_order(made: Callable[[], Path]) -> None:
+    folder = made()
+    grant(folder)
+    kept = list(load_mapping(where(folder).trusted))
+    assert kept == [str(project(folder, "other")), str(project(folder))]

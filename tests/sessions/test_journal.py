@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import INTERRUPTED, Transcript
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import TORN, Header
+from tests.file_faults import Layer
 from tests.sessions.shelf import folder_of, stored, turn
 
 ID = "20261121-120000-ab12"
@@ -129,7 +132,12 @@ def test_a_torn_last_line_is_left_out_told_once_and_kept_in_the_file(tmp_path: P
     healed = reopened(file)
     assert healed[:-1] == events
     assert isinstance(healed[-1], Notice)
-    assert healed[-1].text == TORN
+    assert (healed[-1].text, healed[-1].damage, healed[-1].level, healed[-1].at) == (
+        TORN,
+        True,
+        "warning",
+        events[-1].at,
+    )
     later = JournalFile.open(file.parent)
     later.append(TurnStarted(user("two")))
     assert [event.type for event in later.read()[-2:]] == ["notice", "turn_started"]
@@ -360,3 +368,31 @@ def test_a_read_only_session_can_be_read_and_says_why_it_cannot_go_on(tmp_path: 
     _, status = os.waitpid(child, 0)
     file.parent.chmod(0o700)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_journal_that_can_no_longer_be_looked_at_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = stored(tmp_path, ID, turn("one"))
+    reads = (JournalFile.read, lambda journal: journal.tail(5), lambda journal: journal.later(0), _entries)
+    for read in reads:
+        journal = JournalFile.peek(file.parent, running=True)
+        with (
+            Layer(0, errno.EACCES, reads=True).laid(),
+            pytest.raises(StorageError, match="cannot be read: Permission denied"),
+        ):
+            read(journal)
+    journal = JournalFile.peek(file.parent, running=True)
+    real = os.stat
+
+    def closed(path: Any, **options: Any) -> os.stat_result:
+        if str(path) == str(file):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", closed)
+    for read in (JournalFile.read, lambda journal: journal.tail(5), _entries):
+        with pytest.raises(StorageError, match="cannot be read: Permission denied"):
+            read(journal)
+
+
+def _entries(journal: JournalFile) -> object:
+    return [*journal.entries()]

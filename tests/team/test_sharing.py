@@ -322,7 +322,7 @@ async def test_no_borrowed_call_outlives_its_lease_or_its_lender(end: str) -> No
             await made.lender.close()
         elif end == "stopped":
             work = next(iter(made.lender._running[lease.id]))
-            answer = next(task for key, task in made.lender._answers.items() if not task.done())
+            answer = next(task for task in made.lender._answers.values() if not task.done())
             answer.cancel()
             await asyncio.wait({answer, work})
             call.cancel()

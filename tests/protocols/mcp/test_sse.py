@@ -43,6 +43,7 @@ async def stream(
 ) -> AsyncGenerator[str]:
     """The server, which names ``endpoint`` for requests, and refuses those that hold a text; its address."""
     events: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    serving: set[asyncio.Task[Any]] = set()
 
     async def send(writer: asyncio.StreamWriter) -> None:
         nonlocal events
@@ -57,6 +58,8 @@ async def stream(
             await writer.drain()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if task := asyncio.current_task():
+            serving.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             if head.startswith("get"):
@@ -81,6 +84,9 @@ async def stream(
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sse"
     finally:
         server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def test_calls_over_sse_and_an_answer_that_is_too_large(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_pieces_do_not_matter(lines: list[str], end: str, size: int) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_events_have_names_and_data(end: str) -> None:
-    body = end.join(["event: one", "data: 1", "", ": hm", "data:2", "data: 3", "", "event: none", "", "data: 4"])
+    body = end.join(["event:one", "data: 1", "", ": hm", "data:2", "data: 3", "", "event: none", "", "data: 4"])
     assert decoded(body.encode(), 3) == [("one", "1"), ("", "2\n3"), ("", "4")]
 
 
@@ -106,7 +106,9 @@ async def read(body: AsyncIterator[bytes], idle: float = 5.0) -> tuple[str, Prov
     return "".join(chunk.text for chunk in got if isinstance(chunk, TextDelta)), error
 
 
-@pytest.mark.parametrize("pieces", [[WORD + WORD + b'data: {"error": 1}\n\n'], [WORD, WORD + b'data: {"error": 1}\n\n']])
+@pytest.mark.parametrize(
+    "pieces", [[WORD + WORD + b'data: {"error": 1}\n\n'], [WORD, WORD + b'data: {"error": 1}\n\n']]
+)
 async def test_words_just_before_an_error_of_the_server_are_heard(pieces: list[bytes]) -> None:
     async def body() -> AsyncIterator[bytes]:
         for piece in pieces:

@@ -1,0 +1,164 @@
+"""The git store beside a project: what one snapshot holds, leaves out and may be stopped at."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ba_tui.core.errors import StorageError
+from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
+from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Snapshot, Store, TreeEntry
+from tests.file_faults import Layer
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("a.txt")
+    return folder
+
+
+def store_of(work: Path, **limits: int) -> Store:
+    return Store(work.parent / "store", work, limits=ShadowLimits(**limits) if limits else None)
+
+
+def taken(store: Store, watch: GitWatch | None = None) -> Snapshot:
+    with store.locked():
+        return store.snapshot(watch)
+
+
+class Counting(GitWatch):
+    """Stops at the look with this number."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.looks = 0
+        self._at = at
+
+    def check(self) -> None:
+        self.looks += 1
+        self.stopped = self.looks > self._at
+        super().check()
+
+
+def test_the_store_is_the_users_alone_and_its_lock_ends_with_each_use(work: Path) -> None:
+    store = store_of(work)
+    taken(store)
+    assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((store.folder / "ba.lock").stat().st_mode) == 0o600
+    with pytest.raises(KeyError), store.locked():
+        raise KeyError
+    with (
+        store_of(work, wait=0).locked(),
+        pytest.raises(StorageError, match="Another ba"),
+        store_of(work, wait=0).locked(),
+    ):
+        pass
+
+
+def test_a_tree_has_modes_and_paths_and_a_change_its_kinds(work: Path) -> None:
+    store = store_of(work)
+    first = taken(store).tree
+    assert store.files(first) == [(b"100644", b"a.txt"), (b"120000", b"link"), (b"100755", b"run.sh")]
+    (work / "a.txt").unlink()
+    (work / "b.txt").write_text("one")
+    (work / "run.sh").chmod(0o644)
+    second = taken(store).tree
+    gone, come, other = store.changed(first, second)
+    assert (gone.name, gone.after, come.name, come.before) == ("a.txt", None, "b.txt", None)
+    assert gone.before == come.after
+    assert isinstance(other.before, TreeEntry)
+    assert isinstance(other.after, TreeEntry)
+    assert (other.before.mode, other.after.mode) == ("100755", "100644")
+    assert store.changed(first, first) == []
+
+
+def test_a_snapshot_can_be_stopped_at_every_look_and_the_next_one_is_whole(work: Path) -> None:
+    store = store_of(work)
+    counting = Counting(10_000)
+    whole = taken(store, counting).tree
+    assert counting.looks >= 3
+    for at in range(counting.looks):
+        (work / "new.txt").write_text(str(at))
+        with pytest.raises(Stopped):
+            taken(store_of(work), Counting(at))
+    (work / "new.txt").unlink()
+    assert taken(store_of(work)).tree == whole
+
+
+def test_what_cannot_be_read_or_is_too_large_is_left_out_and_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (work / "secret.txt").write_text("two")
+    (work / "fits.bin").write_bytes(b"1" * 100)
+    (work / "large.bin").write_bytes(b"1" * 101)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "secret.txt" and real(path, mode))
+    store = store_of(work, largest=100)
+    snapshot = taken(store)
+    assert sorted(snapshot.skipped) == ["large.bin", "secret.txt"]
+    assert [path for _, path in store.files(snapshot.tree)] == [b"a.txt", b"fits.bin", b"link", b"run.sh"]
+
+
+@pytest.mark.parametrize("limits", [{"files": 3}, {"new": 13}])
+def test_a_snapshot_of_just_the_limit_is_taken_and_more_is_refused(work: Path, limits: dict[str, int]) -> None:
+    assert taken(store_of(work, **limits)).skipped == ()
+    (work / "more.txt").write_text("x")
+    (work / "a.txt").write_text("other")
+    (work / "run.sh").write_text("#!/bin/bash\n")
+    (work / "link").unlink()
+    (work / "link").symlink_to("more.txt")
+    with pytest.raises(StorageError, match="too many or too large files") as told:
+        taken(store_of(work, **limits))
+    assert ".gitignore" in told.value.hint
+
+
+def test_a_damaged_index_is_made_anew(work: Path) -> None:
+    store = store_of(work)
+    tree = taken(store).tree
+    (store.folder / "index").write_bytes(b"damaged")
+    (store.folder / "index.lock").touch()
+    assert taken(store).tree == tree
+    assert taken(store_of(work)).tree == tree
+    assert not (store.folder / "index.lock").exists()
+
+
+def test_a_checkpoint_is_read_as_it_was_kept_and_what_is_none_is_none(work: Path) -> None:
+    store = store_of(work)
+    snapshot = taken(store)
+    id = store.keep(snapshot, "one/1", "one", 1)
+    saved = store.read("refs/ba/one/1")
+    assert saved is not None
+    assert (saved.id, saved.tree, saved.session, saved.turn, saved.skipped) == (
+        id,
+        snapshot.tree,
+        "one",
+        1,
+        frozenset(),
+    )
+    assert store.refs() == {"one/1": id}
+    other = store.git("commit-tree", snapshot.tree, "-F", "-", given=b'{"session": "one"}').decode().strip()
+    for name in ("refs/ba/none", snapshot.tree, other):
+        assert store.read(name) is None
+
+
+def test_a_store_without_locks_or_rights(work: Path) -> None:
+    store = store_of(work)
+    with store.locked():
+        store.ready()
+    with Layer(1, errno.ENOLCK).laid() as layer, store.locked():
+        assert [each.name for each in layer.done] == ["open", "flock"]
+    with Layer(0, errno.EACCES).laid(), pytest.raises(StorageError), store.locked():
+        pass
+
+
+def test_a_pipe_in_place_of_the_rules_is_told_and_never_read(work: Path) -> None:
+    os.mkfifo(work / ".gitignore")
+    with pytest.raises(StorageError, match="gitignore is a pipe"):
+        taken(store_of(work))

@@ -1,0 +1,327 @@
+"""Leases from both ends: what a lender refuses and forgets, and what a borrower believes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.team.asking.requests import Requests
+from ba_tui.team.borrowing import Borrower
+from ba_tui.team.bus import MemoryBus
+from ba_tui.team.leases import (
+    ANSWERS,
+    AT_ONCE,
+    LARGEST,
+    LEASED,
+    LONGEST,
+    Denied,
+    Lease,
+    Lender,
+    Lending,
+    asks_lender,
+    ceiling_in,
+    ceiling_out,
+)
+from ba_tui.team.messages import Bid, Content, ContextRequest, Share, StatusUpdate, Trouble, content, inbox, message
+
+
+class Bus(MemoryBus):
+    """Keeps what was published; ``full``: nobody can be told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[AgentMessage] = []
+        self.full = False
+
+    async def publish(self, topic: str, message: AgentMessage, *rest: Any, **options: Any) -> Any:
+        if self.full:
+            raise StorageError("The bus is full.")
+        self.sent.append(message)
+        return await super().publish(topic, message, *rest, **options)
+
+
+class House:
+    """A lender of two tools, which is asked by messages."""
+
+    def __init__(self, beat: float = 60.0, ceiling: Ceiling = UNLIMITED) -> None:
+        self.bus = Bus()
+        self.given: list[Mapping[str, Any]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.text = "content"
+        branch = Branch(Turn(), Transcript())
+        schema = {"type": "object", "properties": {"path": {"type": "string", "description": "x" * 9_000}}}
+        tools = {
+            "read_file": Tool("read_file", "Reads a file. " * 900, schema, self._run, Effect.READ),
+            "shell": Tool("shell", "Runs a command.", {}, self._run, Effect.EXECUTE),
+        }
+
+        async def at(work: Any) -> Any:
+            return await work(branch)
+
+        self.lender = Lender("lender", self.bus, Lending(tools.get, ("read_file", "shell", "gone"), ceiling, at, beat))
+
+    async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        self.given.append(args)
+        await self.gate.wait()
+        return ToolResult(self.text, is_error=self.text == "wrong")
+
+    async def ask(self, asked: ContextRequest, sender: str = "ann", team: str = "t", key: str = "") -> Content:
+        """The answer to one message."""
+        request = replace(message(asked, sender, "lender", team=team), idempotency_key=key)
+        assert await self.lender.handle(request)
+        answer = next(each for each in reversed(self.bus.sent) if each.correlation_id == request.id)
+        kinds: dict[str, type[Any]] = {"error": Trouble, "bid": Bid}
+        return content(kinds.get(answer.type, Share), answer)
+
+    async def lease(self, **facts: Any) -> Content:
+        facts = {"tools": ["read_file"], "seconds": 60, "lead": "lead:t"} | facts
+        return await self.ask(ContextRequest("lease", facts=facts))
+
+    async def call(
+        self, lease: Any, tool: str = "read_file", key: str = "", sender: str = "ann", **facts: Any
+    ) -> Content:
+        facts = {"args": {"path": "a.csv"}, "ceiling": ceiling_out(UNLIMITED)} | facts
+        return await self.ask(ContextRequest("call", tool, lease.key, facts), sender, key=key)
+
+    def steps(self) -> list[str]:
+        return [line.step for line in self.lender.audit()]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"lead": ""}, "Only members of a team"),
+        ({"lead": "lead:other"}, "Only members of a team"),
+        ({"tools": []}, "names tools, and seconds above 0"),
+        ({"tools": "read_file"}, "names tools, and seconds above 0"),
+        ({"seconds": 0}, "names tools, and seconds above 0"),
+        ({"seconds": -1}, "names tools, and seconds above 0"),
+        ({"seconds": "60"}, "names tools, and seconds above 0"),
+        ({"tools": ["read_file", "gone"]}, "lender does not lend the tool gone"),
+    ],
+)
+async def test_a_lease_that_is_asked_for_wrongly_is_refused_and_written_down(facts: dict[str, Any], said: str) -> None:
+    house = House()
+    told = await house.lease(**facts)
+    assert isinstance(told, Trouble)
+    assert (told.kind, said in told.message) == ("denied", True)
+    assert house.lender.leases() == ()
+    assert [(line.step, line.borrower) for line in house.lender.audit()] == [("denied", "ann")]
+    assert said in house.lender.audit()[0].reason
+
+
+async def test_a_lease_tells_how_its_tools_are_called_and_ends_within_the_hour() -> None:
+    house = House()
+    before = time.time()
+    lease = await house.lease(tools=["read_file", "shell"], seconds=10 * LONGEST)
+    assert isinstance(lease, Share)
+    assert before + LONGEST <= lease.value["until"] <= time.time() + LONGEST
+    described = lease.value["described"]
+    assert (described["shell"]["effect"], described["read_file"]["effect"]) == ("execute", "read")
+    assert len(described["read_file"]["description"]) < 4_100
+    assert len(described["read_file"]["schema"]) < 4_100
+    await asyncio.sleep(0)
+    (told,) = [content(Share, each) for each in house.bus.sent if each.receiver == "lead:t"]
+    assert told.kind == LEASED
+    assert (told.value["step"], told.value["borrower"], told.value["tool"]) == ("leased", "ann", "read_file, shell")
+
+
+async def test_a_lender_gives_so_many_leases_at_a_time() -> None:
+    house = House()
+    for _ in range(AT_ONCE):
+        assert isinstance(await house.lease(), Share)
+    told = await house.lease()
+    assert isinstance(told, Trouble)
+    assert f"has given {AT_ONCE} leases" in told.message
+    assert await house.lender.revoke(house.lender.leases()[0].id)
+    assert isinstance(await house.lease(), Share)
+    await house.lender.close()
+    assert house.lender.leases() == ()
+    assert house.steps().count("revoked") == AT_ONCE + 1
+
+
+async def test_a_lender_leaves_though_nobody_can_be_told() -> None:
+    house = House()
+    for _ in range(2):
+        await house.lease()
+    house.bus.full = True
+    await house.lender.close()
+    assert house.lender.leases() == ()
+    assert house.steps() == ["leased", "leased", "revoked", "revoked"]
+
+
+async def test_a_borrower_is_told_of_the_end_and_why() -> None:
+    house = House()
+    lease = await house.lease()
+    assert isinstance(lease, Share)
+    await house.lender.revoke(lease.key, "Too much.")
+    told = next(each for each in reversed(house.bus.sent) if each.receiver == "ann")
+    assert content(Share, told).value == {"reason": "Too much."}
+    borrower = Borrower(Requests("ann", house.bus))
+    mine = Lease(lease.key, "lender", "ann", ("read_file",), time.time() + 60, "lead:t")
+    assert borrower.holds(mine)
+    assert not borrower.holds(replace(mine, until=time.time()))
+    assert not borrower.take(message(Share(lease.key, kind="other"), "lender", "ann"))
+    assert borrower.holds(mine)
+    assert borrower.take(message(Share(lease.key, {"reason": "x"}, kind="revoked"), "thief", "ann"))
+    assert borrower.holds(mine), "only its lender takes a lease back"
+    assert borrower.take(told)
+    assert not borrower.holds(mine)
+    with pytest.raises(Denied, match=r"lender took the lease back. Too much\.$"):
+        await borrower.call(mine, "read_file", {}, UNLIMITED)
+    assert borrower.take(message(Share("other", "nothing", kind="revoked"), "lender", "ann"))
+    with pytest.raises(Denied, match=r"lender took the lease back\.$"):
+        await borrower.call(replace(mine, id="other"), "read_file", {}, UNLIMITED)
+
+
+async def test_a_call_that_is_made_again_under_its_key_is_made_once_and_forgotten_at_last() -> None:
+    house = House()
+    lease = await house.lease()
+    for _ in range(3):
+        assert isinstance(await house.call(lease, key="one"), Share)
+    assert len(house.given) == 1
+    await house.call(lease, key="two")
+    await house.call(lease, key="one", sender="bob")
+    assert len(house.given) == 2, "another sender's key is another key, and holds no lease"
+    for number in range(ANSWERS):
+        await house.ask(ContextRequest("capability"), key=f"more-{number}")
+    await house.call(lease, key="one")
+    assert len(house.given) == 3
+
+
+async def test_a_long_call_gives_signs_of_life_and_a_result_is_bounded() -> None:
+    house = House(beat=0.01)
+    house.text = "x" * (2 * LARGEST)
+    lease = await house.lease()
+    house.gate.clear()
+    call = asyncio.create_task(house.call(lease))
+    while not any(each.type == "status_update" for each in house.bus.sent):  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+    sign = next(each for each in house.bus.sent if each.type == "status_update")
+    assert content(StatusUpdate, sign).activity == "acting"
+    house.gate.set()
+    result = await call
+    assert isinstance(result, Share)
+    assert (result.kind, result.value["is_error"]) == ("result", False)
+    assert LARGEST <= len(result.value["text"]) < LARGEST + 200
+    house.text = "wrong"
+    again = await house.call(lease)
+    assert isinstance(again, Share)
+    assert again.value == {"text": "wrong", "is_error": True}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [({"args": "x"}, "does not cover"), ({"ceiling": None}, "does not say"), ({"ceiling": {}}, "does not say")],
+)
+async def test_a_call_that_says_too_little_is_refused(facts: dict[str, Any], said: str) -> None:
+    house = House()
+    told = await house.call(await house.lease(), **facts)
+    assert isinstance(told, Trouble)
+    assert said in told.message
+    assert house.given == []
+
+
+async def test_what_is_no_business_of_leases_is_left_to_others() -> None:
+    house = House()
+    for ours in ("capability", "lease", "call"):
+        assert asks_lender(message(ContextRequest(ours), "ann", "lender"))
+    for other in ("context", "bids", "question"):
+        assert not asks_lender(message(ContextRequest(other), "ann", "lender"))
+    assert not await house.lender.handle(message(Share("key", "value"), "ann", "lender"))
+    assert house.bus.sent == []
+
+
+@pytest.mark.parametrize("ceiling", [UNLIMITED, READ_ONLY, Ceiling(tools=frozenset({"a"}), without=frozenset({"b"}))])
+def test_a_ceiling_is_the_same_at_the_other_end(ceiling: Ceiling) -> None:
+    assert ceiling_in(ceiling_out(ceiling)) == ceiling
+
+
+@pytest.mark.parametrize(
+    "change", [{"outside": 1}, {"tools": "all"}, {"effects": ["fly"]}, {"effects": None}, {"without": 3}]
+)
+def test_a_ceiling_that_is_not_understood_allows_nothing(change: dict[str, Any]) -> None:
+    with pytest.raises(Denied):
+        ceiling_in(ceiling_out(UNLIMITED) | change)
+
+
+class Liar:
+    """Answers each request of a borrower with ``said``."""
+
+    def __init__(self, said: Content) -> None:
+        self.bus = MemoryBus()
+        self.borrower = Borrower(Requests("ann", self.bus, patience=5))
+        self.borrower.lead = "lead:t"
+        self._said = said
+        self._tasks = [asyncio.create_task(each) for each in (self._lie(), self._hear())]
+
+    async def _lie(self) -> None:
+        async for delivery in self.bus.subscribe("lender", "lender", "lender"):
+            asked = delivery.message
+            answer = message(self._said, "lender", asked.sender, about=asked)
+            await self.bus.publish(inbox("ann"), replace(answer, correlation_id=asked.id))
+            await self.bus.ack(delivery, "lender")
+
+    async def _hear(self) -> None:
+        async for delivery in self.bus.subscribe(inbox("ann"), "ann", "ann"):
+            self.borrower.take(delivery.message)
+            await self.bus.ack(delivery, "ann")
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.bus.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        ({"tools": ["a"]}, "lease", "a wrong lease"),
+        ({"until": 5.0}, "lease", "a wrong lease"),
+        ({"tools": "a", "until": 5.0}, "lease", "a wrong lease"),
+        ("all", "lease", "a wrong lease"),
+        ({"tools": ["a"], "until": 5.0}, "result", "something else than a lease"),
+    ],
+)
+async def test_a_wrong_lease_is_refused(value: Any, kind: str, said: str) -> None:
+    liar = Liar(Share("id", value, kind=kind))
+    try:
+        with pytest.raises(UsageError, match=said):
+            await liar.borrower.borrow("lender", ["a"], 60)
+    finally:
+        await liar.close()
+
+
+async def test_a_lease_is_taken_as_far_as_it_is_understood() -> None:
+    liar = Liar(Share("id", {"tools": ["a", 5], "until": 5, "described": "none"}, kind="lease"))
+    try:
+        lease = await liar.borrower.borrow("lender", ["a"], 60)
+        assert lease == Lease("id", "lender", "ann", ("a", "5"), 5.0, "lead:t", {})
+    finally:
+        await liar.close()
+
+
+@pytest.mark.parametrize("value", ["text", {"text": "x"}, {"text": 5, "is_error": False}, {"text": "x", "is_error": 0}])
+async def test_a_wrong_result_is_refused_and_the_call_may_be_made_anew(value: Any) -> None:
+    liar = Liar(Share("id", value, kind="result"))
+    lease = Lease("id", "lender", "ann", ("a",), time.time() + 60, "lead:t")
+    try:
+        with pytest.raises(UsageError, match="a wrong result"):
+            await liar.borrower.call(lease, "a", {}, UNLIMITED)
+        assert liar.borrower._open == {}
+    finally:
+        await liar.close()

@@ -16,7 +16,6 @@ from ba_tui.core.errors import (
     StopTurn,
     UsageError,
     no_thread,
-    off_loop,
 )
 from ba_tui.core.events import (
     TRANSIENT,

@@ -51,7 +51,8 @@ def interrupts(stop: Callable[[], object], stop_because: Callable[[str], object]
         with suppress(NotImplementedError, ValueError, RuntimeError):
             if handler != signal.SIG_IGN:
                 why = NOT_BY_THE_USER.get(number)
-                loop.add_signal_handler(number, _stop, number, partial(stop_because, why) if stop_because and why else stop)
+                call = partial(stop_because, why) if stop_because and why else stop
+                loop.add_signal_handler(number, _stop, number, call)
                 caught.append(number)
     try:
         yield

@@ -1,7 +1,7 @@
 """Lists of the changes that one call makes to several files, saved before the first file changes.
 
-A process that is killed in between leaves its list, which the next start in the workspace finds, undoes and reports
-(``recover``). Who writes a kind of list also knows how to undo it. A list is data: who undoes it checks every path.
+A process that is killed in between leaves its list. The next start in the workspace undoes the changes and reports
+them (``recover``). The module that writes a kind of list also undoes it. A list is data: undoing checks every path.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ KEPT = 90 * 86_400.0
 """Seconds for which an outcome waits for its session to be opened again."""
 HINT = "Check the rights and the free space of BA_HOME, or change the files one by one."
 MOST_SAID = 1_000
-"""Characters that are said of one list."""
+"""Characters of the report on one list."""
 LATER = "ba was stopped while {by} changed files here. They could not be put back: {why} The next start tries again."
 NEWER = "A newer ba was stopped while {by} changed files here. Start that version to have them put back."
 
 
 @frozen
 class WriteAhead:
-    """Where the lists of one workspace are, and the session whose calls write them; empty for none."""
+    """The folder with the lists of one workspace, and the id of the session that writes them; empty for none."""
 
     folder: Path
     session: str = ""
 
     @contextmanager
     def listed(self, kind: str, by: str, body: Mapping[str, object], contents: Iterable[bytes] = ()) -> Generator[None]:
-        """Save a list, locked, and take it back when the block is left: all changes were made by then, or undone.
+        """Save a list, locked, and remove it when the block is left: by then all changes are made, or all are undone.
 
         Raises:
             StorageError: the list can't be saved; nothing may be changed then.
@@ -67,7 +67,7 @@ class WriteAhead:
             os.close(number)
 
     def outcomes(self) -> list[Outcome]:
-        """What the session has not been told yet of its changes, oldest first. Blocks."""
+        """Return the outcomes that the session's journal does not have yet, oldest first. Blocks."""
         found: list[Outcome] = []
         for path in _files(self.folder, OUTCOME):
             with suppress(OSError, ValueError, KeyError, TypeError):
@@ -129,25 +129,25 @@ class AbandonedList:
 
 
 Undo: TypeAlias = Callable[[AbandonedList], str]
-"""Undoes the changes of a list and returns what came of it in a sentence or two. Raises BaError, OSError to be tried
-again at the next start, and ValueError, KeyError, TypeError for a damaged list."""
+"""Undoes the changes of a list and returns a sentence or two about it. Raises BaError, OSError where the next start
+should try again, and ValueError, KeyError, TypeError for a damaged list."""
 
 
 @frozen
 class Outcome:
-    """What came of a list, for the session whose call wrote it."""
+    """What was done about a list, for the session whose call wrote it."""
 
     file: Path
     text: str
 
-    def told(self) -> None:
-        """Forget it: the session has it in its journal."""
+    def forget(self) -> None:
+        """Remove the outcome once the session's journal has it."""
         with suppress(OSError):
             self.file.unlink()
 
 
 def recover(folder: Path, undo: Mapping[str, Undo]) -> list[str]:
-    """Undo the lists in ``folder`` of processes that are gone, by their kinds; what came of each. Blocks."""
+    """Undo the lists of dead processes in ``folder``, each by its kind; return a sentence or two for each. Blocks."""
     found: list[str] = []
     for path in _files(folder, LIST):
         try:

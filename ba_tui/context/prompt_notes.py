@@ -61,7 +61,7 @@ class PromptNotes:
         known = [reminder(f"It is {now:%A, %Y-%m-%d %H:%M} ({now:%Z})."), *([told] if told else [])]
         for outcome in self._outcomes():
             known.append(reminder(f"In an earlier run: {outcome.text} Read a file again before you change it."))
-            outcome.told()
+            outcome.forget()
         return known
 
     def again(self, transcript: Transcript) -> Sequence[Message]:

@@ -32,9 +32,9 @@ class Progress:
         self.given: Mapping[str, Any] | None = None
         """The arguments as hooks left them; None until hooks have let the call through."""
         self.committing = False
-        """Whether the call makes a change that no interrupt breaks off: whoever cancels it waits for its end."""
+        """Whether a cancelled call still makes a change that must not be broken off; a guard waits for its end."""
         self.committed = ""
-        """What the change came to that was made although the call was cancelled meanwhile."""
+        """The result's text when a change was completed although the call was cancelled; empty otherwise."""
 
 
 @frozen

@@ -161,7 +161,7 @@ def test_the_session_is_told_until_it_has_heard(root: Path) -> None:
     assert write_ahead(root, "s2").outcomes() == []
     (outcome,) = write_ahead(root, "s1").outcomes()
     assert told == [outcome.text] == ["ba was stopped while apply_patch changed 5 files. No file is changed."]
-    outcome.told()
+    outcome.forget()
     assert write_ahead(root, "s1").outcomes() == []
 
 
@@ -179,12 +179,13 @@ def test_changes_that_cannot_be_undone_yet_are_undone_at_a_later_start(root: Pat
     assert held(root) == BEFORE
 
 
-def faults(code: int) -> Iterator[tuple[list[str], pytest.MonkeyPatch]]:
+def faults() -> Iterator[tuple[list[str], pytest.MonkeyPatch]]:
     """Times when one operation fails until the patch is undone, the next one each time; the list says which did."""
     for number in count():
         failed: list[str] = []
+        code = (errno.ENOSPC, errno.EACCES)[number % 2]
 
-        def fail(name: str, failed: list[str] = failed) -> None:
+        def fail(name: str, failed: list[str] = failed, code: int = code) -> None:
             failed.append(name)
             raise OSError(code, os.strerror(code))
 
@@ -196,16 +197,13 @@ def faults(code: int) -> Iterator[tuple[list[str], pytest.MonkeyPatch]]:
             return
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
-def test_a_fault_at_any_operation_leaves_all_or_nothing(
-    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_at_any_operation_leaves_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     template, root = tmp_path / "template", tmp_path / "work"
     make(template, BEFORE)
     monkeypatch.setattr(os, "fsync", unsynced)
     refused = 0
     shutil.copytree(template, root)
-    for failed, patch in faults(code):
+    for failed, patch in faults():
         told = ""
         try:
             change(root)

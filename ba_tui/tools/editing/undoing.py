@@ -27,7 +27,7 @@ from ba_tui.write_ahead import AbandonedList, recover, write_ahead
 
 FileState: TypeAlias = Literal["before", "after", "other"]
 NAMED = 8
-"""Files that a sentence names."""
+"""Most files that a sentence names."""
 
 
 @frozen
@@ -116,8 +116,8 @@ class UndoneFiles:
 
 
 def recover_changes(where: Places, cwd: Path, settings: Settings) -> list[str]:
-    """Remove the temporary files of killed processes, and undo what they had changed in part in the workspace of
-    ``cwd``; what came of that. Blocks."""
+    """Remove the temporary files of killed processes and undo their incomplete changes in the workspace of ``cwd``;
+    return a sentence or two for each. Blocks."""
     clear_unfinished(where)
     root = project_root(cwd)
     lists = write_ahead(root, where=where).folder

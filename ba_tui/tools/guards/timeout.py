@@ -79,8 +79,8 @@ async def _done(work: asyncio.Task[ToolResult], limit: float) -> bool:
 
 
 async def _let_go(work: asyncio.Task[ToolResult], call: Call) -> bool:
-    """Cancel, wait a moment, and see to it that what it still raises is not reported as lost. A change that has begun
-    is waited for; whether somebody cancelled the call meanwhile."""
+    """Cancel ``work``, wait a moment (for a change that has begun, until its end), and keep asyncio from reporting its
+    late errors. Return whether the call was cancelled meanwhile."""
     work.cancel()
     work.add_done_callback(lambda task: task.cancelled() or task.exception())
     cancelled, seconds = False, cast("float | None", GRACE)

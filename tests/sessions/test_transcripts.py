@@ -80,7 +80,7 @@ def test_markdown_keeps_what_tools_gave() -> None:
     text = export(
         "md", call(ToolResult("for the model", CommandText("make", output=printed, exit_code=1), summary="exit 1"))
     )
-    assert "- **shell** `make`: exit 1\n\n````\nFAILED test_a\n```\n1 failed\n````\n" in text
+    assert "- **shell** `make`: failed: exit 1\n\n````\nFAILED test_a\n```\n1 failed\n````\n" in text
     assert "for the model" not in text
     text = export("md", call(ToolResult("currency,rate\nEUR,1.5", summary="2 lines"), "rates"))
     assert "- **rates** `make`: 2 lines\n\n```\ncurrency,rate\nEUR,1.5\n```\n" in text

@@ -280,8 +280,7 @@ class SessionLibrary:
         for folder, names in folders.items():
             for name in names:
                 with contextlib.suppress(OSError):
-                    stat = (self._root / folder / name / FILE).stat()
-                    file = self._root / folder / name / FILE
+                    stat = (file := self._root / folder / name / FILE).stat()
                     if stat.st_size or (emptied(file) and not lock.owner(file.parent)):
                         found[f"{folder}/{name}"] = (stat.st_size, stat.st_mtime_ns)
         return found

@@ -177,5 +177,6 @@ async def test_files_of_other_programs_are_named_and_stay(changed: World):
         assert "keep: other program" in shown
         assert "other.log" in shown
         await hand.press("enter")
-        await hand.until(lambda: "other.log: another program wrote it during the turn" in hand.said())
+        left = "1 file was left unchanged. other.log: another program wrote it during the turn."
+        await hand.until(lambda: left in hand.said())
         assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\n", "other.log": "o\n"}

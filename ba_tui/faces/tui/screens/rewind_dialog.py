@@ -193,7 +193,7 @@ class RewindDialog(ModalScreen[RewindScope | None]):
 
 def _does(item: FileChange) -> str:
     if item.stays:
-        return "keep: another program wrote it"
+        return "keep: other program"
     return DOES[item.kind] + (" ! by hand" if item.by_hand else "")
 
 

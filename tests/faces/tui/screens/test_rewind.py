@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ba_tui.faces.tui.screens.rewind import RewindList
 from ba_tui.faces.tui.screens.rewind_dialog import RewindDialog
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
 from ba_tui.sessions.checkpoints.shadow import Store
+from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 
@@ -150,3 +152,31 @@ async def test_a_store_that_is_gone_leaves_the_conversation_to_rewind(changed: W
         await hand.press("enter")
         await hand.until(lambda: hand.text == "make a file")
         assert "new.txt" in files(changed.cwd)
+
+
+async def test_files_of_other_programs_are_named_and_stay(changed: World):
+    own = changed.brain.inventory.checkpoints
+    assert isinstance(own, SessionCheckpoints)
+    writes = TurnWrites()
+    writes.begin("c1", ["new.txt"])
+    writes.end("c1")
+    probe, ended = changed.cwd.parent / "probe", time.time_ns()
+    probe.write_text("")
+    while probe.stat().st_ctime_ns <= ended:
+        # The clock of a file system moves on with the ticks of the kernel.
+        probe.write_text("")
+    (changed.cwd / "other.log").write_text("o\n")
+    writes.close()
+    own.settle(2, writes)
+    async with running(changed) as hand:
+        await opened(hand)
+        await hand.send("/rewind 2")
+        await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
+        await hand.until(lambda: "1 file of other programs would stay." in page(hand, RewindDialog))
+        shown = page(hand, RewindDialog)
+        assert "keep: other program" in shown
+        assert "other.log" in shown
+        await hand.press("enter")
+        left = "1 file was left unchanged. other.log: another program wrote it during the turn."
+        await hand.until(lambda: left in hand.said())
+        assert files(changed.cwd) == {"a.txt": "one\ntwo\n", "mine.md": "m\n", "other.log": "o\n"}

@@ -120,7 +120,7 @@ class Faults(ast.NodeVisitor):
         return
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value:
+        if node.value and not _is_size(node.value):
             self.visit(node.value)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -137,9 +137,9 @@ class Faults(ast.NodeVisitor):
 
 
 def _is_size(value: ast.expr) -> bool:
-    """Return whether ``value`` is made of numbers alone; a file mode has one bit of meaning more."""
+    """Return whether ``value`` is made of numbers alone, of which 0 and 1 are none: they mean nothing and the first."""
     parts = [each for each in ast.walk(value) if isinstance(each, ast.Constant | ast.Name | ast.Call)]
     return bool(parts) and all(
-        isinstance(each, ast.Constant) and isinstance(each.value, int | float) and not isinstance(each.value, bool)
+        isinstance(each, ast.Constant) and isinstance(each.value, int | float) and each.value not in (0, 1)
         for each in parts
     )

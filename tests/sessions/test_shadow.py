@@ -119,14 +119,31 @@ def test_a_snapshot_of_just_the_limit_is_taken_and_more_is_refused(work: Path, l
     assert ".gitignore" in told.value.hint
 
 
-def test_a_damaged_index_is_made_anew(work: Path) -> None:
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_damaged_index_is_made_anew(work: Path, locked: bool) -> None:
     store = store_of(work)
     tree = taken(store).tree
     (store.folder / "index").write_bytes(b"damaged")
-    (store.folder / "index.lock").touch()
+    if locked:
+        (store.folder / "index.lock").touch()
     assert taken(store).tree == tree
     assert taken(store_of(work)).tree == tree
     assert not (store.folder / "index.lock").exists()
+
+
+def test_a_damaged_index_that_stays_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(work)
+    taken(store)
+    (store.folder / "index").write_bytes(b"damaged")
+
+    def stays(path: str, **options: int) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    with store.locked():
+        monkeypatch.setattr(os, "unlink", stays)
+        with pytest.raises(StorageError):
+            store.snapshot()
+        monkeypatch.undo()
 
 
 def test_a_checkpoint_is_read_as_it_was_kept_and_what_is_none_is_none(work: Path) -> None:

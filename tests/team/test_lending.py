@@ -17,7 +17,7 @@ from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.asking.requests import Requests
+from ba_tui.team.asking.requests import NoAnswer, Requests
 from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.leases import (
@@ -65,7 +65,7 @@ class House:
         schema = {"type": "object", "properties": {"path": {"type": "string", "description": "x" * 9_000}}}
         tools = {
             "read_file": Tool("read_file", "Reads a file. " * 900, schema, self._run, Effect.READ),
-            "shell": Tool("shell", "Runs a command.", {}, self._run, Effect.EXECUTE),
+            "shell": Tool("shell", "Runs a command.", {"title": "Prüfe"}, self._run, Effect.EXECUTE),
         }
 
         async def at(work: Any) -> Any:
@@ -131,6 +131,7 @@ async def test_a_lease_tells_how_its_tools_are_called_and_ends_within_the_hour()
     assert before + LONGEST <= lease.value["until"] <= time.time() + LONGEST
     described = lease.value["described"]
     assert (described["shell"]["effect"], described["read_file"]["effect"]) == ("execute", "read")
+    assert described["shell"]["schema"] == '{"title": "Prüfe"}'
     assert len(described["read_file"]["description"]) < 4_100
     assert len(described["read_file"]["schema"]) < 4_100
     await asyncio.sleep(0)
@@ -151,6 +152,10 @@ async def test_a_lender_gives_so_many_leases_at_a_time() -> None:
     await house.lender.close()
     assert house.lender.leases() == ()
     assert house.steps().count("revoked") == AT_ONCE + 1
+    told_lead = [each for each in house.bus.sent if each.receiver == "lead:t"]
+    assert len(told_lead) == house.steps().count("revoked") + house.steps().count("leased")
+    await asyncio.sleep(0)
+    assert not house.lender._telling
 
 
 async def test_a_lender_leaves_though_nobody_can_be_told() -> None:
@@ -200,6 +205,7 @@ async def test_a_call_that_is_made_again_under_its_key_is_made_once_and_forgotte
         await house.ask(ContextRequest("capability"), key=f"more-{number}")
     await house.call(lease, key="one")
     assert len(house.given) == 3
+    assert not any(house.lender._running.values())
 
 
 async def test_a_long_call_gives_signs_of_life_and_a_result_is_bounded() -> None:
@@ -323,5 +329,25 @@ async def test_a_wrong_result_is_refused_and_the_call_may_be_made_anew(value: An
         with pytest.raises(UsageError, match="a wrong result"):
             await liar.borrower.call(lease, "a", {}, UNLIMITED)
         assert liar.borrower._open == {}
+    finally:
+        await liar.close()
+
+
+async def test_a_call_without_an_answer_keeps_its_key_whatever_the_order_of_its_arguments() -> None:
+    borrower = Borrower(Requests("ann", MemoryBus(), patience=0.01))
+    borrower.lead = "lead:t"
+    lease = Lease("id", "lender", "ann", ("a",), time.time() + 60, "lead:t")
+    for args in ({"x": 1, "y": 2}, {"y": 2, "x": 1}):
+        with pytest.raises(NoAnswer):
+            await borrower.call(lease, "a", args, UNLIMITED)
+    assert len(borrower._open) == 1
+
+
+async def test_who_does_not_answer_hides_no_offer_of_others() -> None:
+    liar = Liar(Bid(tools=("a",)))
+    liar.borrower = Borrower(Requests("ann", liar.bus, patience=0.3))
+    liar.borrower.lead = "lead:t"
+    try:
+        assert await liar.borrower.offers("file", ["silent", "lender"]) == {"lender": ("a",)}
     finally:
         await liar.close()

@@ -9,6 +9,7 @@ import pytest
 
 from ba_tui.core.events import (
     ActivityChanged,
+    AgentPaused,
     Answered,
     Asked,
     Compressed,
@@ -251,3 +252,27 @@ def test_a_turn_that_was_just_made_has_not_opened_or_ended() -> None:
     assert not turn.ended
     turn.publish(TurnEnded("done"))
     assert turn.ended
+
+
+async def test_an_agent_that_is_paused_says_when_it_stands_and_when_it_goes_on() -> None:
+    events: list[Event] = []
+    turn = Turn(events.append)
+    main = Branch(turn, Transcript())
+    child = main.fork("explore")
+    for branch in (main, child):
+        branch.runs(asyncio.create_task(asyncio.Event().wait()))
+    await child.unpaused()
+    assert [event for event in events if isinstance(event, AgentPaused)] == []
+    assert main.pause(child.name, on=True)
+    waiting = asyncio.create_task(child.unpaused())
+    await asyncio.sleep(0)
+    assert [(event.agent, event.paused) for event in events if isinstance(event, AgentPaused)] == [(child.name, True)]
+    await main.unpaused()
+    assert not waiting.done()
+    assert main.pause(child.name, on=False)
+    await waiting
+    assert [event.paused for event in events if isinstance(event, AgentPaused)] == [True, False]
+    assert not main.pause(child.name, on=False)
+    child.stop()
+    main.stop()
+    await turn.wait()

@@ -27,7 +27,8 @@ def now_tool(definition: Definition, clock: Callable[[], datetime] = utc_now) ->
         utc = moment.astimezone(UTC)
         zone = f" {name}" if name else ""
         text = f"{local:%A} {local.isoformat(timespec='seconds')}{zone} ({utc:%Y-%m-%dT%H:%M:%SZ} UTC)"
-        return ToolResult(text, summary=f"{local:%Y-%m-%d %H:%M}")
+        # Two looks within a second are no repetition.
+        return ToolResult(text, summary=f"{local:%Y-%m-%d %H:%M}", meta={"at": moment.timestamp()})
 
     facts = ToolFacts("calculation", target="timezone", repeatable=True)
     return Tool("now", definition.description, definition.input_schema, run, facts=facts)

@@ -43,7 +43,8 @@ class _Results(dict[str, bytes]):
     """Hashes of what the newest calls of repeatable tools gave in one agent's turn, by the ids of the calls."""
 
     def keep(self, id: str, result: ToolResult) -> bytes:
-        found = self[id] = sha256(result.text.encode("utf-8", "surrogatepass")).digest()
+        given = f"{result.text}\0{result.meta}"
+        found = self[id] = sha256(given.encode("utf-8", "surrogatepass")).digest()
         while len(self) > WINDOW:
             del self[next(iter(self))]
         return found

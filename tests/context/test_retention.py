@@ -8,9 +8,13 @@ from ba_tui.context.compression.extract import extract
 from ba_tui.core.messages import Text, user
 from tests.context.conversations import answer, count, rounds
 from tests.eval.compression.measure import WAYS, Score, folded, holds
+from tests.eval.compression.shapes import SHAPES, conversation
 from tests.eval.compression.stories import KINDS_OF_FACT, Story, stories
+from tests.eval.compression.used import USED_KINDS, facts_used
 
 LEAST = {0.5: 0.95, 0.25: 0.9, 0.1: 0.8}
+USED_LEAST = {0.5: 0.88, 0.25: 0.75, 0.1: 0.65}
+"""The same for facts that later steps use, in any shape of conversation."""
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +52,23 @@ def test_of_an_answer_the_sentences_with_most_figures_stay() -> None:
     assert said[11].casefold() in kept
     assert 0 < sum(line.casefold() in kept for line in said) < len(said) // 2
     assert "## landings" not in kept
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_of_what_later_steps_use_no_kind_keeps_less_than_by_truncation(shape: str) -> None:
+    before = [story for seed in (7, 8) for story in facts_used(conversation(shape, seed, rounds=6), shape, (0.7,))]
+    for budget, least in USED_LEAST.items():
+        ours, theirs = Score(), Score()
+        for story in before:
+            ours.add(story, WAYS["EXTRACT"], budget)
+            theirs.add(story, WAYS["plain truncation"], budget)
+        assert ours.over == 0
+        assert ours.share >= least
+        worse = {kind: (ours.of(kind), theirs.of(kind)) for kind in USED_KINDS if ours.of(kind) < theirs.of(kind)}
+        assert not worse, budget
+
+
+def test_the_same_conversation_gives_the_same_bytes() -> None:
+    messages = conversation("long logs", 3, rounds=3)
+    made = [extract(messages, count(messages) // 5, count).messages for _ in range(2)]
+    assert [message.blocks for message in made[0]] == [message.blocks for message in made[1]]

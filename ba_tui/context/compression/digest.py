@@ -22,9 +22,9 @@ FACTS_SHARE = 0.3
 """The part of the notes that is left to facts, however much the person wrote."""
 FACTS_LEAST, SMALL_SHARE = 300, 0.6
 """Tokens that facts have at least, where that is no more than this part of the notes."""
-LEDGER, LEDGER_LEAST, LEDGER_MOST = 0.4, 3_000, 0.7
-"""The part of what texts leave that exact strings get, but so many bytes at least, where that is no more than another
-part of it: in a small window they say most for their size."""
+LEDGER, LEDGER_LEAST, SENTENCES = 0.25, 3_000, 250
+"""The part of what texts leave that exact strings get at least; the bytes they get where other facts keep so many, as
+in a small window they say most for their size."""
 CODE = 600
 """Bytes that lines of code may have beyond their share: in short conversations they are most of what there is."""
 _HEADING = 14
@@ -80,7 +80,8 @@ def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, .
             break
     bytes_ = max(0, room - spoken_for) * 3
     for _ in range(5):
-        strings_room = int(max(bytes_ * LEDGER, min(bytes_ * LEDGER_MOST, LEDGER_LEAST))) if kept.strings else 0
+        least = min(bytes_ - SENTENCES, LEDGER_LEAST)
+        strings_room = max(int(bytes_ * LEDGER), least) if kept.strings else 0
         facts = pick(kept.facts, bytes_ - strings_room)
         spare = bytes_ - strings_room - sum(fact.cost for fact in facts)
         held = "\n".join([*(fact.text for fact in facts), *(text.head + text.tail for text in kept.texts)])

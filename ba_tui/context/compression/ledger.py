@@ -32,7 +32,7 @@ WROTE, ASKED, SEEN, AWAY, AMONG = 0.75, 0.1, 0.12, 0.32, 0.33
 that have it; and, against it, of the messages since then, and of the strings that stood beside it. Measured on runs of
 agents: the logarithm of the odds that a string is used again."""
 CHANGED = 1.5
-FIGURE, NAME, ERROR = -0.4, -0.2, 1.0
+FIGURE, NAME, ERROR = -1.0, -0.8, 1.0
 """What a changed file counts more, and figures and names less than paths."""
 SHARES: Mapping[StringKind, float] = {"name": 0.35, "figure": 0.35, "error": 0.5}
 """How much of the room each kind may take."""

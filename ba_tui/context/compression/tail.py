@@ -27,8 +27,8 @@ from ba_tui.context.compression.user_text import Written
 from ba_tui.core.messages import Message, ToolOutput
 from ba_tui.core.values import frozen
 
-HALF = 1.4
-"""The current round stays whole when it has no more than this part of the room."""
+WHOLE, NEWEST = 0.7, 0.3
+"""The current round stays whole when it has no more than this part of the target; its last step has up to the other."""
 USUAL, EASED = 0.1, 0.5
 """The share of the room that the last steps get when older ones become notes, and how much it grows with the part of
 the conversation that has room: the less must go, the less there is to note."""
@@ -83,16 +83,17 @@ class TailShortening:
         whole = RecentTail(self.rounds)
         if self.count(whole.messages) <= self.room:
             return whole
-        half = self.target // HALF
+        whole_room = int(self.target * WHOLE)
         current = self.count(flat(self.rounds[-1:]))
-        self.spared = current <= half
-        self.long = self.count(self.rounds[-1].messages[:1]) > half
+        self.spared = current <= whole_room
+        self.long = self.count(self.rounds[-1].messages[:1]) > whole_room
         if not self.long and (cut := self._cut(self.rounds, self.room, words=False)) is not None:
             return cut
         # Cutting results is not enough: the oldest become notes.
         most = int(self.target * MOST)
         usual = int(self.target * (USUAL + EASED * self.share))
-        room = min(self.room, most, usual)
+        newest = min(int(self.target * NEWEST), self.count(self.rounds[-1].messages[-2:]))
+        room = min(self.room, most, max(usual, newest))
         if self.spared:
             room = max(room, current)
         moved, kept, tail = list[Round](), list(self.rounds), whole

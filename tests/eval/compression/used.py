@@ -23,10 +23,10 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)+|\d{3,}")
 _ERROR = re.compile(r"\b\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|FAILED)\b:?")
 
 
-def facts_used(messages: Sequence[Message], name: str) -> Iterator[Story]:
-    """``messages`` cut after each of ``BEGINNINGS``: what came before, labelled with what the agent wrote again
+def facts_used(messages: Sequence[Message], name: str, beginnings: Sequence[float] = BEGINNINGS) -> Iterator[Story]:
+    """``messages`` cut after each of ``beginnings``: what came before, labelled with what the agent wrote again
     afterwards, and with the error lines that came up again."""
-    for beginning in BEGINNINGS:
+    for beginning in beginnings:
         place = int(len(messages) * beginning)
         while place < len(messages) and messages[place].role != "assistant":
             place += 1

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests import leaks
+from tests.noticing import leaks
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

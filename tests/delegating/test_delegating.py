@@ -12,7 +12,7 @@ import pytest
 from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.effects import READ_ONLY, Effect
 from ba_tui.core.errors import ConnectionLost, UsageError
-from ba_tui.core.events import Asked, Event, Notice, Rewound, TextDelta, ToolFinished, TurnEnded, TurnStarted
+from ba_tui.core.events import Asked, Event, Notice, Rewound, ToolFinished, TurnEnded, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.ports.delegation import Order
 from ba_tui.core.provider import ModelRequest, ReplyChunk
@@ -292,44 +292,6 @@ async def test_an_agent_in_the_background_outlives_the_turn_and_reports_at_the_n
     assert "\n<agent-report>\nAll is well." in house.main.requests[-1].messages[-1].text
     await collect(house.talk.say("Again?"))
     assert "Its report" not in house.main.requests[-1].messages[-1].text
-
-
-@pytest.mark.parametrize("background", [False, True])
-async def test_an_agent_that_is_stopped_does_no_more_work(house: AgentHouse, tmp_path: Path, background: bool) -> None:
-    """Its file stops growing, and so does that of the agent below it; the agent above goes on."""
-    ticks: dict[str, int] = {}
-    began = asyncio.Event()
-
-    def working(name: str) -> Any:
-        async def work(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-            while True:
-                ticks[name] = ticks.get(name, 0) + 1
-                began.set()
-                await asyncio.sleep(0)
-                yield TextDelta("on ")
-
-        return work
-
-    house.plays(general=[[delegates(EXPLORE)]], explore=[[working("below")]])
-    house.main.steps = [
-        delegates({"description": "a task", "agent_type": "general", "prompt": "Go.", "background": background}),
-        says("Done."),
-    ]
-    turn = house.talk.say("go")
-    following = asyncio.create_task(collect(turn))
-    await began.wait()
-    assert house.agents.cancel("main/general-1")
-    async with asyncio.timeout(20):
-        while house.agents.works("main/general-1") or house.agents.works("main/general-1/explore-1"):  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    done = dict(ticks)
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert ticks == done
-    assert not house.agents.cancel("main/general-1")
-    events = await following
-    assert isinstance(events[-1], TurnEnded)
-    assert events[-1].reason == "done"
 
 
 async def test_where_nobody_attends_a_turn_waits_for_its_background_agents(tmp_path: Path, ba_home: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.conftest import CHECKOUT
 
 CONFTEST = """
-from tests import leaks
+from tests.noticing import leaks
 
 leaks.GRACE = leaks.TURNS = 0.05
 

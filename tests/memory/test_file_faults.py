@@ -15,8 +15,8 @@ from ba_tui.core.errors import StorageError
 from ba_tui.memory.entries import added
 from ba_tui.memory.log import Log, Mark
 from ba_tui.memory.shelf import Shelf
-from tests.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
 from tests.memory.entries import entry
+from tests.noticing.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
 
 FIRST, SECOND, THIRD = (entry(f"The fact number {number}", id=f"id-{number}") for number in ("one", "two", "three"))
 LINES = [added(each) for each in (FIRST, SECOND, THIRD)]

@@ -14,7 +14,7 @@ import pytest
 from ba_tui.core.errors import StorageError
 from ba_tui.memory import log as module
 from ba_tui.memory.log import Log, Mark
-from tests.file_faults import Layer
+from tests.noticing.file_faults import Layer
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import Places
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
-from tests.file_faults import Layer, crashes, failures, operations, unsynced
+from tests.noticing.file_faults import Layer, crashes, failures, operations, unsynced
 
 
 def where(folder: Path) -> Places:

@@ -29,7 +29,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import INTERRUPTED, Transcript
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import TORN, Header
-from tests.file_faults import Layer
+from tests.noticing.file_faults import Layer
 from tests.sessions.shelf import folder_of, stored, turn
 
 ID = "20261121-120000-ab12"

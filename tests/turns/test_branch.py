@@ -276,3 +276,23 @@ async def test_an_agent_that_is_paused_says_when_it_stands_and_when_it_goes_on()
     child.stop()
     main.stop()
     await turn.wait()
+
+
+async def test_an_agent_that_goes_on_later_does_not_begin_paused() -> None:
+    turn = Turn()
+    branch = Branch(turn, Transcript())
+    tasks = [asyncio.create_task(asyncio.Event().wait()) for _ in range(2)]
+    branch.runs(tasks[0])
+    assert turn.pause()
+    assert branch.pauses.now(branch.name)
+    branch.runs(tasks[1])
+    assert not branch.pauses.now(branch.name)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def test_work_that_says_nothing_of_its_mode_is_not_planning() -> None:
+    events: list[Event] = []
+    Turn(events.append).publish(TurnStarted(user("go")))
+    assert [each.activity for each in events if isinstance(each, ActivityChanged)] == ["thinking"]

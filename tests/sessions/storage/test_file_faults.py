@@ -18,7 +18,7 @@ from ba_tui.sessions.checkpoints.shadow import Store
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.lock import Lock
 from ba_tui.sessions.records import Header
-from tests.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
+from tests.noticing.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
 from tests.sessions.shelf import turn
 
 EVENTS: list[Event] = [*turn("one", tool=False), Titled("A title")]

@@ -1,4 +1,4 @@
-"""The faults that ``tests.mutants`` puts into a module: one small change each, as a person might make it by mistake."""
+"""The faults that ``mutants`` puts into a module: one small change each, as a person might make it by mistake."""
 
 from __future__ import annotations
 

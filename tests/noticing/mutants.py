@@ -30,9 +30,9 @@ from typing import Any
 
 import pytest
 
-from tests.mutant_kinds import Fault, Faults
+from tests.noticing.mutant_kinds import Fault, Faults
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
 COPIED = (
     "ba_tui",
     "tests",

@@ -20,7 +20,7 @@ import pytest
 from ba_tui.core.errors import SessionLocked
 from ba_tui.sessions import lock
 from ba_tui.sessions.lock import FILE, Lock
-from tests.file_faults import Layer
+from tests.noticing.file_faults import Layer
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from ba_tui.core.errors import StorageError
 from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Snapshot, Store, TreeEntry
-from tests.file_faults import Layer
+from tests.noticing.file_faults import Layer
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from dataclasses import replace
 from itertools import filterfalse
 from typing import cast
 
+from ba_tui.core.contents import media_key, media_of, without_media
 from ba_tui.core.errors import ContextOverflow, ProviderError, RequestRefused
 from ba_tui.core.events import MediaLeftOut, MessageRestarted, Notice, Retrying
-from ba_tui.core.messages import Document, Image, Message, media_key, media_of, without_media
+from ba_tui.core.messages import Document, Image, Message
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen

@@ -121,7 +121,7 @@ class BadRequest(ProviderError):
 class RequestRefused(BadRequest):
     """The server read the request and refused what is in it. ``media``: its words are about a picture or document;
     ``most``: how many it takes in one request, 0 when it does not say; ``at``: the numbers of the message and of the
-    part that it names; ``keys``: the media in that part (see ``core.messages.media_key``)."""
+    part that it names; ``keys``: the media in that part (see ``core.contents.media_key``)."""
 
     def __init__(
         self, message: str, hint: str = "", *, media: bool = False, most: int = 0, at: tuple[int, ...] = ()

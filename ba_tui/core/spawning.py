@@ -7,10 +7,11 @@ import logging
 import time
 
 from ba_tui.core.agent import Agent
+from ba_tui.core.contents import broken_command
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, no_thread
 from ba_tui.core.events import Ending, TurnEnded, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
-from ba_tui.core.messages import Message, Usage, broken_command, user
+from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 

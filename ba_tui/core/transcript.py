@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ba_tui.core.contents import broken_command, without_media
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
     MAIN,
@@ -31,7 +32,7 @@ from ba_tui.core.events import (
     WorkingChanged,
 )
 from ba_tui.core.events.planned import PlanFold
-from ba_tui.core.messages import Message, ToolOutput, ToolUse, broken_command, without_media
+from ba_tui.core.messages import Message, ToolOutput, ToolUse
 from ba_tui.core.results import SeenFile, StateChange
 from ba_tui.core.shared_output import SharedOutput
 from ba_tui.core.work import ActiveSkill, Todo

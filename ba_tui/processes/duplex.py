@@ -115,8 +115,8 @@ class DuplexChild:
 
     async def read_line(self, quiet: float | None = None) -> bytes:
         """The next line without its end; empty at the end of the output. Raises LineTooLong; the next call goes on
-        behind that line. Raises LineEndless, after which the program is of no use. Raises LineUnfinished when nothing follows a part of a line for ``quiet`` seconds; the next
-        call goes on with that line."""
+        behind that line. Raises LineEndless, after which the program is of no use. Raises LineUnfinished when nothing
+        follows a part of a line for ``quiet`` seconds; the next call goes on with that line."""
         loop = asyncio.get_running_loop()
         searched = skipped = pieces = 0
         head = b""

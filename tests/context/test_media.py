@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from ba_tui.context.media import LARGEST, MANY, MOST, AcceptedMedia, SentMedia, too_much
+from ba_tui.core.contents import media_key, media_of
 from ba_tui.core.events import MediaLeftOut, MessageDone, Notice, ToolFinished, TurnEnded
-from ba_tui.core.messages import Document, Image, Message, Text, ToolUse, media_key, media_of
+from ba_tui.core.messages import Document, Image, Message, Text, ToolUse
 from ba_tui.core.provider import Provider
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Tool

@@ -219,7 +219,7 @@ class Compressed(Signed):
 @frozen
 class MediaLeftOut(Signed):
     """From now on the model is sent a note in place of the pictures and documents with these ``keys`` (see
-    ``core.messages.media_key``); ``why`` is in the note."""
+    ``core.contents.media_key``); ``why`` is in the note."""
 
     keys: tuple[str, ...]
     why: str

@@ -20,8 +20,9 @@ from itertools import chain, islice, takewhile
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
+from ba_tui.core.contents import weighty
 from ba_tui.core.events import MAIN, Event, Judged, ToolStarted
-from ba_tui.core.messages import NOTE, Message, Text, ToolOutput, weighty
+from ba_tui.core.messages import NOTE, Message, Text, ToolOutput
 from ba_tui.core.text.json_line import args_hash
 from ba_tui.core.text.markup import INSTRUCTIONS, SKILL
 from ba_tui.core.text.patterns import regex

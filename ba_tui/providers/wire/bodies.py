@@ -12,7 +12,8 @@ from itertools import islice
 from operator import is_
 from typing import Any
 
-from ba_tui.core.messages import Message, key_in, media_key, signed, weighty
+from ba_tui.core.contents import media_key, weighty
+from ba_tui.core.messages import Message, key_in, signed
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.tool import Tool
 from ba_tui.providers.wire.shapes import fields, items

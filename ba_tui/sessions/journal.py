@@ -157,9 +157,8 @@ class JournalFile:
 
     def info(self) -> SessionInfo:
         """What lists would show of the session, with the entries that are in memory alone."""
-        header, titles = self.header, [event.title for event in self if isinstance(event, Titled)]
-        title, now = (titles or [""])[-1], time.time()
-        return SessionInfo(header.id, title, Path(header.cwd), header.created, now, model=header.model)
+        header, titles = self.header, ["", *(event.title for event in self if isinstance(event, Titled))]
+        return SessionInfo(header.id, titles[-1], Path(header.cwd), header.created, time.time(), model=header.model)
 
     def attend(self) -> None:
         """A person goes on with it: from its next entry on, lists show a session that only ``ba -p`` wrote."""
@@ -172,9 +171,7 @@ class JournalFile:
         for event in self:
             events.append(event)
             if not len(events) % ASIDE:
-                # A long history stays: the collector would look at all of it again and again, and nothing else runs
-                # meanwhile.
-                gc.freeze()
+                gc.freeze()  # the collector would look at a long history again and again
                 self._aside = True
         return events
 
@@ -347,9 +344,8 @@ class JournalFile:
         else:
             hint = "Check the disk: what is missing is kept in memory and saved with the next step."
         begun = self._found or (self._fd is not None and os.fstat(self._fd).st_size > 0)
-        return SessionNotSaved(
-            why, hint, str(self.path.parent), partly=begun, chosen=not begun and error.errno in _CLOSED
-        )
+        chosen = not begun and error.errno in _CLOSED
+        return SessionNotSaved(why, hint, str(self.path.parent), partly=begun, chosen=chosen)
 
 
 def cure(path: Path, *, questions: bool = True) -> bytes:

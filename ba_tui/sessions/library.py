@@ -42,8 +42,6 @@ Slug = Callable[[Path], str]
 Redact = Callable[[str], str]
 
 _TITLE_LENGTH = 200
-AHEAD = 120.0
-"""Seconds by which clocks may differ."""
 _PLACES = 100
 """Found sessions for which the place is looked up."""
 _ID_PART = regex(r"[0-9a-f-]{3,}")
@@ -296,7 +294,7 @@ class SessionLibrary:
     def _infos(self, found: Mapping[str, Stamp]) -> list[SessionInfo]:
         digests = self._index.digests(found) if found else {}
         now = time.time()
-        infos = [self._described(key, entry, _used(entry, found[key][1] / 1e9, now)) for key, entry in digests.items()]
+        infos = [self._described(key, entry, entry.used(found[key][1] / 1e9, now)) for key, entry in digests.items()]
         return sorted(infos, key=lambda info: (info.updated, info.id), reverse=True)
 
     def _info(self, key: str) -> SessionInfo:
@@ -353,15 +351,6 @@ class SessionLibrary:
                 return id
             if not taken:
                 return id
-
-
-def _used(entry: Digest, changed: float, now: float) -> float:
-    """Return when a session was used last. Times in the future come of a wrong clock: then the time at which its file
-    was ``changed`` counts, so that it is not the newest session for ever."""
-    latest, believed = max(entry.updated, entry.created), now + AHEAD
-    if latest <= believed:
-        return latest
-    return max((each for each in (changed, entry.updated, entry.created) if each <= believed), default=0.0)
 
 
 def _new_key() -> str:

@@ -31,6 +31,8 @@ _SKIPPED = tuple(
     for kind in ("tool_finished", "tool_started", "asked", "answered", "judged", "checkpointed", "skills_changed")
 )
 """Ends of lines that hold nothing for a list: most of the bytes of a session."""
+AHEAD = 120.0
+"""Seconds by which clocks may differ."""
 
 
 @frozen
@@ -56,6 +58,14 @@ class Digest:
     """Which turns stand; see timeline."""
     read: int = 0
     guard: bytes = b""
+
+    def used(self, changed: float, now: float) -> float:
+        """When the session was used last. Times in the future come of a wrong clock: then the time at which its file
+        was ``changed`` counts, so that it is not the newest session for ever."""
+        latest, believed = max(self.updated, self.created), now + AHEAD
+        if latest <= believed:
+            return latest
+        return max((each for each in (changed, self.updated, self.created) if each <= believed), default=0.0)
 
 
 def digest(path: Path, earlier: Digest | None = None, schema: Schema = OURS) -> Digest:

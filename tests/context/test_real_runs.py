@@ -16,7 +16,8 @@ from ba_tui.context.compression.truncate import truncate
 from ba_tui.context.compression.validity import faults
 from ba_tui.core.messages import Block, Message, Text, ToolOutput, ToolUse, user
 from tests.context.conversations import count
-from tests.eval.compression.measure import BUDGETS, WAYS, Counted, folded
+from tests.eval.compression.measure import BUDGETS, WAYS, Counted, Score, folded
+from tests.eval.compression.used import USED_KINDS, facts_used
 
 pytestmark = pytest.mark.outside
 SHARE = 0.3
@@ -117,3 +118,16 @@ def test_no_plain_way_keeps_more_of_any_kind(outside_data: Path) -> None:
             assert not worse, f"{way} at {budget:.0%}"
             assert ours.total() > 1.15 * theirs.total(), f"{way} at {budget:.0%}"
         assert ours["error"] >= 1.1 * kept["plain truncation"]["error"]
+
+
+def test_of_what_later_steps_use_no_kind_keeps_less_than_by_truncation(outside_data: Path) -> None:
+    before = [story for name, messages, _ in runs(outside_data) for story in facts_used(messages, name)]
+    for budget in BUDGETS:
+        ours, theirs = Score(), Score()
+        for story in before:
+            ours.add(story, WAYS["EXTRACT"], budget)
+            theirs.add(story, WAYS["plain truncation"], budget)
+        assert ours.over == 0
+        worse = {kind: (ours.of(kind), theirs.of(kind)) for kind in USED_KINDS if ours.of(kind) < theirs.of(kind)}
+        assert not worse, budget
+        assert ours.share >= theirs.share + 0.1

@@ -34,7 +34,7 @@ agents: the logarithm of the odds that a string is used again."""
 CHANGED = 1.5
 FIGURE, NAME, ERROR = -1.0, -0.8, 1.0
 """What a changed file counts more, and figures and names less than paths."""
-SHARES: Mapping[StringKind, float] = {"name": 0.35, "figure": 0.35, "error": 0.5}
+SHARES: Mapping[StringKind, float] = {"path": 0.65, "name": 0.35, "figure": 0.35, "error": 0.5}
 """How much of the room each kind may take."""
 LEAST = 160
 """Bytes that each kind may take however little room there is."""

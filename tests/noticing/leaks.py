@@ -30,6 +30,7 @@ PAUSE = 0.005
 KEPT: dict[str, str] = {
     "/dev/urandom": "opened once by OpenSSL and by libraries that ask for random bytes",
     "/logs/ba.log": "the log of the process, which the next start of a log replaces",
+    "/logs/ba.log (deleted)": "the same, when the test's own folder is gone",
 }
 """Ends of what an open descriptor may refer to after a test, each with the reason."""
 KEPT_TIMERS: dict[str, str] = {

@@ -158,6 +158,20 @@ async def test_a_lender_gives_so_many_leases_at_a_time() -> None:
     assert not house.lender._telling
 
 
+async def test_a_lease_that_ran_out_is_listed_no_more() -> None:
+    house = House()
+    lease = await house.lease(seconds=0.001)
+    assert isinstance(lease, Share)
+    while time.time() <= lease.value["until"]:  # noqa: ASYNC110 - the clock has no event
+        await asyncio.sleep(0)
+    assert house.lender.leases() == ()
+    assert house.steps() == ["leased", "expired"]
+    told = await house.call(lease)
+    assert isinstance(told, Trouble)
+    assert "does not hold any more" in told.message
+    assert house.given == []
+
+
 async def test_a_lender_leaves_though_nobody_can_be_told() -> None:
     house = House()
     for _ in range(2):

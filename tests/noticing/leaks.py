@@ -40,6 +40,7 @@ KEPT_TIMERS: dict[str, str] = {
 SHARED = ("new_folder", "outside_data")
 """Fixtures of the whole session that open nothing."""
 EXEMPT: dict[str, str] = {
+    "analysis/test_kernel.py": "makes a sandbox of its own, which searches for secrets to the end of the process",
     "house/test_guide_commands.py": "runs `ba` in this process, and its search for secrets ends with the process",
     "faces/tui/": "an app that its test ends without leaving keeps the lock of its drafts to the end of the process",
     "cli/test_tools.py": "`ba tools` leaves the search for secrets to the end of its process",

@@ -28,7 +28,10 @@ class PromptSize:
             branch.emit(PromptProgress(self._gauge.used(messages)))
         else:
             self._stop()
-            self._counting = asyncio.create_task(self._count(branch))
+            counting = self._counting = asyncio.create_task(self._count(branch))
+            if work := asyncio.current_task():
+                # After an error or a cancel no reply comes: the count ends with the work of its agent.
+                work.add_done_callback(lambda _: counting.cancel())
 
     async def _count(self, branch: Branch) -> None:
         """What no provider has counted yet is counted as the context report does it, beside the request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -158,14 +159,36 @@ async def test_a_lender_gives_so_many_leases_at_a_time() -> None:
     assert not house.lender._telling
 
 
+async def test_a_lease_that_ran_out_is_listed_no_more() -> None:
+    house = House()
+    lease = await house.lease(seconds=0.001)
+    assert isinstance(lease, Share)
+    while time.time() <= lease.value["until"]:  # noqa: ASYNC110 - the clock has no event
+        await asyncio.sleep(0)
+    assert house.lender.leases() == ()
+    assert house.steps() == ["leased", "expired"]
+    told = await house.call(lease)
+    assert isinstance(told, Trouble)
+    assert "does not hold any more" in told.message
+    assert house.given == []
+
+
 async def test_a_lender_leaves_though_nobody_can_be_told() -> None:
     house = House()
     for _ in range(2):
         await house.lease()
+    errors: list[Mapping[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
     house.bus.full = True
     await house.lender.close()
     assert house.lender.leases() == ()
     assert house.steps() == ["leased", "leased", "revoked", "revoked"]
+    short = Lease("short", "lender", "ann", ("shell",), 0.0, "lead:t")
+    house.lender._note("expired", short, "shell")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert errors == []
 
 
 async def test_a_borrower_is_told_of_the_end_and_why() -> None:

@@ -179,3 +179,22 @@ def test_a_pipe_in_place_of_the_rules_is_told_and_never_read(work: Path) -> None
     os.mkfifo(work / ".gitignore")
     with pytest.raises(StorageError, match="gitignore is a pipe"):
         taken(store_of(work))
+
+
+def test_a_folder_that_became_a_link_is_a_link_and_nothing_behind_it_is_kept(work: Path) -> None:
+    for name in ("a", "deep/er", "other"):
+        (work / name).mkdir(parents=True)
+        (work / name / "x").write_text(name)
+    store = store_of(work)
+    taken(store)
+    for name in ("a", "deep"):
+        (work / name).rename(work.parent / f"old-{name}")
+        (work / name).symlink_to(work / "other")
+    # git lists what is behind a link when the index still has it.
+    (work / "other" / "x").write_text("changed")
+    (work / "other" / "er").mkdir()
+    (work / "other" / "er" / "x").write_text("behind")
+    kept = store.files(taken(store).tree)
+    assert (b"120000", b"a") in kept
+    assert (b"120000", b"deep") in kept
+    assert [path for _, path in kept if path.startswith((b"a/", b"deep/"))] == []

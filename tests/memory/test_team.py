@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import chromadb
 import pytest
+from chromadb.api.client import Client
 
 from ba_tui.assembly import connect
 from ba_tui.core.ports.memory import Draft
@@ -218,7 +219,7 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
     trust_folder(root)
 
     def collections() -> set[str]:
-        with closing(chromadb.HttpClient("127.0.0.1", server.port)) as client:
+        with closing(cast(Client, chromadb.HttpClient("127.0.0.1", server.port))) as client:
             return {each.name for each in client.list_collections()}
 
     async def shared_as(name: str) -> set[str]:

@@ -16,6 +16,7 @@ import pytest
 from ba_tui.processes.scratch import clear_scratch, make_scratch, remove_scratch, scratch, scratch_path
 from ba_tui.resources import Places, places
 from ba_tui.sessions.upkeep import tidy, upkeep
+from ba_tui.settings.sections.sessions import CheckpointSettings
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 OWNER = """
@@ -95,14 +96,18 @@ def _until_empty(folder: Path) -> None:
 
 
 async def _cleaned(where: Places) -> None:
-    work = asyncio.create_task(upkeep(where))
+    work = asyncio.create_task(upkeep(where, CheckpointSettings()))
     await asyncio.to_thread(_until_empty, Path(tempfile.gettempdir()))
     work.cancel()
     with suppress(asyncio.CancelledError):
         await work
 
 
-@pytest.mark.parametrize("clean", [tidy, lambda where: asyncio.run(_cleaned(where))], ids=["print", "app"])
+@pytest.mark.parametrize(
+    "clean",
+    [lambda where: tidy(where, CheckpointSettings()), lambda where: asyncio.run(_cleaned(where))],
+    ids=["print", "app"],
+)
 def test_each_start_removes_what_was_left(clean: Callable[[Places], object], temporary: Path) -> None:
     # Also when the last start was a moment ago.
     for _ in range(2):

@@ -8,8 +8,8 @@ from ba_tui.context.compression.drafts import SummaryDraft, drafted, placed, spl
 from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.truncate import truncate
+from ba_tui.context.compression.undoing import undone
 from ba_tui.context.compression.validity import faults
-from ba_tui.core.undoing import undone
 
 __all__ = [
     "SummaryDraft",

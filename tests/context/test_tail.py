@@ -159,11 +159,11 @@ def test_a_larger_window_keeps_no_fewer_lines_of_a_result() -> None:
 
 
 def test_steps_without_their_bulk_stay_as_far_back_as_the_room_reaches() -> None:
-    messages = one_round(240, lines=40)
+    messages = one_round(120, lines=160)
     target = count(messages) // 10
     made = tail_of(messages, target)
     whole = count(messages[-len(made.messages) + 1 :])
-    assert 0.15 * target <= whole <= 0.36 * target
+    assert 0.16 * target <= whole <= 0.32 * target
     assert made.cut
     assert count(made.messages) < 0.8 * whole
 

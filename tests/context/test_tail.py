@@ -156,3 +156,23 @@ def test_a_larger_window_keeps_no_fewer_lines_of_a_result() -> None:
     assert kept == sorted(kept)
     assert kept[2] >= 0.3 * 6 * len(lines)
     assert kept[3] >= 0.55 * 6 * len(lines)
+
+
+def test_steps_without_their_bulk_stay_as_far_back_as_the_room_reaches() -> None:
+    messages = one_round(120, lines=160)
+    target = count(messages) // 10
+    made = tail_of(messages, target)
+    whole = count(messages[-len(made.messages) + 1 :])
+    assert 0.16 * target <= whole <= 0.32 * target
+    assert made.cut
+    assert count(made.messages) < 0.8 * whole
+
+
+def test_the_notes_keep_a_fifth_of_the_room_beside_an_enormous_newest_step() -> None:
+    messages = [*rounds(12, result=rows("old", 30)), user("Now this."), *step("z", rows("last", 900))]
+    target = count(messages) // 3
+    made = extract(messages, target, count)
+    assert count(made.messages[:2]) >= 0.2 * target
+    assert count(made.messages) <= target
+    assert "last row 0:" in folded(made.messages)
+    assert "last row 899:" in folded(made.messages)

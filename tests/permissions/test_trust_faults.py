@@ -14,7 +14,8 @@ import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.trust import AskedSetting
-from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.trust import grants
+from ba_tui.permissions.trust.grants import Trust, asked_once
 from ba_tui.resources import Places
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
@@ -161,3 +162,42 @@ def test_grants_stay_in_their_order(made: Callable[[], Path]) -> None:
     grant(folder)
     kept = list(load_mapping(where(folder).trusted))
     assert kept == [str(project(folder, "other")), str(project(folder))]
+
+
+def test_the_end_of_a_grant_ends_trust_for_this_run_too(made: Callable[[], Path]) -> None:
+    folder = made()
+    trust = Trust(where(folder))
+    trust.for_this_run(trust.look(project(folder)))
+    assert trust.trusted(project(folder))
+    trust.revoke(project(folder))
+    assert not trust.trusted(project(folder))
+
+
+def test_a_change_is_seen_though_what_was_known_is_kept(
+    made: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times of files count as settled at once here, so that fingerprints and grants are remembered."""
+    monkeypatch.setattr(grants, "_SETTLED", -(10**18))
+    folder = made()
+    assert not trusted(folder)
+    grant(folder)
+    assert trusted(folder)
+    tool = project(folder) / ".ba" / "tools" / "a.py"
+    tool.write_text("A = 22\n")
+    assert not trusted(folder)
+    tool.write_text("A = 1\n")
+    assert trusted(folder)
+    Trust(where(folder)).revoke(project(folder))
+    assert not trusted(folder)
+
+
+def test_who_asks_once_within_asking_once_does_not_end_it(made: Callable[[], Path]) -> None:
+    folder = made()
+    trust = Trust(where(folder))
+    with asked_once():
+        assert not trust.trusted(project(folder))
+        with asked_once():
+            assert not trust.trusted(project(folder))
+        grant(folder)
+        assert not trust.trusted(project(folder)), "it was asked before"
+    assert trust.trusted(project(folder))

@@ -112,6 +112,19 @@ def test_a_synced_journal_is_on_the_disk_with_its_name(made: Callable[[], Path])
     assert synced == [str(folder / "events.jsonl"), str(folder), str(folder.parent)]
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_sync_that_fails_is_told_and_the_next_one_is_whole(made: Callable[[], Path], at: int) -> None:
+    journal = JournalFile(made(), HEADER)
+    for event in EVENTS:
+        journal.append(event)
+    with Layer(at, errno.EIO).laid(), pytest.raises(StorageError, match="Input/output error") as told:
+        journal.sync()
+    assert told.value.hint
+    assert len(operations(journal.sync)) == 3, "the file and both folders are synced again"
+    assert len(operations(journal.sync)) == 1
+    journal.close()
+
+
 def test_a_lock_works_without_room_for_its_owner_and_is_let_go_after_every_error(tmp_path: Path) -> None:
     for fault in (*ERRORS, errno.ENOLCK):
         for at in range(4):

@@ -111,12 +111,12 @@ DOES = {
 }
 
 @tool(timeout=20, repeatable=True)
-def behave(how: str) -> object:
+def behave(how: str, again: int = 0) -> object:
     """Behave badly."""
     return DOES[how]()
 
 @tool(timeout=20, repeatable=True)
-async def behave_async(how: str) -> object:
+async def behave_async(how: str, again: int = 0) -> object:
     """Behave badly, in a coroutine."""
     await asyncio.sleep(0)
     return DOES[how]()

@@ -197,8 +197,9 @@ async def played(registry: Registry, calls: list[tuple[str, dict[str, Any]]]) ->
 
 
 def hostile(ways: list[tuple[str, str]]) -> list[tuple[str, dict[str, Any]]]:
-    """A good call after each, so that no tool is switched off for its failures."""
-    return [call for name, way in ways for call in ((name, {"how": way}), (name, {"how": "nan"}))]
+    """A good call after each, so that no tool is switched off for its failures. No two calls are equal: equal ones
+    would be a repetition."""
+    return [(name, {"how": how, "again": number}) for number, (name, way) in enumerate(ways) for how in (way, "nan")]
 
 
 async def test_no_behaviour_ends_the_loop_or_leaves_a_process(home: Home):

@@ -39,7 +39,7 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     try:
         result = await tool.run(use.input, call)
     except asyncio.CancelledError:
-        if made := call.progress.committed:
+        if made := call.progress.committed or call.progress.changed:
             finish(_although(ToolResult(paintable(made)), call))
             raise
         printed = tool.so_far(call.tail) if call.tail else ""
@@ -64,7 +64,7 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
 
 
 def _although(result: ToolResult, call: Call) -> ToolResult:
-    note = f"Note: {_why_stopped(call.branch)} The files were being written, so the call went on to its end."
+    note = f"Note: {_why_stopped(call.branch)} The files were being written or were written already."
     return replace(result, text=f"{result.text}\n{note}")
 
 
@@ -116,6 +116,7 @@ async def commit_whole(work: Callable[[Commit], ToolResult], call: Call) -> Tool
     except Exception as error:
         call.progress.committed = str(error) if cancelled else ""
         raise
+    call.progress.changed = result.text
     call.progress.committed = result.text if cancelled else ""
     return result
 

@@ -35,6 +35,8 @@ class Progress:
         """Whether a cancelled call still makes a change that must not be broken off; a guard waits for its end."""
         self.committed = ""
         """The result's text when a change was completed although the call was cancelled; empty otherwise."""
+        self.changed = ""
+        """The result's text once a change was completed: a cancel that comes later does not make it undone."""
 
 
 @frozen

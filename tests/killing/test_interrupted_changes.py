@@ -104,7 +104,7 @@ async def test_esc_waits_for_the_files_and_the_record_says_what_happened(
     events = await collect(turn)
     result = result_of(events)
     assert [event.reason for event in events if isinstance(event, TurnEnded)] == ["cancelled"]
-    assert "Interrupted by the person. The files were being written, so the call went on to its end." in result.text
+    assert "Interrupted by the person. The files were being written or were written already." in result.text
     if fails:
         assert held(folder) == BEFORE
         assert "b.txt: No space left on device. No file was changed." in result.text
@@ -171,7 +171,8 @@ class Heard(Progress):
 class Changing:
     """A call of a tool whose change begins, and ends, when the test says so."""
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(self, seconds: float | None = None, *, late: bool = False) -> None:
+        """``late``: it is cancelled when the change is done and nobody has heard of it."""
         self.planned, self.begun, self.go_on = threading.Event(), asyncio.Event(), threading.Event()
         self.changed = False
         self.events: list[Event] = []
@@ -187,7 +188,10 @@ class Changing:
             return ToolResult("Changed it.")
 
         async def run(args: object, call: Call) -> ToolResult:
-            return await commit_whole(work, call)
+            result = await commit_whole(work, call)
+            if late:
+                self.task.cancel()
+            return result
 
         tool = timeout_guard.timeout(Tool("probe", "", {}, run, timeout=seconds))
         branch = Branch(Turn(self.events.append), Transcript())
@@ -212,6 +216,16 @@ async def test_an_interrupt_before_the_change_begins_stops_it(seconds: float | N
     assert not changing.changed
     assert changing.result.error
     assert changing.result.error.message == "Interrupted by the person."
+
+
+async def test_an_interrupt_right_behind_a_change_leaves_it_done() -> None:
+    changing = Changing(30.0, late=True)
+    changing.planned.set()
+    changing.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await changing.task
+    assert not changing.result.is_error
+    assert changing.result.text.startswith("Changed it.")
 
 
 @pytest.mark.parametrize("seconds", [None, 30.0])

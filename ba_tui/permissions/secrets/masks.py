@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import weakref
 from pathlib import Path
@@ -13,6 +12,7 @@ from ba_tui.permissions.secrets.content_process import ScanOrder
 from ba_tui.permissions.secrets.content_scan import ContentScan
 from ba_tui.permissions.secrets.copies import MaskedCopies, private_folder
 from ba_tui.permissions.secrets.known import MaskPlaces
+from ba_tui.processes.scratch import remove_scratch
 
 
 class WorkspaceMasks:
@@ -40,7 +40,7 @@ class WorkspaceMasks:
         with self._lock:
             folder, self._folder = self._folder, None
         if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_scratch(folder)
 
     def _order(self) -> ScanOrder:
         allowed = (*self._reach.readable, *self._reach.writable, *self._reach.hidden)
@@ -55,7 +55,7 @@ class WorkspaceMasks:
             if known is None or not known.is_dir():
                 known = self._folder = private_folder(self._places.copies)
                 # Also where nobody closes it, as at an end in a hurry.
-                weakref.finalize(self, shutil.rmtree, known, ignore_errors=True)
+                weakref.finalize(self, remove_scratch, known)
             return known
 
 

@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import AuthFailed, BadRequest, ConnectionLost, Overloaded, ProviderError, RateLimited
+from ba_tui.core.errors import (
+    AuthFailed,
+    BadRequest,
+    ConnectionLost,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    RequestRefused,
+)
 from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest
@@ -106,11 +114,11 @@ async def test_a_packed_stream_is_unpacked_and_a_torn_one_is_an_error(
 
 ERRORS: list[tuple[bytes, type[ProviderError], str]] = [
     (b'{"error":{"message":"Engine is not running","code":503}}', Overloaded, "Engine is not running"),
-    (b'{"object":"error","message":"Token limit","type":"BadRequestError","code":400}', BadRequest, "Token limit"),
+    (b'{"object":"error","message":"Token limit","type":"BadRequestError","code":400}', RequestRefused, "Token limit"),
     (b'{"error":{"message":"Slow down","code":"429"}}', RateLimited, "Slow down"),
     (b'{"error":{"message":"No such key","type":"AuthenticationError","code":null}}', AuthFailed, "No such key"),
     (b'{"error":{"message":"Go slower","code":"1302"}}', Overloaded, "Go slower"),
-    (b'{"error":{"message":"Odd number","code":40303,"type":"invalid_request_error"}}', BadRequest, "Odd number"),
+    (b'{"error":{"message":"Odd number","code":40303,"type":"invalid_request_error"}}', RequestRefused, "Odd number"),
     (b'{"error":"over_capacity","x_groq":{"error":"over_capacity"}}', Overloaded, "over_capacity"),
     (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', Overloaded, "Overloaded"),
 ]

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from ba_tui.core.errors import AnswerTooLarge, ConnectionLost, Overloaded, RequestRefused
+from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Overloaded, RequestRefused
 from ba_tui.core.events import Retrying, TextDelta
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
@@ -135,7 +135,7 @@ async def test_one_json_object_has_an_end(connect: Connect, vendor: str) -> None
 async def test_a_page_without_end_is_no_answer(connect: Connect, vendor: str) -> None:
     with HostileServer(answer(OK + JSON, Repeated(lambda: endless(b"<p>Hello</p>")))) as server:
         _, error = await until_error(connect(vendor, server).stream(ASK))
-    assert type(error) is RequestRefused
+    assert type(error) is BadRequest
 
 
 @pytest.mark.parametrize("head", [BAD + JSON, BAD + GZIP + JSON])
@@ -174,7 +174,7 @@ async def test_a_redirect_to_no_address_is_told(connect: Connect, vendor: str, t
     head = b"HTTP/1.1 307 There\r\nconnection: close\r\ncontent-length: 0\r\n"
     with HostileServer(answer(head + b"location: " + to + b"\r\n\r\n")) as server:
         _, error = await until_error(connect(vendor, server).stream(ASK))
-    assert type(error) is RequestRefused
+    assert type(error) is BadRequest
     assert "base_url" in error.hint
 
 

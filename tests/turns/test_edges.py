@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.errors import SessionNotSaved, StorageError, UsageError
 from ba_tui.core.events import Notice, TurnEnded
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
@@ -22,7 +22,7 @@ async def test_a_journal_that_fails_is_said_once_and_the_work_goes_on():
     journal = Memory()
 
     async def fill(args: Mapping[str, Any], call: Call) -> ToolResult:
-        journal.full = StorageError("No space left on the disk.", "Free some space.")
+        journal.full = SessionNotSaved("No space left on the disk", "Free some space.", "sessions")
         return ToolResult("ok")
 
     talk = conversation(Script(says("", ("fill", {})), says("Done.")), tool("fill", fill), journal=journal)

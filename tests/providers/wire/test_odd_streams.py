@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import (
-    AuthFailed,
-    BadRequest,
-    ConnectionLost,
-    Overloaded,
-    ProviderError,
-    RateLimited,
-    RequestRefused,
-)
+from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, ProviderError, RateLimited, RequestRefused
 from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest
@@ -146,7 +138,7 @@ async def test_an_error_that_comes_as_a_success_is_told(vendor: str, body: bytes
 )
 async def test_what_a_server_says_instead_of_an_answer_is_told(vendor: str, body: bytes, said: str) -> None:
     _, error = await read(vendor, body)
-    assert isinstance(error, Overloaded if body.startswith(b"error") else BadRequest)
+    assert isinstance(error, Overloaded if body.startswith(b"error") else RequestRefused)
     assert said in str(error)
 
 

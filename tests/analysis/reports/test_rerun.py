@@ -201,5 +201,5 @@ def test_a_manifest_of_a_later_version() -> None:
     report = Report("t", 0.0, "9", "", format=99)
     from ba_tui.analysis.reports.values import manifest
 
-    with pytest.raises(UsageError, match="written by a newer ba .schema 99"):
+    with pytest.raises(UsageError, match=r"written by a newer ba \(schema 99"):
         report_of(manifest(replace(report)))

@@ -13,12 +13,12 @@ from tests.program import Program
 
 LIMITED = """
 import sys, threading
-start, left = threading._start_new_thread, [int(sys.argv[1])]
-def limited(*args, **named):
-    if not left[0]:
+start = threading._start_new_thread
+def limited(work, *args, **named):
+    if work.__self__.name.startswith(refused):
         raise RuntimeError("can't start new thread")
-    left[0] -= 1
-    return start(*args, **named)
+    return start(work, *args, **named)
+refused = sys.argv[1]
 threading._start_new_thread = limited
 sys.argv = ["ba", *sys.argv[2:]]
 from ba_tui.__main__ import main
@@ -27,9 +27,9 @@ sys.exit(main())
 STEPS = "steps: [{calls: [{tool: shell, args: {command: echo hi}}]}, {say: Done.}]\n"
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_turn_ends_with_a_message(tmp_path: Path, threads: int) -> None:
-    """With one thread the turn can't begin; with three, the call of its tool can't be made."""
+@pytest.mark.parametrize("refused", ["Thread-", "program output"])
+def test_the_turn_ends_with_a_message(tmp_path: Path, refused: str) -> None:
+    """Threads with this name can't be started, so the call of the tool can't be made."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "s.yaml").write_text(STEPS)
     ba = Program(tmp_path / "work", tmp_path)
@@ -37,7 +37,7 @@ def test_the_turn_ends_with_a_message(tmp_path: Path, threads: int) -> None:
         sys.executable,
         "-c",
         LIMITED,
-        str(threads),
+        refused,
         "-p",
         "-m",
         "scripted:s.yaml",

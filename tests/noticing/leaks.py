@@ -46,6 +46,7 @@ EXEMPT: dict[str, str] = {
     "faces/tui/": "an app that its test ends without leaving keeps the lock of its drafts to the end of the process",
     "eval/test_traps.py": "opens the database of the helper in this process, whose thread for progress ends with it",
     "tools/mcp/test_session_room.py": "makes a sandbox of its own, whose folder goes with the process",
+    "house/test_tour_played.py": "plays chapters in this process, whose helper of memory may end a moment later",
     "cli/test_tools.py": "`ba tools` leaves the search for secrets to the end of its process",
     "memory/test_desk.py": "Chroma keeps its files open in the process of the test",
     "memory/test_team.py": "the client of Chroma keeps connections of the test's own process",

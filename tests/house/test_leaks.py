@@ -19,10 +19,17 @@ def pytest_configure(config):
     config.pluginmanager.register(leaks, "leaks")
 """
 TESTS = """
-import asyncio, fcntl, os, subprocess, sys, threading
+import asyncio, fcntl, os, subprocess, sys, tempfile, threading
 import pytest
 
 KEPT = []
+HELD = [tempfile.TemporaryFile() for _ in range(3)]
+for file in HELD:
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_one_of_several_locks_given_back(place):
+    HELD.pop(place).close()
 
 def test_descriptor():
     os.open("/dev/null", os.O_RDONLY)
@@ -87,6 +94,6 @@ def test_each_kind_of_leak_fails_the_test_that_leaks(tmp_path: Path) -> None:
     kinds = ["descriptor", "lock", "lock_on_a_known_descriptor", "thread", "process", "dead_process", "task", "timer"]
     # The descriptor of the shared fixture is reported with the last test of its module.
     assert failed == [*(f"test_{kind}" for kind in kinds), "test_clean"], done.stdout
-    assert "10 passed" in done.stdout
+    assert "12 passed" in done.stdout
     for said in ("/dev/null", "FLOCK lock", "thread", "input()", "(Z)", "Event.wait", "TimerHandle"):
         assert said in done.stdout, said

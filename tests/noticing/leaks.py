@@ -45,8 +45,6 @@ EXEMPT: dict[str, str] = {
     "house/test_guide_commands.py": "runs `ba` in this process, and its search for secrets ends with the process",
     "faces/tui/": "an app that its test ends without leaving keeps the lock of its drafts to the end of the process",
     "eval/test_traps.py": "opens the database of the helper in this process, whose thread for progress ends with it",
-    "tools/mcp/test_session_room.py": "makes a sandbox of its own, whose folder goes with the process",
-    "house/test_tour_played.py": "plays chapters in this process, whose helper of memory may end a moment later",
     "cli/test_tools.py": "`ba tools` leaves the search for secrets to the end of its process",
     "memory/test_desk.py": "Chroma keeps its files open in the process of the test",
     "memory/test_team.py": "the client of Chroma keeps connections of the test's own process",
@@ -64,10 +62,10 @@ def descriptors() -> dict[str, str]:
 
 
 def locks() -> dict[str, str]:
-    """Return the file locks of this process, each with the device and inode of its file."""
+    """Return the file locks of this process, each with the device and inode of its file. Two of a kind are two."""
     own = str(os.getpid())
     lines = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
-    return {f"{line[1]} lock": line[5] for line in lines if line[4] == own}
+    return {f"{line[1]} lock of {line[5]}": line[3] for line in lines if line[4] == own}
 
 
 def threads() -> dict[str, str]:

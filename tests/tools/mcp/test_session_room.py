@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+import pytest_asyncio
 
 from ba_tui.core.events import MessageDone, Notice
 from ba_tui.core.messages import Message, ToolUse
@@ -50,10 +53,22 @@ for line in sys.stdin:
 """
 
 
+OPENED: list[SessionPermissions] = []
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def closed_sandboxes() -> AsyncIterator[None]:
+    """Close the sandboxes of the rooms of a test."""
+    yield
+    while OPENED:
+        await OPENED.pop().close()
+
+
 def room(root: Path, *configs: ServerConfig, attended: bool = False) -> McpRoom:
     """The servers of a session in ``root``, with the sandbox of this machine."""
     settings, where = Settings(), open_places()
     permissions = SessionPermissions(settings, where, Workspace(root), (), untrusted=False)
+    OPENED.append(permissions)
     runner = runner_for(settings, permissions, SkillFolders(), permissions.record(lambda found: found))
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "SECRET": "x"}
     return McpRoom(McpSetup(configs), McpScope(where, permissions, runner, environment, attended=attended))

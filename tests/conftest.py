@@ -6,6 +6,7 @@ import compileall
 import gc
 import os
 import re
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -55,8 +56,12 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Leaks are looked for around all other fixtures.
 
+    A shell starts what runs in the background with SIGINT ignored, and ba keeps to that; tests send it.
+
     Helper processes keep no compiled modules: each of the hundreds that the tests start compiled its own anew."""
     config.pluginmanager.register(leaks, "leaks")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(CHECKOUT / "ba_tui", quiet=2)
 

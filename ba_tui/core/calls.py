@@ -39,7 +39,7 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
     try:
         result = await tool.run(use.input, call)
     except asyncio.CancelledError:
-        if made := call.progress.committed or call.progress.changed:
+        if made := call.progress.changed:
             finish(_although(ToolResult(paintable(made)), call))
             raise
         printed = tool.so_far(call.tail) if call.tail else ""
@@ -56,7 +56,7 @@ async def run_call(tool: Tool, use: ToolUse, call: Call) -> ToolResult:
             finish(failure("resource_error", str(refused), hint=refused.hint))
             raise refused from error
         result = failure("internal_error", f"{type(error).__name__}: {error}")
-    if call.progress.committed:
+    if call.progress.outlasted:
         # An interrupt waited for the change.
         finish(_although(result, call))
         raise asyncio.CancelledError
@@ -76,10 +76,10 @@ class Commit:
         self._begun = self._stopped = False
 
     def begin(self) -> None:
-        """The change begins now. Raises Stopped when an interrupt came before."""
+        """The change begins now. Raises CallStopped when an interrupt came before."""
         with self._lock:
             if self._stopped:
-                raise Stopped
+                raise CallStopped
             self._begun = True
 
     def stop(self) -> bool:
@@ -89,7 +89,7 @@ class Commit:
             return self._stopped
 
 
-class Stopped(Exception):
+class CallStopped(Exception):
     """The call was cancelled before its change began."""
 
 
@@ -110,14 +110,9 @@ async def commit_whole(work: Callable[[Commit], ToolResult], call: Call) -> Tool
                 running.add_done_callback(lambda task: task.cancelled() or task.exception())
                 raise
             cancelled = call.progress.committing = True
-    call.progress.committing = False
-    try:
-        result = running.result()
-    except Exception as error:
-        call.progress.committed = str(error) if cancelled else ""
-        raise
+    call.progress.committing, call.progress.outlasted = False, cancelled
+    result = running.result()
     call.progress.changed = result.text
-    call.progress.committed = result.text if cancelled else ""
     return result
 
 

@@ -33,8 +33,8 @@ class Progress:
         """The arguments as hooks left them; None until hooks have let the call through."""
         self.committing = False
         """Whether a cancelled call still makes a change that must not be broken off; a guard waits for its end."""
-        self.committed = ""
-        """The result's text when a change was completed although the call was cancelled; empty otherwise."""
+        self.outlasted = False
+        """Whether the call was cancelled while it made a change, and went on to the end of it."""
         self.changed = ""
         """The result's text once a change was completed: a cancel that comes later does not make it undone."""
 

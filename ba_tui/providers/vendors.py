@@ -33,9 +33,9 @@ def provider_for(
     provider, profile = vendor_for(info, settings, access, recorder), access.profile(info)
     if profile.kind == "scripted":
         return provider
-    from ba_tui.providers.tokens.usage import Estimating  # noqa: PLC0415 - not for scripted models
+    from ba_tui.providers.tokens.usage import UsageEstimator  # noqa: PLC0415 - not for scripted models
 
-    return Estimating(provider if profile.kind == "local" else _calling(provider, info, access))
+    return UsageEstimator(provider if profile.kind == "local" else _calling(provider, info, access))
 
 
 def _calling(provider: Provider, info: ModelInfo, access: ProviderAccess) -> Provider:

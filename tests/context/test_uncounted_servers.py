@@ -19,7 +19,7 @@ from ba_tui.core.provider import ModelRequest, Prices, charged
 from ba_tui.faces.tui.screens.context_rows import cost_lead
 from ba_tui.faces.tui.widgets.status import tokens
 from ba_tui.providers.scripted import Step
-from ba_tui.providers.tokens.usage import Estimating
+from ba_tui.providers.tokens.usage import UsageEstimator
 from ba_tui.resources import places
 from tests.loopback import ModelServer, Raw
 from tests.loopback.formats import stream
@@ -95,7 +95,7 @@ async def test_limits_hold_by_estimates(
 
 async def test_what_a_server_counted_stays_as_it_is() -> None:
     half = replace(says("Three words here."), usage=Usage(70, 0))
-    provider = Estimating(Script(says("One."), half, replace(says("Two."), usage=None)))
+    provider = UsageEstimator(Script(says("One."), half, replace(says("Two."), usage=None)))
     request = ModelRequest("Be short.", [user("Hello there.")], ())
     found = [chunk for _ in range(3) async for chunk in provider.stream(request) if isinstance(chunk, Message)]
     counted, partly, none = (message.usage for message in found)

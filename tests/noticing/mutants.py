@@ -50,7 +50,7 @@ PATIENCE = 30.0
 """Seconds for a test run with a fault; one that hangs is noticed."""
 
 
-class Reached:
+class LineRecorder:
     """A plugin of the first run: which test reaches which line, and how long each takes."""
 
     def __init__(self, module: Path) -> None:
@@ -100,7 +100,7 @@ def forked(work: Callable[[], int], seconds: float) -> int:
 
 
 def trace(module: Path, tests: list[str], report: Path) -> int:
-    reached = Reached(module)
+    reached = LineRecorder(module)
     threading.settrace(reached.called)
     sys.settrace(reached.called)
     code = pytest.main(["-q", *tests], plugins=[reached])
@@ -118,7 +118,7 @@ def tried(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Fault, bo
     report = folder / "reached"
     if code := forked(lambda: trace(module, options.tests, report), 1_800):
         sys.exit(f"Without a fault the tests end with {code}: pytest {' '.join(options.tests)}")
-    reached = Reached(module)
+    reached = LineRecorder(module)
     lines, seconds = ast.literal_eval(report.read_text())
     reached.lines.update(lines)
     reached.seconds.update(seconds)

@@ -27,7 +27,7 @@ from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call
 from ba_tui.protocols.mcp.contents import contents, part, prompt, resource, spoken, template
 from ba_tui.protocols.mcp.failures import Seen, failure, hint
-from ba_tui.protocols.mcp.incoming import Incoming
+from ba_tui.protocols.mcp.incoming import ServerMessages
 from ba_tui.protocols.mcp.limits import ServerLog
 from ba_tui.protocols.mcp.requests import ServerRequests
 from ba_tui.protocols.mcp.transports import SseClient, Watched, over_http, stdio
@@ -63,7 +63,7 @@ class Connection:
         self._config, self._means, self._log = config, means, log
         self._on_end, self._changed = ended, changed
         self.requests = ServerRequests(config.name, means.roots, means.sample if config.sampling else None)
-        self._incoming = Incoming(log, PROBE_SECONDS)
+        self._incoming = ServerMessages(log, PROBE_SECONDS)
         self._watched: Watched | None = None
         self._client: Client | None = None
         self._stop = asyncio.Event()
@@ -94,7 +94,7 @@ class Connection:
         """Connect. ``spoken``: the version of the protocol that was agreed on the last time. Raises McpError,
         LoginNeeded."""
         seconds = SHORT_PROBE_SECONDS if spoken in HANDSHAKE_PROTOCOL_VERSIONS else PROBE_SECONDS
-        self._incoming = Incoming(self._log, min(seconds, self._config.connect_timeout / 3))
+        self._incoming = ServerMessages(self._log, min(seconds, self._config.connect_timeout / 3))
         # No newer protocol has this transport, so its servers need not be asked for one.
         mode = "legacy" if self._config.transport == "sse" else mode
         self._stop, self._why, self._slow, self._tasks = asyncio.Event(), "", False, []

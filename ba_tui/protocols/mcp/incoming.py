@@ -53,7 +53,7 @@ class Peek:
         self.ends = ((head + part)[:ENDS_BYTES], (tail + part[-ENDS_BYTES:])[-ENDS_BYTES:])
 
 
-class Incoming:
+class ServerMessages:
     """The requests of one connection that wait for an answer, and what is wrong with what comes instead.
 
     ``left_out``: a line for each item of its listings that can't be read.

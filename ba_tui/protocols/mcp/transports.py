@@ -22,7 +22,7 @@ from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.text.wording import byte_size, one_line
 from ba_tui.processes.duplex import ENDS_BYTES, DuplexChild, LineEndless, LineTooLong, LineUnfinished
 from ba_tui.processes.supervised import Program
-from ba_tui.protocols.mcp.incoming import PROBE, TOO_LARGE, Incoming, Peek, described, why_unreadable
+from ba_tui.protocols.mcp.incoming import PROBE, TOO_LARGE, Peek, ServerMessages, described, why_unreadable
 from ba_tui.protocols.mcp.limits import MESSAGE_BYTES, Pace, answered_id
 
 Item: TypeAlias = SessionMessage | Exception
@@ -47,7 +47,7 @@ class AnswerTooLarge(httpx2.StreamError):
 
 @asynccontextmanager
 async def stdio(
-    program: Program, incoming: Incoming, patience: float, ended: Callable[[str], None]
+    program: Program, incoming: ServerMessages, patience: float, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
     """Start ``program`` and talk to it. ``patience``: seconds after which half a line fails what waits for it.
     ``ended`` is told why it ended, in words. Raises OSError."""
@@ -93,7 +93,7 @@ async def stdio(
             await child.close()
 
 
-async def _give_up_probe(incoming: Incoming, message: types.JSONRPCMessage, deliver: Deliver) -> None:
+async def _give_up_probe(incoming: ServerMessages, message: types.JSONRPCMessage, deliver: Deliver) -> None:
     """Answer the question of the newest protocol in place of a server that leaves it without an answer."""
     await asyncio.sleep(incoming.probe_seconds)
     if isinstance(message, types.JSONRPCRequest):
@@ -112,7 +112,7 @@ async def _deliver(items: Sequence[Item], deliver: Deliver) -> None:
 class _Stdio:
     """What one child sends, as messages."""
 
-    def __init__(self, child: DuplexChild, incoming: Incoming, patience: float) -> None:
+    def __init__(self, child: DuplexChild, incoming: ServerMessages, patience: float) -> None:
         self._child, self._incoming, self._patience = child, incoming, patience
         self._pace = Pace()
         self._split = 0
@@ -188,7 +188,7 @@ def _is_message(text: bytes) -> bool:
 
 @asynccontextmanager
 async def over_http(
-    config: ServerConfig, client: httpx2.AsyncClient, incoming: Incoming, ended: Callable[[str], None]
+    config: ServerConfig, client: httpx2.AsyncClient, incoming: ServerMessages, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
     """Talk to the address of ``config`` by ``client``, which is closed at the end. ``ended`` is told why the server
     closed its stream, in words."""
@@ -216,7 +216,7 @@ async def over_http(
 
 @asynccontextmanager
 async def _watched(
-    read: Arriving, write: Leaving, incoming: Incoming, ended: Callable[[str], None], *, one_stream: bool
+    read: Arriving, write: Leaving, incoming: ServerMessages, ended: Callable[[str], None], *, one_stream: bool
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
     """The same streams, where a flood has to wait. ``one_stream``: all answers come in one stream of events."""
     arriving, paced = anyio.create_memory_object_stream[Item](0)
@@ -342,7 +342,7 @@ class Watched(httpx2.AsyncBaseTransport):
     """Sends requests by another transport. ``status``: of the newest response. Bodies are bounded, and ``incoming``
     hears of their size. ``one_stream``: all answers come in the one response to a GET."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, incoming: Incoming, *, one_stream: bool) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, incoming: ServerMessages, *, one_stream: bool) -> None:
         self._inner, self._incoming, self._one_stream = inner, incoming, one_stream
         self.status = 0
 

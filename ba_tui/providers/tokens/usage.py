@@ -16,7 +16,7 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 from ba_tui.providers.tokens.counter import DynamicTokenCounter
 
 
-class Estimating:
+class UsageEstimator:
     """core.provider.Provider: ``provider``, with estimates for answers without token counts. An answer that claims a
     prompt of 0 tokens, or an output of 0 tokens for words, was not counted either."""
 

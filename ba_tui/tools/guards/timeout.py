@@ -40,15 +40,15 @@ def timeout(tool: Tool) -> Tool:
             done = await _done(work, limit)
         except asyncio.CancelledError:
             await _let_go(work, call)
-            if call.progress.committed:
+            if call.progress.outlasted:
                 return work.result()
             raise
         if done:
             return work.result()
         cancelled = await _let_go(work, call)
-        if made := call.progress.committed:
+        if call.progress.outlasted:
             # That this guard wanted to stop it ends no turn.
-            call.progress.committed = made if cancelled else ""
+            call.progress.outlasted = cancelled
             return work.result()
         failed = failure("timeout", f"{tool.name} took longer than {limit:g} s and was ended.")
         if not call.tail:
@@ -92,6 +92,6 @@ async def _let_go(work: asyncio.Task[ToolResult], call: Call) -> bool:
         if not call.progress.committing:
             break
         seconds = None
-    if cancelled and not call.progress.committed:
+    if cancelled and not call.progress.outlasted:
         raise asyncio.CancelledError
     return cancelled

@@ -18,7 +18,7 @@ from ba_tui.core.contents import media_key, media_of, without_media
 from ba_tui.core.errors import ContextOverflow, ProviderError, RequestRefused
 from ba_tui.core.events import MediaLeftOut, MessageRestarted, Notice, Retrying
 from ba_tui.core.messages import Document, Image, Message
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ProviderWrapper, ReplyChunk
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 
@@ -51,26 +51,16 @@ class SentMedia:
         return len(self.media.data)
 
 
-class AcceptedMedia:
+class AcceptedMedia(ProviderWrapper):
     """core.provider.Provider: ``provider``, which is sent no media that servers refuse. What leaves a request is among
     the chunks, so that it stays out of the session's later requests too. ``pixels`` reads the header of a picture."""
 
     def __init__(self, provider: Provider, pixels: Pixels) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._pixels = pixels
         self._messages: list[Message] = []
         self._sent: list[SentMedia] = []
         """The media of ``_messages``: only messages that are new are searched for more."""
-
-    @property
-    def model(self) -> ModelInfo:
-        return self._provider.model
-
-    def connect(self) -> None:
-        self._provider.connect()
-
-    async def close(self) -> None:
-        await self._provider.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider. Raises what the first attempt raised when another one does not help."""

@@ -144,3 +144,20 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of connections; nothing is asked afterwards."""
         ...
+
+
+class ProviderWrapper:
+    """The base of a provider that does something of its own with the requests or answers of another one."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    @property
+    def model(self) -> ModelInfo:
+        return self._provider.model
+
+    def connect(self) -> None:
+        self._provider.connect()
+
+    async def close(self) -> None:
+        await self._provider.close()

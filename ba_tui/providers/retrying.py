@@ -15,7 +15,7 @@ from typing import cast
 from ba_tui.core.errors import Overloaded, Passing
 from ba_tui.core.events import MessageRestarted, Retrying
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ProviderWrapper, ReplyChunk
 from ba_tui.core.values import frozen
 from ba_tui.providers.rate_limits import RateLimit
 from ba_tui.resilience import Backoff
@@ -31,7 +31,7 @@ class Limits:
     overloads: int = 0
 
 
-class Persistent:
+class Persistent(ProviderWrapper):
     """``provider`` with further attempts. Raises what the last attempt raised."""
 
     def __init__(
@@ -43,21 +43,11 @@ class Persistent:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,  # noqa: S311 - spreads retries, guards nothing
     ) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._backoff = backoff or Backoff()
         self._limits = limits or Limits()
         self._sleep = sleep
         self._chance = chance
-
-    @property
-    def model(self) -> ModelInfo:
-        return self._provider.model
-
-    def connect(self) -> None:
-        self._provider.connect()
-
-    async def close(self) -> None:
-        await self._provider.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""

@@ -11,25 +11,15 @@ from ba_tui.context.compression.compressor import Compressor
 from ba_tui.core.errors import ContextOverflow
 from ba_tui.core.events import MessageRestarted
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ProviderWrapper, ReplyChunk
 
 
-class Fitting:
+class Fitting(ProviderWrapper):
     """``provider`` with a second attempt. That it was compressed is among the chunks, so that the log holds it."""
 
     def __init__(self, provider: Provider, compressor: Compressor) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._compressor = compressor
-
-    @property
-    def model(self) -> ModelInfo:
-        return self._provider.model
-
-    def connect(self) -> None:
-        self._provider.connect()
-
-    async def close(self) -> None:
-        await self._provider.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from ba_tui.core.errors import BadRequest, ContextOverflow, ModelNotFound, Overloaded, ProviderError
 from ba_tui.core.events import Notice, TextDelta
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ProviderWrapper, ReplyChunk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 
@@ -42,11 +42,11 @@ LONGEST_HINT = 10
 KEEP = "For native calls set providers.NAME.tools: native."
 
 
-class Detecting:
+class Detecting(ProviderWrapper):
     """``provider`` as it is, for as long as that works; what is learnt of the model goes into ``formats``."""
 
     def __init__(self, provider: Provider, formats: Formats) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._formats = formats
         self._text: Provider | None = None
         """What is asked instead, once the model is known to write its calls."""
@@ -55,16 +55,9 @@ class Detecting:
         self._known: tuple[Sequence[Tool], Known] | None = None
         self._saving: set[asyncio.Task[None]] = set()
 
-    @property
-    def model(self) -> ModelInfo:
-        return self._provider.model
-
-    def connect(self) -> None:
-        self._provider.connect()
-
     async def close(self) -> None:
         await asyncio.gather(*self._saving)
-        await self._provider.close()
+        await super().close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""

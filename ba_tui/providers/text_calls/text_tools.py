@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ProviderWrapper, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.text_calls.forms import Form
 from ba_tui.providers.text_calls.hearing import Hearing
@@ -27,14 +27,14 @@ FORGIVEN = 2
 """Replies in a row whose calls can't be read. The next one stands as an answer."""
 
 
-class TextTools:
+class TextTools(ProviderWrapper):
     """``provider`` without tools in its requests: they are part of the system prompt, in ``form``.
 
     ``examples`` makes the rounds that the model is shown before the conversation.
     """
 
     def __init__(self, provider: Provider, form: Form, examples: Examples = example) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._examples = examples
         self.form: Form = form
         self._rendering = Rendering(form, provider.model)
@@ -42,16 +42,6 @@ class TextTools:
         self._known = Known(())
         self._prompt = ""
         self._example: Sequence[Message] = ()
-
-    @property
-    def model(self) -> ModelInfo:
-        return self._provider.model
-
-    def connect(self) -> None:
-        self._provider.connect()
-
-    async def close(self) -> None:
-        await self._provider.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""

@@ -12,27 +12,17 @@ from dataclasses import replace
 from typing import cast
 
 from ba_tui.core.messages import Message, Usage
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
+from ba_tui.core.provider import ModelRequest, Provider, ProviderWrapper, ReplyChunk
 from ba_tui.providers.tokens.counter import DynamicTokenCounter
 
 
-class UsageEstimator:
+class UsageEstimator(ProviderWrapper):
     """core.provider.Provider: ``provider``, with estimates for answers without token counts. An answer that claims a
     prompt of 0 tokens, or an output of 0 tokens for words, was not counted either."""
 
     def __init__(self, provider: Provider) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._counter: DynamicTokenCounter | None = None
-
-    @property
-    def model(self) -> ModelInfo:
-        return self._provider.model
-
-    def connect(self) -> None:
-        self._provider.connect()
-
-    async def close(self) -> None:
-        await self._provider.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""

@@ -77,7 +77,7 @@ def rss():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
 async def main():
     flags = {"model": f"scripted:{folder}/flood.yaml", "permissions.allow": [f"shell({command})"]}
-    talk = connect(flags, folder, ours=True).library.create()
+    talk = connect(flags, folder, strict=True).library.create()
     await talk.warm()
     before = most = rss()
     async for event in talk.say("go"):

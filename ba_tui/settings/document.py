@@ -158,6 +158,8 @@ def shown(value: object) -> str:
 
 def printable(text: str) -> str:
     """``text`` with everything escaped that could act on a terminal: files and folders come from anybody."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 

@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from asyncio import TimerHandle
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,8 @@ GRACE = 2.0
 TURNS = 0.5
 """Seconds for tasks that are about to end."""
 PAUSE = 0.005
+LONGEST = 65_536
+"""Bytes that are read of what the kernel says about a descriptor."""
 
 KEPT: dict[str, str] = {
     "/dev/urandom": "opened once by OpenSSL and by libraries that ask for random bytes",
@@ -38,6 +41,7 @@ KEPT_TIMERS: dict[str, str] = {
     "_Group._lapse(": "a bus in memory needs no end; its one timer ends with the lease of a message",
 }
 """Parts of the texts of timers that may stay, each with the reason."""
+BY_FILE = pytest.StashKey[dict[Path, list[pytest.Item]]]()
 SHARED = ("new_folder", "outside_data")
 """Fixtures of the whole session that open nothing."""
 EXEMPT: dict[str, str] = {
@@ -52,20 +56,31 @@ EXEMPT: dict[str, str] = {
 """Folders and files below ``tests`` that are not checked yet, each with the reason."""
 
 
-def descriptors() -> dict[str, str]:
-    """Return each open descriptor with its target, without the one that reads the folder."""
+def files() -> dict[str, str]:
+    """Return each open descriptor with its target, and each file lock with its kind. Only files have locks.
+
+    ``/proc/locks`` has the same locks, but the kernel stops all locking of the machine before it shows them, for which
+    a reader often waits ten milliseconds."""
     found: dict[str, str] = {}
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - called thousands of times
+        # The descriptor that reads the folder is closed by now.
         with suppress(OSError):
-            found[f"descriptor {number}"] = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 - as above
-    return {name: target for name, target in found.items() if not target.endswith(tuple(KEPT))}
+            target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 - as above
+            if not target.endswith(tuple(KEPT)):
+                found[f"descriptor {number}"] = target
+            if target.startswith("/"):
+                about = os.open(f"/proc/self/fdinfo/{number}", os.O_RDONLY)
+                found |= locks(os.read(about, LONGEST))
+                os.close(about)
+    return found
 
 
-def locks() -> dict[str, str]:
-    """Return the file locks of this process, each with the device and inode of its file. Two of a kind are two."""
-    own = str(os.getpid())
-    lines = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
-    return {f"{line[1]} lock of {line[5]}": line[3] for line in lines if line[4] == own}
+def locks(about: bytes) -> dict[str, str]:
+    """Return the locks in what the kernel says about a descriptor, by the device and inode of the file."""
+    if b"lock:" not in about:
+        return {}
+    lines = [line.split() for line in about.decode("ascii").splitlines() if line.startswith("lock:")]
+    return {f"{line[2]} lock of {line[6]}": line[4] for line in lines}
 
 
 def threads() -> dict[str, str]:
@@ -92,7 +107,7 @@ def children() -> dict[str, str]:
     return found
 
 
-SOURCES: tuple[Callable[[], dict[str, str]], ...] = (descriptors, locks, threads, children)
+SOURCES: tuple[Callable[[], dict[str, str]], ...] = (files, threads, children)
 
 
 def everything() -> dict[str, str]:
@@ -141,6 +156,15 @@ def wide(item: pytest.Item, *scopes: str) -> list[str]:
     ]
 
 
+def tests_by_file(session: pytest.Session) -> dict[Path, list[pytest.Item]]:
+    """Return the tests of the session by file, which are grouped once: there are thousands, and hundreds of files."""
+    if BY_FILE not in session.stash:
+        found = session.stash[BY_FILE] = defaultdict(list)
+        for item in session.items:
+            found[item.path].append(item)
+    return session.stash[BY_FILE]
+
+
 def pending(loop: asyncio.AbstractEventLoop) -> set[Any]:
     """Return the tasks of ``loop`` that have not ended and its timers that have not run."""
     timers: list[TimerHandle] = getattr(loop, "_scheduled", [])
@@ -151,10 +175,9 @@ def pending(loop: asyncio.AbstractEventLoop) -> set[Any]:
 @pytest.fixture(scope="module", autouse=True)
 def nothing_outlives_its_module(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail the last test of the module when what its tests share stays open."""
-    for item in request.session.items:
-        if item.path == request.path:
-            for name in wide(item, "session", "package"):
-                request.getfixturevalue(name)
+    for item in tests_by_file(request.session)[request.path]:
+        for name in wide(item, "session", "package"):
+            request.getfixturevalue(name)
     before = everything()
     yield
     if exempt(request.node) and any(what.startswith("socket:") for what in new(before).values()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -81,12 +82,17 @@ def load(project: Path, *, trusted: bool) -> Loaded:
     return load_settings({}, places(), project, {}, trusted=trusted)
 
 
+@cache
+def hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
 def hint_of(key: str) -> Any:
     kind: Any = Settings
-    for part in key.split("."):
+    for part in filter(None, key.split(".")):
         while get_origin(kind) is Annotated:
             kind = get_args(kind)[0]
-        kind = get_args(kind)[1] if part == "NAME" else get_type_hints(kind, include_extras=True)[part]
+        kind = get_args(kind)[1] if part == "NAME" else hints(kind)[part]
     return kind
 
 
@@ -113,14 +119,11 @@ def sample(key: str) -> Any:
 
 
 def default_of(key: str) -> object:
-    kind: Any = Settings
-    for part in key.split(".")[:-1]:
-        while get_origin(kind) is Annotated:
-            kind = get_args(kind)[0]
-        kind = get_args(kind)[1] if part == "NAME" else get_type_hints(kind, include_extras=True)[part]
+    group, _, name = key.rpartition(".")
+    kind: Any = hint_of(group)
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
-    return next(each.default for each in dataclasses.fields(kind) if each.name == key.rpartition(".")[2])
+    return next(each.default for each in dataclasses.fields(kind) if each.name == name)
 
 
 def in_effect(found: Loaded, project: Path, key: str) -> bool:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import duckdb
@@ -90,7 +90,6 @@ class Database:
         for path in (*(folder / WORK).iterdir(), *(folder / EXPORTS).iterdir()):
             path.unlink(missing_ok=True)
         self._reports = _Reports()
-        self._parser = duckdb.connect(":memory:", config=PARSING)
 
     @contextmanager
     def shared(self, request: WorkerRequest, doing: str = "") -> Generator[duckdb.DuckDBPyConnection]:
@@ -129,8 +128,8 @@ class Database:
                 self._gate.notify_all()
 
     def parser(self) -> duckdb.DuckDBPyConnection:
-        """A cursor of an empty database, for parsing: it waits for no load and needs no other thread."""
-        return self._parser.cursor()
+        """Return a cursor of an empty database, for parsing: it waits for no load and needs no other thread."""
+        return _empty().cursor()
 
     @contextmanager
     def opening(self) -> Generator[duckdb.DuckDBPyConnection]:
@@ -210,6 +209,12 @@ class Database:
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         return connection
+
+
+@cache
+def _empty() -> duckdb.DuckDBPyConnection:
+    """Return the empty database of this process. To open one takes a fiftieth of a second, so the first query does."""
+    return duckdb.connect(":memory:", config=PARSING)
 
 
 def _interrupt(cursor: duckdb.DuckDBPyConnection) -> None:

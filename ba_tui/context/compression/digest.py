@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ba_tui.context.compression.facts import ConversationFacts, Fact, FactKind, newest, open_todos, spoken
 from ba_tui.context.compression.keywords import code
@@ -79,13 +80,15 @@ def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, .
             best = bare
             break
     bytes_ = max(0, room - spoken_for) * 3
+    # The texts are the same in each attempt, and may be long: each string is looked up in them once.
+    in_texts = cache("\n".join(text.head + text.tail for text in kept.texts).__contains__)
     for _ in range(5):
         least = min(bytes_ - SENTENCES, LEDGER_LEAST)
         strings_room = max(int(bytes_ * LEDGER), least) if kept.strings else 0
         facts = pick(kept.facts, bytes_ - strings_room)
         spare = bytes_ - strings_room - sum(fact.cost for fact in facts)
-        held = "\n".join([*(fact.text for fact in facts), *(text.head + text.tail for text in kept.texts)])
-        strings = picked(kept.strings, strings_room + max(0, spare), held)
+        held = "\n".join(fact.text for fact in facts)
+        strings = picked(kept.strings, strings_room + max(0, spare), held, in_texts)
         if not facts and not strings:
             break
         made = opening(written(replace(kept, facts=tuple(facts), strings=tuple(strings))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log2
@@ -233,8 +233,11 @@ def _errors(text: str) -> dict[str, StringKind]:
     return found
 
 
-def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
-    """The likeliest of ``strings`` in ``room`` bytes, without those that ``held`` or a string before them has."""
+def picked(
+    strings: Sequence[Named], room: int, held: str, known: Callable[[str], bool] = "".__contains__
+) -> list[Named]:
+    """Return the likeliest of ``strings`` in ``room`` bytes, without those that are ``known``, and those that ``held``
+    or a string before them has."""
     chosen: list[Named] = []
     said = ""
     spent: Counter[StringKind] = Counter()
@@ -243,7 +246,9 @@ def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
         if left < 8:
             break
         cost, most = named.cost, max(LEAST, room * SHARES.get(named.kind, 1.0))
-        if cost > left or spent[named.kind] + cost > most or named.text in said or named.text in held:
+        if cost > left or spent[named.kind] + cost > most:
+            continue
+        if named.text in said or named.text in held or known(named.text):
             continue
         chosen.append(named)
         said += f"\n{named.text}"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -226,12 +227,16 @@ def is_tool_file(path: Path) -> bool:
     return not path.name.startswith(NOT_TOOLS) and path.name != "conftest.py"
 
 
-def _offered() -> Iterator[_Seen]:
+@lru_cache(maxsize=1)
+def _offered(installed: tuple[str, ...]) -> tuple[_Seen, ...]:
+    """Return what packages offer where these are ``installed``: asked once in a process until something changes."""
     from importlib import metadata  # noqa: PLC0415 - what was found is kept until something is installed
 
-    for entry in metadata.entry_points(group=GROUP):
-        version = entry.dist.version if entry.dist else ""
-        yield _Seen("package", f"{entry.name} {version}", module=entry.value)
+    del installed
+    return tuple(
+        _Seen("package", f"{entry.name} {entry.dist.version if entry.dist else ''}", module=entry.value)
+        for entry in metadata.entry_points(group=GROUP)
+    )
 
 
 def _installed() -> list[str]:
@@ -295,7 +300,7 @@ class _Cache:
             case {"installed": found, "none": True} if found == installed:
                 return []
             case _:
-                offered = list(_offered())
+                offered = list(_offered(tuple(installed)))
         self._packages = {"installed": installed, "none": not offered}
         self._changed = True
         self.save()

@@ -33,9 +33,11 @@ MOST_ASKING = 0.04
 PORTION = 2
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    work, other = tmp_path / "work", tmp_path / "other"
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace and a folder beside it, which each test copies: git takes longer to make one."""
+    top = tmp_path_factory.mktemp("template")
+    work, other = top / "work", top / "other"
     for file in (*(work / name for name in FILES), other / "file.txt"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x\n")
@@ -43,7 +45,13 @@ def root(tmp_path: Path) -> Path:
     for words in (("init", "-qb", "main"), ("add", "."), ("commit", "-qm", "one"), ("tag", "v1")):
         who = ("-c", "user.name=A", "-c", "user.email=a@b.c")
         subprocess.run(["git", *who, *words], cwd=work, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}, check=True)
-    return work
+    return top
+
+
+@pytest.fixture
+def root(tmp_path: Path, template: Path) -> Path:
+    subprocess.run(["cp", "-a", f"{template}/.", tmp_path], check=True)
+    return tmp_path / "work"
 
 
 @pytest.fixture

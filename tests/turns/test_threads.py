@@ -15,7 +15,7 @@ LIMITED = """
 import sys, threading
 start = threading._start_new_thread
 def limited(work, *args, **named):
-    if work.__self__.name.startswith(refused):
+    if refused in work.__self__.name:
         raise RuntimeError("can't start new thread")
     return start(work, *args, **named)
 refused = sys.argv[1]
@@ -27,33 +27,33 @@ sys.exit(main())
 STEPS = "steps: [{calls: [{tool: shell, args: {command: echo hi}}]}, {say: Done.}]\n"
 
 
-@pytest.mark.parametrize("refused", ["Thread-", "program output"])
-def test_the_turn_ends_with_a_message(tmp_path: Path, refused: str) -> None:
-    """Threads with this name can't be started, so the call of the tool can't be made."""
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "s.yaml").write_text(STEPS)
-    ba = Program(tmp_path / "work", tmp_path)
-    words = [
-        sys.executable,
-        "-c",
-        LIMITED,
-        refused,
-        "-p",
-        "-m",
-        "scripted:s.yaml",
-        "--allow",
-        "shell(echo hi)",
-        "x",
-    ]
+def limited(folder: Path, refused: str, steps: str) -> tuple[Program, subprocess.CompletedProcess[str]]:
+    """Send one prompt where threads with ``refused`` in their names can't be started."""
+    (folder / "work").mkdir()
+    (folder / "work" / "s.yaml").write_text(steps)
+    ba = Program(folder / "work", folder)
+    words = [sys.executable, "-c", LIMITED, refused, "-p", "-m", "scripted:s.yaml", "--allow", "shell(echo hi)", "x"]
     done = subprocess.run(
         words, cwd=ba.folder, env=ba.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
         check=False,
     )  # fmt: skip
+    return ba, done
+
+
+@pytest.mark.parametrize("refused", ["Thread-", "program output"])
+def test_the_turn_ends_with_a_message(tmp_path: Path, refused: str) -> None:
+    """The call of the tool can't be made."""
+    ba, done = limited(tmp_path, refused, STEPS)
     assert done.returncode == 2
     assert "ba: The system starts no further thread: a limit of processes (ulimit -u)" in done.stderr
     assert "RuntimeError" not in done.stderr
     assert "Done." not in done.stdout
     assert [event["reason"] for event in ba.events() if event["type"] == "turn_ended"] == ["error"]
+
+
+def test_a_finished_run_keeps_its_exit_code_where_no_thread_can_wait_for_the_others(tmp_path: Path) -> None:
+    _, done = limited(tmp_path, "_do_shutdown", "steps: [{say: Done.}]\n")
+    assert (done.stdout, done.stderr, done.returncode) == ("Done.\n", "", 0)
 
 
 async def test_what_must_be_done_is_done_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

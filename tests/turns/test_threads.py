@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ba_tui.core.errors import NoThread, no_thread, off_loop, started
+from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap
+from ba_tui.permissions.sandbox.confinement import FoundSandbox, Sandbox
+from ba_tui.permissions.sandbox.layout import FileReach
 from tests.program import Program
 
 LIMITED = """
@@ -54,6 +60,30 @@ def test_the_turn_ends_with_a_message(tmp_path: Path, refused: str) -> None:
 def test_a_finished_run_keeps_its_exit_code_where_no_thread_can_wait_for_the_others(tmp_path: Path) -> None:
     _, done = limited(tmp_path, "_do_shutdown", "steps: [{say: Done.}]\n")
     assert (done.stdout, done.stderr, done.returncode) == ("Done.\n", "", 0)
+
+
+@pytest.mark.parametrize("refused", ["sandbox", "secret search"])
+def test_a_search_for_secrets_that_can_not_begin_is_one_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, refused: str
+) -> None:
+    start = _thread.start_new_thread
+
+    def limited(work: Any, *rest: Any, **named: Any) -> Any:
+        if work.__self__.name == refused:
+            raise RuntimeError("can't start new thread")
+        return start(work, *rest, **named)
+
+    found = FoundSandbox(Bubblewrap("/bin/true"))
+    sandbox = Sandbox(FileReach((tmp_path,)), look=lambda: found)
+    monkeypatch.setattr(threading, "_start_new_thread", limited)
+    sandbox.begin()
+    for thread in threading.enumerate():
+        if thread.name == "sandbox":
+            thread.join(20)
+    sandbox.close()
+    (record,) = caplog.records
+    assert "The workspace was not searched for files with secrets: The system starts no further" in record.getMessage()
+    assert record.exc_info is None
 
 
 async def test_what_must_be_done_is_done_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,3 +58,12 @@ def test_a_fault_at_any_operation_leaves_all_or_nothing(root: Path, monkeypatch:
 def test_the_user_reads_what_became_of_an_export_that_was_killed(root: Path, ended_before: int, told: str) -> None:
     assert killed_before(ended_before, lambda: export(root), ("link", "rename", "ftruncate"))
     assert start(root) == [f"ba was stopped while the export of a report changed 2 files. {told}"]
+
+
+def test_what_someone_wrote_before_it_was_set_aside_is_not_removed(root: Path) -> None:
+    assert killed_before(3, lambda: export(root), ("link", "rename", "ftruncate"))
+    (aside,) = root.glob("r-data/.R1.*.tmp")
+    aside.write_bytes(b"theirs")
+    (told,) = start(root)
+    assert told.endswith("changed 2 files. Something else changed r-data/R1: left as found.")
+    assert aside.read_bytes() == b"theirs"

@@ -57,19 +57,22 @@ class UndoneFiles:
         outside = [str(file.path) for file in every if not self._inside(file.path) and file.state != "before"]
         changed = [file for file in files if file.state == "after"]
         stuck = [self._shown(file.path) for file in files if file.state == "other"]
-        said = "" if stuck or outside else " No file is changed."
+        said, kept = "", list[_File]()
         if any(file.state == "before" for file in every):
-            undone = [file for file in reversed(changed) if self._put_back(file)]
-            stuck += [self._shown(file.path) for file in changed if file not in undone]
-            if undone:
-                said = f" ba put back the {_files(len(undone))} that it had changed."
+            kept = [file for file in reversed(changed) if not self._put_back(file)]
+            stuck += [self._shown(file.path) for file in kept]
+            if undone := len(changed) - len(kept):
+                said = f" ba put back the {_files(undone)} that it had changed."
         elif changed:
             stay = "which stays as it is now" if len(changed) == 1 else "which stay as they are now"
             said = f" It had written the {_files(len(changed))}, {stay}."
         for file in files:
             if file.placing:
-                file.placing.clear()
+                # What was set aside is not what the list says: somebody wrote it meanwhile.
+                file.placing.clear(keep_aside=file in kept)
         self._remove(left.body["folders"])
+        if not (said or stuck or outside):
+            said = " No file is changed."
         if stuck:
             said += f" Something else changed {_names(stuck)}: left as found."
         if outside:

@@ -32,7 +32,7 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 
 UNFINISHED = "unfinished"
 UNLOCKED = 60.0
 """Seconds after which a note that can't be locked may be that of a dead process."""
-_TEMPORARY = regex(r"\..{0,100}\.ba-[0-9a-f]{8}\.tmp", re.DOTALL)
+TEMPORARY = regex(r"\..{0,100}\.ba-[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 @frozen
@@ -303,7 +303,7 @@ def abandoned(note: int, pid: int) -> bool:
 
 def _cleared(name: str, note: bytes) -> list[Path]:
     temporary, original = map(Path, map(os.fsdecode, note.split(b"\0") if note else (b"", b"")))
-    ours = _TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == name.partition("-")[2]
+    ours = TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == name.partition("-")[2]
     if not ours or os.path.normpath(temporary) != str(temporary):
         return []
     with parent_folder(temporary) as folder:

@@ -24,6 +24,7 @@ from ba_tui.tools.data.exports import ExportRules
 from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.session_data import SessionData
+from ba_tui.write_ahead import write_ahead
 from tests.analysis.engines import engine_in
 
 NORTH = Arrangement((RowOrder("amount", True),), (RowFilter("region", "=", "north"),))
@@ -56,7 +57,7 @@ async def data(tmp_path: Path) -> AsyncGenerator[SessionData]:
     rows = (f"{number},{'north' if number % 2 else 'south'},{number}.5" for number in range(1, 301))
     (folder / "sales.csv").write_text("\n".join(("id,region,amount", *rows)), encoding="utf-8")
     engine = engine_in(folder, state=tmp_path / "state" / "analysis")
-    rules = ExportRules(Workspace(folder), WRITER, judged)
+    rules = ExportRules(Workspace(folder), WRITER, judged, write_ahead(folder))
     engines = Engines(engine, Sources((), engine), Masking((), engine, print))
     yield SessionData(engines, rules, Artifacts(tmp_path / "state" / "data"))
     await engine.close()

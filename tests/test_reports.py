@@ -21,6 +21,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Planned, Step
+from ba_tui.tools.failed import Failed
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -136,6 +137,15 @@ async def test_what_a_report_refuses(talk: Conversation, folder: Path) -> None:
     with pytest.raises(UsageError, match="no results that could run again"):
         await datasets(empty).exports.report("none.py", title="Nothing")
     await empty.close()
+
+
+async def test_a_report_that_can_not_be_written_whole_leaves_no_part_of_it(talk: Conversation, folder: Path) -> None:
+    in_the_way = folder / "sales-data" / "rerun.py"
+    in_the_way.mkdir(parents=True)
+    with pytest.raises(Failed, match="is a folder"):
+        await datasets(talk).exports.report("sales.py", title="Sales", confirmed=True)
+    assert not (folder / "sales.py").exists()
+    assert list((folder / "sales-data").iterdir()) == [in_the_way]
 
 
 def test_a_saved_session_runs_again_on_the_command_line(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ba_tui.assembly import connect
 from ba_tui.cli.flags import ChatFlags
 from ba_tui.cli.streams import output_failed, read_input
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
@@ -40,7 +39,7 @@ def print_answer(flags: Mapping[str, object], start: Start, folder: Path, given:
     start = start if talks else replace(start, prompt=_prompt(start.prompt))
     if not talks and not start.prompt.strip():
         raise UsageError(*_EMPTY)
-    return asyncio.run(_print(flags, start, folder, given))
+    return run_loop(_print(flags, start, folder, given))
 
 
 def _talks(given: ChatFlags) -> bool:

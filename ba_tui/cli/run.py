@@ -19,7 +19,7 @@ import typer
 
 from ba_tui.cli.config import folder_of, say
 from ba_tui.cli.streams import read_input
-from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError
+from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError, run_loop
 from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.untrusted import paintable
@@ -97,7 +97,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
             raise UsageError(f"The parameters do not fit: {' '.join(wrong)}", _takes(chosen))
         if dry_run:
             return _plan(chosen, tools, output_format)
-        return asyncio.run(_perform(chosen, given, Runtime(lambda: tools, flows, results), output_format))
+        return run_loop(_perform(chosen, given, Runtime(lambda: tools, flows, results), output_format))
 
 
 def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:

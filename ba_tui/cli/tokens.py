@@ -5,7 +5,6 @@ How a model is counted stands in ``ba_tui.providers``.
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import json
 import math
@@ -20,7 +19,7 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.cli.streams import open_input
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.core.values import frozen
 from ba_tui.resources import places, project_root
 
@@ -154,7 +153,7 @@ class _Counter:
 
             self._exact = exact_counts(self.model, self._config.exact_counting_api, self._access)
         failed = bool(self._exact.trouble)
-        found = asyncio.run(self._exact.count(ModelRequest("", [user(text)], ())))
+        found = run_loop(self._exact.count(ModelRequest("", [user(text)], ())))
         if self._exact.trouble and not failed:
             say(f"{self._exact.trouble}; estimated instead.")
         return found

@@ -5,7 +5,6 @@ What a tool is and where they are found stands in ``ba_tui.tools``.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import time
@@ -17,7 +16,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.tool_files import check_name, write_tool
 from ba_tui.cli.trust import untrusted
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.resources import places, project_root, user_home
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def try_(
     try:
         entry = _entry(registry, name, project_root(folder))
         start = time.monotonic()
-        result = asyncio.run(_called(entry, cast("dict[str, Any]", given), quiet=json_))
+        result = run_loop(_called(entry, cast("dict[str, Any]", given), quiet=json_))
     finally:
         registry.close()
     if json_:

@@ -18,6 +18,7 @@ from ba_tui.core.errors import (
     no_thread,
 )
 from ba_tui.core.events import (
+    MAIN,
     TRANSIENT,
     Event,
     Mode,
@@ -27,6 +28,7 @@ from ba_tui.core.events import (
     Rewound,
     Steered,
     Titled,
+    ToolFinished,
     TurnEnded,
     TurnResumed,
     TurnStarted,
@@ -80,8 +82,8 @@ class Conversation:
         self._folded: asyncio.Task[list[Event]] | None = None
         self._turn: Turn | None = None
         self._open = OpenTurn()
-        self._left = False
-        """The session is closed at a question: what cancels the turn is no answer, and not kept."""
+        self._left: frozenset[str] | None = None
+        """The ids of the calls that stay open because the session is closed at a question; None while it is not."""
         self._followers = Followers()
         self._mode: Mode | None = None
         self._imported = info.imported
@@ -273,10 +275,17 @@ class Conversation:
         return TurnEnded("done")
 
     def _keep(self, event: Event) -> None:
-        if isinstance(event, TRANSIENT) or self._left:
+        if isinstance(event, TRANSIENT) or self._withdraws(event):
             return
         self._open.apply(event)
         self.saving.keep(event)
+
+    def _withdraws(self, event: Event) -> bool:
+        """Return whether ``event`` says no more than that closing the session cancelled the turn or one of its open
+        calls. A journal with such an event would answer the question."""
+        if self._left is None or event.agent != MAIN:
+            return False
+        return isinstance(event, TurnEnded) or (isinstance(event, ToolFinished) and event.call_id in self._left)
 
     def _tell(self, notice: Notice) -> bool:
         """To those who look; False when nobody does now."""
@@ -351,7 +360,8 @@ class Conversation:
         await self.past.wait()
         await self.shell.close()
         if self._turn:
-            self._left = self._open.waiting() is not None
+            waiting = self._open.waiting()
+            self._left = waiting and waiting.open_calls
             self._turn.stopped_by = why
             self._turn.close()
             await self._turn.wait()

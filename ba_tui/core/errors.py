@@ -31,7 +31,7 @@ BaError
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeAlias, TypeVar
 
 from ba_tui.core.text.wording import with_hint
@@ -283,3 +283,21 @@ async def off_loop(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         if no_thread(error) is None:
             raise
         return work(*args, **named)
+
+
+def run_loop(main: Coroutine[object, object, T]) -> T:
+    """Run ``main`` in a new event loop, as asyncio.run does. Its result counts also where the system starts no thread
+    in which the loop could wait for its other threads: the interpreter waits for those when it ends."""
+    import asyncio  # noqa: PLC0415 - workers load this module and have no loop
+
+    ended: list[T] = []
+
+    async def kept() -> None:
+        ended.append(await main)
+
+    try:
+        asyncio.run(kept())
+    except RuntimeError as error:
+        if not ended or no_thread(error) is None:
+            raise
+    return ended[0]

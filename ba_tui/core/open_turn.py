@@ -39,6 +39,11 @@ class WaitingCalls:
     later: tuple[ToolUse, ...]
     checkpointed: bool
 
+    @property
+    def open_calls(self) -> frozenset[str]:
+        """The ids of all these calls."""
+        return frozenset([*(call.id for call, _ in self.ask), *(call.id for call in self.later)])
+
 
 class OpenTurn:
     """Feed it every event of a session, replayed or live."""

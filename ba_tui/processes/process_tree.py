@@ -11,6 +11,10 @@ import sys
 import time
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
+GOES_ON_SECONDS = 0.15
+"""What starts further programs so long after it was interrupted is not about to end: it gets the TERM then."""
+STATE, PARENT, GROUP, THREADS, BEGUN = 0, 1, 2, 17, 19
+"""Places in ``/proc/N/stat`` behind the name."""
 GIVE_UP_SECONDS = 2.0
 LOOK_SECONDS = 1.0
 LINUX = sys.platform == "linux"
@@ -40,40 +44,49 @@ def threads() -> int:
     return found
 
 
-def descendants() -> "tuple[list[int], set[int]]":
-    """All processes below us that still run, and the process groups of all, also of those that have just ended.
+def below() -> "list[tuple[int, list[bytes]]]":
+    """All processes below us, also those that have just ended: the number of each, and what its ``stat`` says behind
+    its name. None without /proc.
 
     One look may miss what forks and ends while it is taken; ``collect`` knows whether anything is there at all.
-    Without /proc only the program's own group can be reached.
     """
-    below: dict[int, list[int]] = {}
-    group: dict[int, int] = {}
-    ended: set[int] = set()
+    children: dict[int, list[tuple[int, list[bytes]]]] = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
     except OSError:
-        return [], set()
-    for name in names:
+        return []
+    # The newest first: what a shell starts in a loop ends within a millisecond.
+    for name in reversed(names):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
                     fields = file.read().rsplit(b")", 1)[1].split()
             except (OSError, IndexError):
                 continue
-            below.setdefault(int(fields[1]), []).append(int(name))
-            group[int(name)] = int(fields[2])
-            # Of a process with threads the first one may have ended alone.
-            if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:
-                ended.add(int(name))
-    found: list[int] = []
-    groups: set[int] = set()
+            children.setdefault(int(fields[PARENT]), []).append((int(name), fields))
+    found: list[tuple[int, list[bytes]]] = []
     todo = [os.getpid()]
     while todo:
-        children = below.get(todo.pop(), [])
-        found += [child for child in children if child not in ended]
-        groups.update(group[child] for child in children)
-        todo += children
+        their = children.get(todo.pop(), [])
+        found += their
+        todo += [pid for pid, _ in their]
+    return found
+
+
+def descendants() -> "tuple[list[int], set[int]]":
+    """All processes below us that still run, and the process groups of all, also of those that have just ended.
+    Without /proc only the program's own group can be reached."""
+    every = below()
+    groups = {int(fields[GROUP]) for _, fields in every}
+    # Of a process with threads the first one may have ended alone.
+    found = [pid for pid, fields in every if fields[STATE] not in (b"Z", b"X") or int(fields[THREADS]) > 1]
     return found, groups - {os.getpgrp()}
+
+
+def starters(since: float) -> "set[int]":
+    """The processes below us that have started another one after ``since``, in seconds since the boot."""
+    ticks = since * os.sysconf("SC_CLK_TCK")
+    return {int(fields[PARENT]) for _, fields in below() if int(fields[BEGUN]) > ticks} - {os.getpid()}
 
 
 def running(program: int, status: int) -> "list[int]":
@@ -125,8 +138,10 @@ def reap(program: int) -> "tuple[int | None, bool]":
 
 
 def end_all(program: int, status: int, wake: int) -> None:
-    """INT, TERM, KILL, each only for what the one before left running."""
+    """INT, TERM, KILL, each only for what the one before left running. A shell may have missed the INT: it goes on with
+    the next command of a loop where the last one ended on its own."""
     begun = time.monotonic()
+    goes_on = time.clock_gettime(time.CLOCK_BOOTTIME) + GOES_ON_SECONDS if LINUX else 0.0
     steps = list(LADDER)
     # Counted from the first KILL: however late a busy machine gets there, nothing is given up before.
     until = float("inf")
@@ -139,19 +154,22 @@ def end_all(program: int, status: int, wake: int) -> None:
             send(steps.pop(0)[1], program, status)
             if not steps:
                 until = time.monotonic() + GIVE_UP_SECONDS
+        elif LINUX and steps[0][1] == signal.SIGTERM:
+            for pid in starters(goes_on):
+                deliver(pid, signal.SIGTERM)
         select.select([wake], [], [], 0.05)
         drain(wake)
 
 
 def send(number: int, program: int, status: int) -> None:
-    """The signal to all that is left."""
+    """The signal to all that is left, a group at a time: a shell and the command that it waits for get it together."""
     if not LINUX:
         reached(program, number)
     elif number == signal.SIGKILL:
         kill_all()
-    else:
-        for pid in running(program, status):
-            deliver(pid, number)
+    elif running(program, status):
+        for group in descendants()[1]:
+            deliver(-group, number)
 
 
 def reached(group: int, number: int) -> bool:

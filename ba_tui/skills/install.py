@@ -10,14 +10,15 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.resources import save_whole
+from ba_tui.resources import exclusive, save_whole
 from ba_tui.skills.catalog import head_of
 from ba_tui.skills.content import PASSED_OVER
 from ba_tui.skills.dependencies import RequirementsRefused, read_requirements
@@ -33,6 +34,7 @@ PROTOCOLS = ("https", "http", "ssh", "file")
 _URL = regex(rf"(?:{'|'.join(PROTOCOLS)})://[^\s]+|[\w.-]+@[\w.-]+:[^\s:][^\s]*")
 _LOGIN = regex(r"//[^/@\s]*@")
 _NAME = regex(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_STAGING = regex(r"\.new-[a-z0-9_]{8}")
 
 SKELETON = """\
 ---
@@ -145,12 +147,12 @@ def install_skill(candidate: SkillCandidate, root: Path) -> Path:
     place = root / candidate.id
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o755)
-        # Beside its place, so that it takes one step to put it there. The dot keeps it from being taken for a skill.
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as near:
-            new, old = Path(near, "new"), Path(near, "old")
+        with exclusive(root), _staging(root) as near:
+            new, old = near / "new", near / "before" / candidate.id
             shutil.copytree(candidate.folder, new, symlinks=True)
             there = os.path.lexists(place)
             if there:
+                old.parent.mkdir()
                 place.rename(old)
             try:
                 new.rename(place)
@@ -163,6 +165,21 @@ def install_skill(candidate: SkillCandidate, root: Path) -> Path:
             f"{place} can't be written: {error.strerror or error}.", "Check the folder's permissions."
         ) from error
     return place
+
+
+@contextmanager
+def _staging(root: Path) -> Generator[Path]:
+    """Make a temporary folder in ``root``, which is locked: one rename puts a skill from there into its place. Those of
+    killed installations are removed first, and the skills that they had set aside go back to their places."""
+    for left in root.iterdir():
+        if _STAGING.fullmatch(left.name) and {each.name for each in left.iterdir()} <= {"new", "before"}:
+            for old in left.glob("before/*"):
+                if not os.path.lexists(root / old.name):
+                    old.rename(root / old.name)
+            shutil.rmtree(left)
+    # The dot keeps it from being taken for a skill.
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as near:
+        yield Path(near)
 
 
 def create(name: str, root: Path) -> Path:

@@ -158,7 +158,7 @@ class GuardedTools:
             workspace,
             named["read_file"],
             policy.judge,
-            ExportRules(workspace, named["write_file"], policy.judge),
+            ExportRules(workspace, named["write_file"], policy.judge, self.ahead),
             agreed_metrics(where, skills.catalog.ingress),
         )
         inherited, self.recovered = process.shell.inherited(), recover_changes(where, scope.cwd, settings)

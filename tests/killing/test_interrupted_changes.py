@@ -23,8 +23,11 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Progress, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import places
+from ba_tui.tools.editing.patches import planned_patch
+from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards import timeout as timeout_guard
 from tests.script import collect
 
@@ -142,6 +145,14 @@ async def test_after_a_kill_the_next_start_puts_the_files_back_and_tells_user_an
     assert [sum(told in note for note in turn) for turn in notes] == [1, 0]
     await talk.close()
     assert list((places().state / "changes").rglob("*.*")) == []
+
+
+def test_a_patch_changes_files_outside_the_workspace_last(folder: Path) -> None:
+    (folder.parent / "out.txt").write_text("old\n")
+    lines = [f"*** Update File: {name}\n-old\n+new" for name in ("../out.txt", *NAMES)]
+    patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+    change = planned_patch(Workspace(folder), SeenFiles(), {"patch": patch})
+    assert [file.path.name for file in change.files] == [*NAMES, "out.txt"]
 
 
 def test_sigterm_waits_for_the_files_and_the_record_says_so(folder: Path) -> None:

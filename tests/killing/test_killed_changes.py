@@ -26,7 +26,7 @@ from tests.tools.conftest import CHECKOUT
 Edit: TypeAlias = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize("program", ["changes first", "changes second", "rewinds"])
+@pytest.mark.parametrize("program", ["changes first", "changes second", "rewinds", "exports"])
 def test_a_kill_before_any_operation_leaves_all_or_nothing(tmp_path: Path, program: str) -> None:
     name, *which = program.split()
     command = [sys.executable, "-m", f"tests.killing.{name}", *which, str(tmp_path)]
@@ -119,6 +119,25 @@ def test_a_list_has_no_power_outside_the_workspace_or_through_a_link(root: Path,
     left_behind(root, steps(root), lambda head: head["body"].update(folders=[str(folder), str(root / "way" / "empty")]))
     start(root)
     assert folder.is_dir()
+
+
+def test_a_patch_that_reached_no_file_outside_the_workspace_is_undone(root: Path, outside: Path) -> None:
+    left_behind(root, [*steps(root)[:1], FileStep(outside / "a", "a", b"new", b"newer")])
+    (root / "a").write_bytes(b"new")
+    (told,) = start(root)
+    assert told.endswith("changed 2 files. ba put back the file that it had changed.")
+    assert (root / "a").read_bytes() == b"old"
+
+
+def test_a_file_outside_the_workspace_that_a_patch_had_changed_is_named_and_stays(root: Path, outside: Path) -> None:
+    given = [FileStep(outside / "a", "a", b"old", b"new"), *steps(root)]
+    left_behind(root, [*given, FileStep(outside / "b", "b", b"x", b"y")])
+    (outside / "b").write_bytes(b"x")
+    (root / "a").write_bytes(b"new")
+    (told,) = start(root)
+    assert told.endswith(f"the file that it had changed. Outside this workspace, so left as found: {outside / 'a'}.")
+    assert held(root) == BEFORE
+    assert (outside / "a").read_bytes() == b"new"
 
 
 def wrong_content(head: dict[str, Any]) -> None:

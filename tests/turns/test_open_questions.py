@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ba_tui.core.agent import Agent
 from ba_tui.core.effects import Effect
 from ba_tui.core.events import (
     Answered,
     Asked,
     Event,
     Judged,
+    MessageDone,
     Steered,
+    TextDelta,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -22,12 +26,14 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import ToolOutput
 from ba_tui.core.open_turn import OpenTurn
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
+from ba_tui.core.spawning import run_child
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import INTERRUPTED
 from ba_tui.core.turn import Turn
-from tests.script import Memory, Script, conversation, says
+from tests.script import Memory, Mind, Script, conversation, says, thinking
 from tests.turns.test_loop import tool
 
 
@@ -189,6 +195,61 @@ async def test_closing_at_a_question_keeps_it_open():
     assert turn
     await answered(turn, "once")
     assert writer.written == ["a"]
+
+
+class Delegating(Mind):
+    """A Brain whose tool ``start`` starts an agent in the background, which is in the middle of its answer."""
+
+    def __init__(self, provider: Script, *tools: Tool) -> None:
+        super().__init__(provider, (tool("start", self.start), *tools))
+        self.speaks = asyncio.Event()
+
+    async def half(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        yield TextDelta("Half of the report.")
+        self.speaks.set()
+        await asyncio.Event().wait()
+
+    async def start(self, args: Mapping[str, Any], call: Call) -> ToolResult:
+        agent = Agent(Script(self.half), (), "You look.", ())
+        self.work = asyncio.create_task(run_child(agent, call.branch.fork("explore"), "Look."))
+        return ToolResult("started")
+
+    async def close(self) -> None:
+        self.work.cancel()
+        await asyncio.wait([self.work])
+
+
+async def test_closing_at_a_question_keeps_what_an_agent_and_another_call_have_received():
+    async def ask(args: Mapping[str, Any], call: Call) -> ToolResult:
+        await call.ask(Question("permission", "Read it?", call.id, "read", dict(args)))
+        return ToolResult("read")
+
+    async def look(args: Mapping[str, Any], call: Call) -> ToolResult:
+        call.report("half of the list")
+        await asyncio.Event().wait()
+        return ToolResult("all of the list")
+
+    journal, calls = Memory(), (("start", {}), ("list", {}), ("read", {}))
+    mind = Delegating(Script(says("", *calls)), tool("list", look), tool("read", ask))
+    talk = thinking(mind, journal)
+    await until(talk.say("look and read"), Asked)
+    await mind.speaks.wait()
+    await talk.close()
+    kept = journal.read()
+    said = [event.message.text for event in kept if isinstance(event, MessageDone) and event.agent != "main"]
+    assert said == ["Half of the report."]
+    assert [(event.agent, event.reason) for event in kept if isinstance(event, TurnEnded)] == [
+        ("main/explore-1", "cancelled")
+    ]
+    results = {event.call_id: event.result.text for event in kept if isinstance(event, ToolFinished)}
+    assert list(results) == ["start-0-", "list-1-"]
+    assert "half of the list" in results["list-1-"]
+    talk = conversation(Script(says("Done.")), tool("read", ask), journal=journal)
+    await talk.history()
+    turn = talk.go_on()
+    assert turn
+    ending = (await answered(turn, "once"))[-1]
+    assert ending == TurnEnded("done", at=ending.at)
 
 
 async def test_closing_again_without_an_answer_keeps_it_open():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ba_tui.cli.config import print_line, say
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, run_loop
 from ba_tui.core.text.wording import count, one_line
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LOOPBACK = "http://127.0.0.1:"
 def try_servers(known: KnownServers, configs: Sequence[ServerConfig], *, as_json: bool) -> int:
     """Connect to each of ``configs`` in turn and print what it offers; 2 when one can't be reached."""
     try:
-        rows = asyncio.run(_tested(known, configs, as_json=as_json))
+        rows = run_loop(_tested(known, configs, as_json=as_json))
     except KeyboardInterrupt:
         return CANCELLED
     if as_json:
@@ -113,7 +113,7 @@ def log_in(known: KnownServers, config: ServerConfig) -> int:
     from ba_tui.tools.mcp.setup import logins  # noqa: PLC0415 - --help must not pay for it
 
     try:
-        asyncio.run(_logged_in(logins(known.where), config))
+        run_loop(_logged_in(logins(known.where), config))
     except KeyboardInterrupt:
         say("Cancelled: nothing was saved.")
         return CANCELLED

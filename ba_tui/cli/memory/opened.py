@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ba_tui.cli.config import folder_of, load, say
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.core.ports.memory import Entry, Scope
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
@@ -71,7 +70,7 @@ def _run(project: str, setup: StoreSetup, work: Callable[[OpenedMemory], Awaitab
         finally:
             await store.close()
 
-    return asyncio.run(run())
+    return run_loop(run())
 
 
 async def every_entry(opened: OpenedMemory, scope: Scope | None = None) -> AsyncIterator[Entry]:

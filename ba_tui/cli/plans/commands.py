@@ -15,7 +15,7 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import write_output
-from ba_tui.core.errors import SessionNotFound, StorageError, UsageError
+from ba_tui.core.errors import SessionNotFound, StorageError, UsageError, run_loop
 from ba_tui.core.text.wording import one_line
 
 if TYPE_CHECKING:
@@ -198,9 +198,7 @@ def _carry_out(
     format: Format,
 ) -> int:
     """``what``: the prompt that the session shows, the session to go on with, the work. Returns the exit code."""
-    import asyncio  # noqa: PLC0415 - --help must not wait for these
-
-    from ba_tui.assembly import connect  # noqa: PLC0415
+    from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for these
     from ba_tui.cli.plans.carrying import carry_out  # noqa: PLC0415
     from ba_tui.core.start import Start  # noqa: PLC0415
     from ba_tui.faces.headless import Printer  # noqa: PLC0415
@@ -208,7 +206,7 @@ def _carry_out(
     prompt, resumed, work = what
     services = connect({**flags, "output_format": format}, folder, strict=True)
     start = Start(prompt, resumed or None, all=True)
-    code = asyncio.run(carry_out(services, start, Printer(format, sys.stdout, sys.stderr), work))
+    code = run_loop(carry_out(services, start, Printer(format, sys.stdout, sys.stderr), work))
     if services.tidy:
         services.tidy()
     return code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.core.ports.datasets import Exported
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.services import Library
@@ -27,7 +27,7 @@ def write_report(library: Library, info: SessionInfo, format: str, output: Path 
         raise UsageError("A report needs a file.", f"Add --output report.{format}.")
     if output.suffix.lower() != f".{format}":
         raise UsageError(f"{output.name} does not end in .{format}.", f"Name it {output.stem}.{format}.")
-    done = asyncio.run(_written(library, info, output))
+    done = run_loop(_written(library, info, output))
     return f"Wrote {output} ({byte_size(done.size)})."
 
 

@@ -15,7 +15,7 @@ from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
 from ba_tui.cli.teams.membership import add_commands
 from ba_tui.cli.trust import untrusted
-from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.errors import BaError, UsageError, run_loop
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
 from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.services import Services, begin
@@ -94,7 +94,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     flags = {"model": model, "permission_mode": permission_mode, "permissions.allow": allow, "max_cost": max_cost}
     services = connect({key: value for key, value in flags.items() if value}, folder, strict=True)
     printer = TeamPrinter(output_format, sys.stdout, sys.stderr)
-    code = asyncio.run(_run(services, order, Start(resume=resume, all=True), printer))
+    code = run_loop(_run(services, order, Start(resume=resume, all=True), printer))
     return output_failed(printer.lost, wanted=True) if printer.lost else code
 
 
@@ -160,7 +160,7 @@ def dead(
     """
     from ba_tui.cli.teams.dead_letters import print_dead_letters  # noqa: PLC0415 - see run
 
-    return asyncio.run(print_dead_letters(folder_of(cwd), as_json=json_))
+    return run_loop(print_dead_letters(folder_of(cwd), as_json=json_))
 
 
 def _one_of(given: str | None, known: tuple[Any, ...], what: str) -> Any:

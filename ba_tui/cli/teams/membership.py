@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import json
 import sys
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
-from ba_tui.core.errors import StorageError
+from ba_tui.core.errors import StorageError, run_loop
 from ba_tui.resources import open_places
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def revoke(name: Name, cwd: Cwd = None) -> int:
     """
     _membership().revoke(name)
     print_line(f"Revoked {name}. Messages of its keys are refused.")
-    asyncio.run(_publish(folder_of(cwd)))
+    run_loop(_publish(folder_of(cwd)))
     say("Change the password of the Redis server too: whoever knows it can read what members send.")
     return 0
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ba_tui.cli.config import folder_of, print_line
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, with_hint
 from ba_tui.resources import open_places, project_root
@@ -67,7 +67,7 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
     for notice in services.notices:
         if notice.level != "info":
             say(with_hint(notice.text, notice.hint))
-    return asyncio.run(_work(services, settings, role, once=once))
+    return run_loop(_work(services, settings, role, once=once))
 
 
 async def _work(services: Services, settings: TeamSettings, role: str, *, once: bool) -> int:

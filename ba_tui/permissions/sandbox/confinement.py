@@ -5,6 +5,7 @@ Nothing is started here but a short trial. Which parts of the disk are seen is `
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -16,10 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from ba_tui.core.errors import BaError
+from ba_tui.core.errors import BaError, NoThread, started
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout, shown_in
+from ba_tui.permissions.sandbox.refusals import DENIED, LOGINS, MISSING, NETWORK, READ_ONLY, RIGHTS, says
 from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
 from ba_tui.permissions.secrets.known import MaskPlaces
 from ba_tui.processes.brief import BriefRun, run_briefly
@@ -29,6 +31,7 @@ from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 if TYPE_CHECKING:
     from ba_tui.permissions.secrets.masks import WorkspaceMasks
 
+log = logging.getLogger(__name__)
 SandboxMode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
 FRESH_SECONDS = 1.0
@@ -46,23 +49,6 @@ NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
 SHOWN = 200
 TAIL = 6_000
 CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off. See ba guide sandbox."
-
-# Texts, and compiled when something was refused: `re` keeps them then.
-NETWORK = (
-    r"could not resolve|name resolution|name or service not known|nodename nor servname|network is unreachable"
-    r"|no address associated with hostname|getaddrinfo|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|connection refused"
-    r"|failed to (?:resolve|lookup address)|unable to (?:resolve|look ?up)|no route to host|dns error"
-    r"|unknown host|nameresolutionerror|network access|offline mode"
-)
-READ_ONLY = r"read-only file system|\bEROFS\b|device or resource busy|\bEBUSY\b|cross-device"
-RIGHTS = r"operation not permitted|\bEPERM\b|no new privileges|effective uid is not 0"
-DENIED = r"permission denied|\bEACCES\b"
-LOGINS = (
-    r"auth login|not logged in|log ?in first|(?:locate|find|load).{0,40}credentials|credentials? (?:were )?not found"
-    r"|connect to (?:the docker daemon|podman|bus)|docker\.sock|podman\.sock|server localhost:8080 was refused"
-)
-"""How programs say that they miss the settings or the service that they work with."""
-MISSING = r"no such file or directory|\bENOENT\b|cannot stat|not found"
 
 
 class NotConfined(BaError):
@@ -197,9 +183,10 @@ class Sandbox:
             return self._masks
 
     def begin(self) -> None:
-        """Begin to search the workspace for files with secrets, in the background."""
+        """Begin to search the workspace for files with secrets, in the background. Where the system starts no thread,
+        the next command searches, or reports it."""
         if self.mode != "off" and self._mask_places.searched and not self._closed:
-            threading.Thread(target=self.search, args=(0.0,), daemon=True, name="sandbox").start()
+            _unless_refused(lambda: started(lambda: _unless_refused(lambda: self.search(0.0)), "sandbox"))
 
     def search(self, seconds: float) -> None:
         """Search the workspace as it is now, for at most so many seconds. Blocks."""
@@ -296,24 +283,24 @@ class Sandbox:
             return ""
         mechanism = self._found.mechanism if self._found else None
         text = output[-TAIL:]
-        if _says(LOGINS, text):
+        if says(LOGINS, text):
             return "your logins, settings in the home folder and local services are not available there"
-        if not self.reach.network and _says(NETWORK, text):
+        if not self.reach.network and says(NETWORK, text):
             return "the network is off there"
-        if _says(READ_ONLY, text):
+        if says(READ_ONLY, text):
             path = self.refused_write(output)
             if any(root / path in linked for root in self.reach.roots):
                 return f"{path} has another name outside the workspace (a hard link), so it is read-only there: copy it"
             return "it tried to write something that is read-only there"
-        if _says(RIGHTS, text):
+        if says(RIGHTS, text):
             return "it needs rights that it does not have there"
         # 126: a file that is no program. Where name spaces confine, such a refusal is the system's own, except for
         # root, whom it would refuse nothing outside.
         plain = mechanism is not None and mechanism.separate and os.geteuid() != 0
-        if code != 126 and not plain and _says(DENIED, text):
+        if code != 126 and not plain and says(DENIED, text):
             return "the sandbox refused it something"
         home = str(self.reach.home) if self.reach.home else ""
-        if home and any(home in line and _says(MISSING, line) for line in text.splitlines()):
+        if home and any(home in line and says(MISSING, line) for line in text.splitlines()):
             return "most of the home folder is hidden there"
         return ""
 
@@ -321,7 +308,7 @@ class Sandbox:
         """The path of the workspace that a command says it could not write; empty when it says nothing of the kind."""
         words = READ_ONLY if self.found.mechanism and self.found.mechanism.separate else RIGHTS
         for line in reversed(output[-TAIL:].splitlines()):
-            if not _says(words, line):
+            if not says(words, line):
                 continue
             named = re.search(r"['\"‘“]([^'\"’”]+)['\"’”]", line) or re.search(rf"([^\s:]+): *(?:{words})", line, re.I)
             path = named[1] if named else "a file"
@@ -362,6 +349,14 @@ class Sandbox:
             return known
 
 
+def _unless_refused(work: Callable[[], object]) -> None:
+    """Do ``work``, and log where the system starts no thread for it."""
+    try:
+        work()
+    except NoThread as error:
+        log.warning("The workspace was not searched for files with secrets: %s", error)
+
+
 def _too_much(findings: ScanResult, further: int = 0) -> str:
     """Why the secrets of a workspace, ``further`` files with secrets in their text among them, can't be hidden from a
     command that only reads."""
@@ -380,10 +375,6 @@ def _caches(mechanism: Mechanism, temporary: Path) -> dict[str, str]:
     base = mechanism.environment(temporary)["TMPDIR"]
     places = {name: f"{base}/cache/{folder}" if folder else f"{base}/cache" for name, folder in CACHE_VARIABLES.items()}
     return {**places, **NO_RETRIES}
-
-
-def _says(words: str, text: str) -> bool:
-    return re.search(words, text, re.IGNORECASE) is not None
 
 
 def _trouble(way: Mechanism) -> str:

@@ -20,6 +20,8 @@ from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.processes.scratch import scratch
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.editing.disk import place_file
+from ba_tui.tools.editing.placing import place_together
+from ba_tui.write_ahead import WriteAhead
 
 ENDINGS: dict[str, PictureFormat] = {f".{name}": name for name in PICTURES}
 FORMATS: dict[str, ExportFormat] = {f".{name}": name for name in get_args(ExportFormat)}
@@ -36,11 +38,12 @@ def picture_format(path: str) -> PictureFormat:
 @frozen
 class ExportRules:
     """Where the person's exports may go: what the rules allow ``writer`` to write. What would be asked is allowed: the
-    person asks for it."""
+    person asks for it. ``ahead`` lists the files of an export until all of them are written."""
 
     workspace: Workspace
     writer: Tool
     judge: Callable[[JudgedCall], Judgement]
+    ahead: WriteAhead
 
     def target(self, path: str) -> Path:
         """Return the absolute path. Raises BaError where nothing may be written. Blocks."""
@@ -106,7 +109,7 @@ class SessionExports:
         said = await asyncio.to_thread(reported_session, title, await self._history())
         with scratch("report") as made:
             files = await ReportWriter(self._analysis).write(said, target, made, on_progress)
-            sizes = [
-                await asyncio.to_thread(place_file, file, place, overwrite=True, shown=shown) for file, place in files
-            ]
-        return Exported(shown, sum(sizes))
+            size = await asyncio.to_thread(
+                place_together, files, self._rules.ahead, "the export of a report", self._rules.workspace.shown
+            )
+        return Exported(shown, size)

@@ -6,6 +6,7 @@ What the bytes mean is documents.py; which paths are allowed is the workspace's 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -104,6 +105,45 @@ def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
         raise _in_words(error, shown) from error
 
 
+def copy_beside(source: Path, path: Path, name: str, shown: str) -> None:
+    """Copy the file ``source`` into the folder of the resolved ``path`` under ``name``, with the rights of the file at
+    ``path``. The caller removes it, also after an error. Raises Failed."""
+    try:
+        with open(source, "rb") as given, parent_folder(path, make=True) as folder:
+            old = _standing(folder, path.name, shown)
+            with _new_file(folder, (name, path.name), (old, None), shown) as file:
+                shutil.copyfileobj(given, file, COPIED)
+                _finish(file)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def exchange(path: Path, new: str, aside: str, shown: str) -> None:
+    """Give the file ``new`` the name of the resolved ``path``; what has that name gets the name ``aside``, in the same
+    folder. Raises Failed."""
+    try:
+        with parent_folder(path) as folder:
+            if _standing(folder, path.name, shown) and not _linked(folder, path.name, aside):
+                os.rename(path.name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            with suppress(OSError):
+                _sync_folder(folder)
+    except OSError as error:
+        raise _in_words(error, shown) from error
+
+
+def digest_of(path: Path, shown: str) -> str:
+    """The SHA-256 of the file at the resolved ``path``, as long as it may be; empty where there is no file. Raises
+    Failed as ``opened`` does."""
+    if not os.path.lexists(path):
+        return ""
+    digest = hashlib.sha256()
+    with opened(path, shown) as file:
+        while piece := file.read(COPIED):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
 def _standing(folder: int, name: str, shown: str) -> os.stat_result | None:
     """The regular file of this name, if there is one."""
     try:
@@ -174,8 +214,24 @@ def _replace(folder: int, names: tuple[str, str], content: Content, before: byte
 def _temporary(
     folder: int, names: tuple[str, str], rights: tuple[os.stat_result | None, int | None], shown: str
 ) -> Generator[BinaryIO]:
+    """As ``_new_file``. The file is gone afterwards unless it was renamed."""
+    try:
+        with _new_file(folder, names, rights, shown) as file:
+            yield file
+    finally:
+        # Once the file has its name, nothing that fails may read as if it had not.
+        with suppress(OSError):
+            os.unlink(names[0], dir_fd=folder)
+    with suppress(OSError):
+        _sync_folder(folder)
+
+
+@contextmanager
+def _new_file(
+    folder: int, names: tuple[str, str], rights: tuple[os.stat_result | None, int | None], shown: str
+) -> Generator[BinaryIO]:
     """A new file under the first of ``names``, with the rights of the file that it will replace (None: there is none,
-    then those of a mode). It is gone afterwards unless it was renamed."""
+    then those of a mode)."""
     temporary, name = names
     old, mode = rights
     if old and not (old.st_mode & 0o222 and os.access(name, os.W_OK, dir_fd=folder)):
@@ -184,20 +240,13 @@ def _temporary(
     number = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
     )
-    try:
-        with open(number, "wb") as file:
-            if old:
-                _keep_marks(folder, name, number)
-                _keep_owner(old, number)
-            elif mode is not None:
-                os.fchmod(number, mode)
-            yield file
-    finally:
-        # Once the file has its name, nothing that fails may read as if it had not.
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
-    with suppress(OSError):
-        _sync_folder(folder)
+    with open(number, "wb") as file:
+        if old:
+            _keep_marks(folder, name, number)
+            _keep_owner(old, number)
+        elif mode is not None:
+            os.fchmod(number, mode)
+        yield file
 
 
 def _finish(file: BinaryIO) -> None:

@@ -105,7 +105,9 @@ def _planned(workspace: Workspace, seen: SeenFiles, patch: str) -> PatchChange:
         part = next((part for part in parts if not plan.waits(part, parts)), parts[0])
         parts.remove(part)
         plan.take(part)
-    files = tuple(file for file in plan.files.values() if file.before != file.now)
+    changed = [file for file in plan.files.values() if file.before != file.now]
+    # A start after a kill puts back no file outside the workspace: the fewest are changed by then if they come last.
+    files = tuple(sorted(changed, key=lambda file: not workspace.contains(file.path)))
     if not files:
         raise Failed("validation_error", "The files already hold what the patch makes of them; nothing would change.")
     for file in files:

@@ -60,7 +60,7 @@ def described(steps: Sequence[FileStep]) -> Mapping[str, object]:
         digests = {"before": digest(step.before), "after": digest(step.after)}
         files.append({"path": str(step.path), **digests, "mode": _mode(step), "at": at, "size": size})
         at += size
-    folders = dict.fromkeys(str(folder) for step in steps for folder in _missing_folders(step.path))
+    folders = dict.fromkeys(str(folder) for step in steps for folder in missing_folders(step.path))
     return {"files": files, "folders": sorted(folders, key=len, reverse=True)}
 
 
@@ -98,9 +98,9 @@ def _commit(steps: Sequence[FileStep], asides: ExitStack) -> None:
 
 
 def _write(step: FileStep, after: bytes, done: list[Callable[[], object]]) -> None:
-    made = _missing_folders(step.path)
+    made = missing_folders(step.path)
     if made:
-        done.append(lambda: _remove_folders(made))
+        done.append(lambda: remove_folders(made))
     write_bytes(step.path, Content(after, step.mode), before=step.before, shown=step.shown)
     if step.before is None:
         done.append(lambda: _withdraw(step, after))
@@ -120,7 +120,7 @@ def _remove(step: FileStep, before: bytes, done: list[Callable[[], object]], asi
     return aside
 
 
-def _missing_folders(path: Path) -> list[Path]:
+def missing_folders(path: Path) -> list[Path]:
     """The folders above ``path`` that are not there yet, the innermost first."""
     missing: list[Path] = []
     for folder in path.parents:
@@ -130,7 +130,7 @@ def _missing_folders(path: Path) -> list[Path]:
     return missing
 
 
-def _remove_folders(folders: Sequence[Path]) -> None:
+def remove_folders(folders: Sequence[Path]) -> None:
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

@@ -54,16 +54,22 @@ class Program:
             **given,
         )
 
-    def here(self, *args: str) -> subprocess.CompletedProcess[str]:
-        """The same without a process: for what depends on the words alone. It is many times faster."""
+    def here(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """The same without a process, many times faster: for results that depend on the words and the input alone.
+
+        The input waits in a pipe, which holds 64 kB.
+        """
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        reader, writer = os.pipe()
+        os.write(writer, stdin.encode())
+        os.close(writer)
         with (
             pytest.MonkeyPatch.context() as patch,
             redirect_stdout(out),
             redirect_stderr(err),
-            Path(os.devnull).open() as nothing,
+            open(reader) as piped,
         ):
-            patch.setattr(sys, "stdin", nothing)
+            patch.setattr(sys, "stdin", piped)
             patch.chdir(self.folder)
             for name, value in self.environment.items():
                 patch.setenv(name, value)

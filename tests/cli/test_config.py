@@ -143,7 +143,7 @@ def test_set_refuses_a_broken_file(ba_home: Path, capsys: pytest.CaptureFixture[
 
 def test_a_home_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = Program(tmp_path, tmp_path, {"BA_HOME": str(tmp_path / "file" / "home")}).run("config", "set", "theme", "x")
+    done = Program(tmp_path, tmp_path, {"BA_HOME": str(tmp_path / "file" / "home")}).here("config", "set", "theme", "x")
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1

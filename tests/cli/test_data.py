@@ -52,7 +52,7 @@ def test_markdown_holds_whole_cells() -> None:
 
 
 def test_results_go_to_files_and_come_from_a_pipe(ba: Program) -> None:
-    piped = ba.run("data", "query", "FROM stdin WHERE units > 5", "-", "--output", "big.parquet", stdin=SALES)
+    piped = ba.here("data", "query", "FROM stdin WHERE units > 5", "-", "--output", "big.parquet", stdin=SALES)
     assert (piped.returncode, piped.stdout, piped.stderr) == (0, "", "")
     assert ba.json("data", "query", "SELECT count(*) AS n FROM big", "*.parquet", "--json") == [{"n": 2}]
 

@@ -99,7 +99,7 @@ def test_what_is_broken_fails(ba_home: Path, capsys: pytest.CaptureFixture[str])
 def test_a_home_without_rights_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     env = {"BA_HOME": str(tmp_path / "file" / "home"), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "NO_PROXY": "*"}
-    done = Program(tmp_path, tmp_path, env).run("doctor")
+    done = Program(tmp_path, tmp_path, env).here("doctor")
     assert done.returncode == 1
     assert "FAIL  sessions" in done.stdout
     assert done.stderr == ""

@@ -172,14 +172,14 @@ def test_a_printed_answer_and_its_session(ba: Program):
 
 
 def test_stdin_joins_the_prompt(ba: Program):
-    done = ba.run("-p", "-m", "scripted:hello.yaml", "count these", stdin="one\ntwo\n")
+    done = ba.here("-p", "-m", "scripted:hello.yaml", "count these", stdin="one\ntwo\n")
     assert done.returncode == 0
     started = next(event for event in ba.events() if event["type"] == "turn_started")
     assert started["prompt"]["blocks"][0]["text"] == "count these\n\none\ntwo\n"
 
 
 def test_bytes_that_are_no_text_do_not_stop_it(ba: Program):
-    done = ba.run("-p", "-m", "scripted:hello.yaml", stdin="a\0b\x1b[31m")
+    done = ba.here("-p", "-m", "scripted:hello.yaml", stdin="a\0b\x1b[31m")
     assert done.returncode == 0
 
 
@@ -271,9 +271,9 @@ def test_two_vendors_over_http_with_tools(ba: Program):
         assert report["tool_calls"][0]["name"] == "read_file"
         assert "north,12" in json.dumps(server.requests[1].json)
         session = report["session_id"]
-        assert program.run("sessions", "request", session, "2").stdout.encode() == server.requests[1].body
+        assert program.here("sessions", "request", session, "2").stdout.encode() == server.requests[1].body
         assert [each["number"] for each in program.json("sessions", "request", session, "--json")] == [1, 2]
-        assert "One row." in program.run("sessions", "request", session, "2", "--response").stdout
+        assert "One row." in program.here("sessions", "request", session, "2", "--response").stdout
         assert "has requests 1 to 2, not 3" in program.here("sessions", "request", session, "3").stderr
         assert "k-test-1234" not in "".join(path.read_text() for path in program.journals())
 

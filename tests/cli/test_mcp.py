@@ -138,7 +138,7 @@ def test_the_first_request_with_200_tools_of_5_new_servers(tmp_path: Path, proje
     with ModelServer([Step(say="Hi.")]) as model:
         env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "k-test-1234"}
         ba = Program(project, tmp_path, env)
-        done = ba.run("-p", "-m", "anthropic/test", "--mcp-config", json.dumps({"mcpServers": servers}), "hello")
+        done = ba.here("-p", "-m", "anthropic/test", "--mcp-config", json.dumps({"mcpServers": servers}), "hello")
     assert done.returncode == 0, done.stderr
     (request,) = model.requests
     assert len(request.body) <= 12 * 1024

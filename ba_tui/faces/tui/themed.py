@@ -42,11 +42,24 @@ class ThemedApp(App[Result]):
             self.theme_names.append(str(values["name"]))
         self.ansi_theme_dark, self.ansi_theme_light = PRINTED_DARK, PRINTED_LIGHT
         self.theme = self._first_theme()
+        self.stylesheet.set_variables(self.get_css_variables())
+        self._read_with = self._colours()
+        """What the style sheets were last read with."""
 
     def _first_theme(self) -> str:
         if self._wanted in self.theme_names:
             return self._wanted
         return "light" if "light" in self._wanted or (not self._wanted and looks_light()) else "dark"
+
+    def _colours(self) -> tuple[str, dict[str, str]]:
+        return self.theme, self.get_css_variables()
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Read the style sheets again for other colours. Textual also does so twice before the first paint, and then
+        forgets what it read."""
+        if (colours := self._colours()) != self._read_with:
+            self._read_with = colours
+            super().refresh_css(animate)
 
     def get_driver_class(self) -> type[Driver]:
         chosen = super().get_driver_class()

@@ -64,7 +64,7 @@ def test_one_prompt_and_the_lines_of_claude_code(ba: Program):
 
 def test_a_conversation_over_standard_input(ba: Program):
     typed = user("first") + "{nonsense\n" + user("second").rstrip("\n")
-    done = ba.run("-m", "scripted:steps.yaml", *SDK, "--allowedTools", "Bash(touch made)", stdin=typed)
+    done = ba.here("-m", "scripted:steps.yaml", *SDK, "--allowedTools", "Bash(touch made)", stdin=typed)
     results = [line for line in lines(done.stdout) if line["type"] == "result"]
     assert [line["result"] for line in results] == ["One row.", "Two."]
     assert len({line["session_id"] for line in results}) == 1
@@ -154,7 +154,7 @@ def test_the_first_line_may_bring_the_system_prompt(ba: Program):
     with ModelServer([Step(say="Hello.")]) as server:
         env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k-test-1234"}
         program = Program(ba.folder, ba.home, env)
-        done = program.run("-m", "anthropic/claude-sonnet-5", "--input-format", "stream-json", stdin=typed)
+        done = program.here("-m", "anthropic/claude-sonnet-5", "--input-format", "stream-json", stdin=typed)
     assert (done.returncode, lines(done.stdout)[-1]["result"]) == (0, "Hello.")
     system = json.dumps(server.requests[0].json["system"])
     assert "Be brief." in system

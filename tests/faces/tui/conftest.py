@@ -89,10 +89,13 @@ def styles_read_once() -> Iterator[None]:
     known: dict[object, list[RuleSet]] = {}
 
     def rules(self: Stylesheet, *args: Any, **named: Any) -> list[RuleSet]:
-        key = (args, tuple(named.items()), frozenset(self._variables.items()))
-        if key not in known:
-            known[key] = read(self, *args, **named)
-        return known[key]
+        own: Any = (args, tuple(named.items()))
+        if own not in self._parse_cache:
+            key = (own, frozenset(self._variables.items()))
+            if key not in known:
+                known[key] = read(self, *args, **named)
+            self._parse_cache[own] = known[key]
+        return self._parse_cache[own]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Stylesheet, "_parse_rules", rules)

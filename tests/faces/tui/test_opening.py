@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from textual.css.stylesheet import Stylesheet
 from textual.events import Key, Paste
 
 from ba_tui.core.start import Start
@@ -102,3 +103,19 @@ async def test_names_are_offered_for_what_was_typed_early_as_soon_as_they_are_kn
         assert not hand.chat.composer.popup.display
         services.set()
         await hand.until(lambda: hand.chat.composer.popup.display)
+
+
+async def test_style_sheets_are_read_again_for_other_colours_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, again = Stylesheet.reparse, list[Stylesheet]()
+    monkeypatch.setattr(Stylesheet, "reparse", lambda self: (again.append(self), read(self))[1])
+    app = BaApp(world.connect, Start(theme="light"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await Hand(app, pilot).opened()
+        assert not again
+        light = app.screen.background_colors[1]
+        app.theme = "dark"
+        await pilot.pause()
+        assert len(again) == 1
+        assert app.screen.background_colors[1].brightness < 0.2 < light.brightness

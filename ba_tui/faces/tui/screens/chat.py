@@ -185,10 +185,8 @@ class ChatScreen(Screen[None]):
     async def check_setup(self) -> None:
         """Offer the ways on when the model can't be asked yet."""
         services, conversation = self.session.live
-        before, self.turns.missing = (
-            self.turns.missing,
-            await asyncio.to_thread(services.setup.missing, conversation.model),
-        )
+        before = self.turns.missing
+        self.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
         if self.turns.missing:
             self.call_command("setup")
         elif self.turns.go_on():
@@ -362,6 +360,8 @@ class ChatScreen(Screen[None]):
     @on(ScreenResume)
     def _front_or_back(self, event: ScreenSuspend | ScreenResume) -> None:
         self.composer.prompt.stand_behind(isinstance(event, ScreenSuspend))
+        if isinstance(event, ScreenResume) and not self.stack_updates:
+            event.refresh_styles = False  # All widgets were styled when they were mounted, right before.
 
     # What panes post up
 

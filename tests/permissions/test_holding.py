@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.events import Mode
+from ba_tui.core.events import MAIN, PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.rules.rule import read_rule
@@ -205,6 +205,46 @@ def test_asking_to_leave_the_sandbox_is_its_own_question(root: Path) -> None:
     quiet = judged(root, "git push", silent, outside=True)
     assert isinstance(quiet, Ask)
     assert quiet.on_timeout == "deny"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rule", "args", "agent", "expected"),
+    [
+        ("deny", "outside", {"outside": True}, MAIN, "deny"),
+        ("deny", "shell(git push)", {"outside": True}, PERSON, "deny"),
+        ("ask", "outside", {"outside": True}, MAIN, "ask outside"),
+        ("ask", "shell(git push)", {"outside": True}, MAIN, "ask outside"),
+        ("allow", "outside(git push)", {"outside": True}, MAIN, "outside"),
+        ("allow", "outside(git push)", {}, MAIN, "outside"),
+        ("allow", "outside(git push)", {}, PERSON, "outside"),
+        ("allow", "shell(git push)", {}, MAIN, "working git"),
+    ],
+)
+def test_each_decision_counts_once_and_names_its_rule(
+    root: Path, verdict: Any, rule: str, args: dict[str, Any], agent: str, expected: str
+) -> None:
+    rules = policy(root, *lines(verdict, rule), bounds=HELD)
+    judged = rules.judge(JudgedCall(SHELL, {"command": "git push", **args}, root, agent))
+    assert (profile(judged), judged.by) == (expected, rule)
+    assert [(line.rule, line.hits) for line in rules.rules() if line.hits] == [(rule, 1)]
+    if rule == "outside" and isinstance(judged, Deny):
+        assert judged.reason.startswith("Running it outside the sandbox is denied by the rule outside")
+
+
+def test_a_rule_about_leaving_the_sandbox_is_not_the_strongest(root: Path) -> None:
+    allowed = lines("allow", "outside(git push)")
+    for verdict, rule, expected in [
+        ("ask", "shell(git push)", "ask outside"),
+        ("ask", "outside(git push)", "ask outside"),
+        ("ask", "edit_file", "outside"),
+        ("deny", "outside(git pull)", "outside"),
+        ("deny", "outside(git push)", "deny"),
+    ]:
+        verdict_ = judged(root, "git push", *allowed, *lines(verdict, rule), outside=True)
+        assert profile(verdict_) == expected, (verdict, rule)
+    timed = RuleLine("outside(git push)", "allow", "test", terms=json.dumps({"when": {"timeout": {"max": 60}}}))
+    told = [profile(judged(root, "git push", timed, outside=True, timeout=each)) for each in (60, 61, "soon")]
+    assert told == ["outside", "ask outside", "ask outside"]
 
 
 def test_without_a_sandbox_there_is_no_outside(root: Path) -> None:

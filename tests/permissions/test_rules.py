@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.ports.permissions import RuleLine, RuleScope
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
@@ -222,3 +222,56 @@ def test_a_kept_answer_that_cannot_be_read_denies_in_doubt(root: Path, ba_home: 
     found, problems = Approvals(path, root).read()
     assert [(each.rule.text, each.rule.verdict) for each in found] == [("read_file", "deny")]
     assert len(problems) == 2
+
+
+def test_kept_rules_are_readable_and_each_is_forgotten_alone(root: Path, ba_home: Path) -> None:
+    path = ba_home / "approvals.yaml"
+    first, kept = Approvals(path, root / "zoo"), Approvals(path, root)
+    first.add(read_rule("edit_file(a)", "allow"))
+    terms = '{"timeout": 5.0, "on_timeout": "deny"}'
+    for verdict, when in (("allow", ""), ("deny", ""), ("ask", terms), ("allow", "")):
+        kept.add(read_rule("shell(öl holen)", verdict, terms=when), ["shell"] if verdict == "allow" else ())
+
+    def verdicts() -> list[tuple[str, tuple[str, ...]]]:
+        return [(each.rule.verdict, each.answers) for each in kept.read()[0]]
+
+    # The newest answer of a kind takes the place of the one before.
+    assert verdicts() == [("deny", ()), ("ask", ()), ("allow", ("shell",))]
+    assert path.read_text().index(str(root / "zoo")) < path.read_text().index("shell(öl holen)")
+    assert kept.remove("shell(öl holen)", "ask")
+    assert not kept.remove("shell(öl holen)", "ask")
+    assert not kept.remove("shell(oil)")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "shell(öl holen)" in path.read_text()
+    assert verdicts() == [("deny", ()), ("allow", ("shell",))]
+    assert kept.remove("shell(öl holen)")
+    assert (verdicts(), [each.rule.text for each in first.read()[0]]) == ([], ["edit_file(a)"])
+
+
+def test_conditions_make_another_rule_of_the_same_words(root: Path, ba_home: Path) -> None:
+    kept = Approvals(ba_home / "approvals.yaml", root)
+    for size in (5, 6, 5):
+        kept.add(read_rule("edit_file", "allow", terms=f'{{"when": {{"size": {{"max": {size}}}}}}}'), base=root)
+    kept.add(read_rule("edit_file", "allow"), base=root / "inner")
+    found, problems = kept.read()
+    assert [(each.rule.terms.when and each.rule.terms.when[0].value, each.rule.base) for each in found] == [
+        (6.0, root),
+        (5.0, root),
+        ((), root / "inner"),
+    ]
+    assert problems == []
+    assert kept.path.read_text().count("from:") == 2, "once in the words at the top"
+
+
+def test_an_answer_that_can_not_be_kept_holds_for_the_session(root: Path) -> None:
+    rules = Policy(Workspace(root))
+    scopes: tuple[tuple[RuleScope, str], ...] = (("project", "a"), ("user", "b"))
+    for scope, name in scopes:
+        assert rules.add(f"edit_file({name})", "allow", scope).source == "this session"
+        assert judge(rules, EDIT, name) == "allow"
+    for line in rules.rules():
+        rules.remove(line)
+    assert rules.rules() == []
+    with pytest.raises(UsageError, match="not one of your rules") as refused:
+        rules.remove(RuleLine("edit_file(a)", "allow", ""))
+    assert refused.value.hint == "It is in another place."

@@ -227,6 +227,42 @@ def test_a_request_is_cut_only_where_it_alone_takes_too_much() -> None:
     assert tail_of([asked], count([asked])).messages == [asked]
 
 
+def sized(id: str, size: int) -> list[Message]:
+    """A step of so many tokens."""
+    made = step(id, rows(f"pier{id}", 200)[: 4 * (size - count(step(id, "")))])
+    assert count(made) == size
+    return made
+
+
+def steps_kept(prompt: int, size: int, target: int, share: float) -> int:
+    """How many of 60 steps of ``size`` tokens stay behind a prompt of ``prompt`` tokens."""
+    messages = [
+        user("x" * 4 * (prompt - 5)),
+        *(message for number in range(60) for message in sized(f"s{number}", size)),
+    ]
+    assert count(messages[:1]) == prompt
+    return len(TailShortening(rounds_of(messages).rounds, target, share, target, count).run().messages) // 2
+
+
+@pytest.mark.parametrize(
+    ("prompt", "size", "target", "share", "kept"),
+    [
+        # Where all has room, the last steps get six tenths of it.
+        (50, 100, 750, 1.0, 4),
+        (51, 100, 750, 1.0, 3),
+        (50, 100, 917, 1.0, 5),
+        (51, 100, 917, 1.0, 4),
+        # Steps lose their bulk as far back as 2,500 tokens reach.
+        (100, 400, 2_834, 1.0, 7),
+        (101, 400, 2_834, 1.0, 6),
+        # The newest step alone has more room than the others get.
+        (20, 500, 4_000, 0.0, 1),
+    ],
+)
+def test_as_many_steps_stay_as_have_just_the_room(prompt: int, size: int, target: int, share: float, kept: int) -> None:
+    assert steps_kept(prompt, size, target, share) == kept
+
+
 def test_what_was_said_between_the_steps_of_the_newest_round_is_cut_after_its_results() -> None:
     asked, seen = step("a", rows("first", 60))
     steered = replace(seen, blocks=(*seen.blocks, Text(ENORMOUS)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.permissions import RuleLine, RuleScope
+from ba_tui.core.tool import Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
-from ba_tui.permissions.rules.rule import read_rule, read_rules
+from ba_tui.permissions.rules.rule import LONGEST, read_rule, read_rules
 from ba_tui.permissions.rules.rulebook import bundled_rules, rules_from
-from tests.permissions.toolset import EDIT, READ, SHELL, judge, policy
+from tests.permissions.toolset import EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
 
 @pytest.mark.parametrize(
@@ -275,3 +277,75 @@ def test_an_answer_that_can_not_be_kept_holds_for_the_session(root: Path) -> Non
     with pytest.raises(UsageError, match="not one of your rules") as refused:
         rules.remove(RuleLine("edit_file(a)", "allow", ""))
     assert refused.value.hint == "It is in another place."
+
+
+NOTE = tool("mcp__notes__add.page", Effect.NETWORK, "", ())
+QUERY = replace(tool("query_data", Effect.READ, "sql", ("path",)), facts=ToolFacts(target="sql", sql="sql"))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rule", "call", "about", "expected"),
+    [
+        # The name of a kind of SQL is the name of a file where a tool has no SQL.
+        ("allow", "edit_file(write)", EDIT, "write", "allow"),
+        ("allow", "edit_file(write)", EDIT, "a.py", "ask"),
+        ("deny", "edit_file(write)", EDIT, "write", "deny"),
+        ("deny", "edit_file(write)", EDIT, "a.py", "ask"),
+        ("deny", "*(data/**)", QUERY, "select 1", "allow"),
+        ("ask", "*(ddl)", QUERY, "select 1", "allow"),
+        ("ask", "*(ddl)", QUERY, "drop table t", "ask"),
+        ("deny", "*(write)", QUERY, "drop table t", "deny"),
+        ("deny", "*(write)", QUERY, "select 1", "allow"),
+        # What names no path is none of a class.
+        ("allow", "web_fetch(@outside)", FETCH, "https://x.org", "ask"),
+        ("allow", "@network", FETCH, "https://x.org", "allow"),
+        ("allow", "@write", FETCH, "https://x.org", "ask"),
+        ("allow", "web_fetch(https://x.org/**)", FETCH, "https://x.org/a/b", "allow"),
+        ("allow", "web_fetch(https://x.org/**)", FETCH, "https://y.org/a/b", "ask"),
+        ("deny", "web_fetch(HTTPS://X.org/*)", FETCH, "https://x.org/a", "deny"),
+        ("deny", "web_fetch(https://x.org/*)", FETCH, "https://x.org/a/b", "ask"),
+        ("allow", "mcp.notes.add.page", NOTE, "", "allow"),
+        ("allow", "mcp.notes.add", NOTE, "", "ask"),
+        ("allow", "mcp.*", NOTE, "", "allow"),
+        # Patterns about files.
+        ("deny", "*(~/notes.txt)", READ, "~/notes.txt", "deny"),
+        ("deny", "*(~/notes.txt)", READ, "notes.txt", "allow"),
+        ("allow", "read_file(~/*.txt)", READ, "~/notes.txt", "allow"),
+        ("allow", "read_file(~/*.txt)", READ, "~/notes.md", "ask"),
+        ("allow", "edit_file([!a-c]*)", EDIT, "d", "allow"),
+        ("allow", "edit_file([!a-c]*)", EDIT, "b", "ask"),
+        ("allow", "edit_file([]x])", EDIT, "]", "allow"),
+        ("allow", "edit_file([]x])", EDIT, "a", "ask"),
+        ("allow", "edit_file(a?c)", EDIT, "abc", "allow"),
+        ("allow", "edit_file(a?c)", EDIT, "a/c", "ask"),
+        ("allow", "edit_file(a**c)", EDIT, "a/b/c", "allow"),
+        ("allow", "edit_file(a.c)", EDIT, "abc", "ask"),
+        ("allow", "edit_file(./a.py)", EDIT, "a.py", "allow"),
+        # Words of commands.
+        ("deny", "shell(tr [z-a] x)", SHELL, "tr [z-a] x", "deny"),
+        ("deny", "shell(*--force*)", SHELL, "ls; make --force x", "deny"),
+        ("deny", "shell(*--force*)", SHELL, "make x", "ask"),
+    ],
+)
+def test_what_a_rule_covers(root: Path, verdict: str, rule: str, call: Tool, about: str, expected: str) -> None:
+    assert judge(policy(root, *lines(verdict, rule), bundled=False), call, about) == expected
+
+
+def test_an_answer_about_a_command_counts_beside_parts_that_only_read(root: Path) -> None:
+    rules = policy(root, *lines("ask", "shell(make:*)"), held=True)
+    assert judge(rules, SHELL, "make all && ls") == "ask"
+    rules.remember("shell(make all:*)", "session")
+    assert judge(rules, SHELL, "make all && ls") == "allow"
+    assert judge(rules, SHELL, "ls && make all x") == "allow"
+    for other in ("make clean && ls", "make all && touch x", "make all; $X", "make $(cat x)"):
+        assert judge(rules, SHELL, other) == "ask", other
+
+
+def test_a_rule_of_just_the_longest_text_is_read() -> None:
+    for name in ("a" * 497, "a" * 498):
+        text = f"x({name})"
+        if len(text) <= LONGEST:
+            assert read_rule(text, "ask").text == text
+        else:
+            with pytest.raises(UsageError, match="at most 500 characters"):
+                read_rule(text, "ask")

@@ -47,6 +47,14 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
         ("edit_file(src:*)", "deny", "are only for commands"),
         ("python", "allow", "would allow all code"),
         ("@execute", "allow", "would allow all code"),
+        ("outside", "allow", "would let every command leave the sandbox"),
+        ("outside(*)", "allow", "would let every command leave the sandbox"),
+        ("outside(:*)", "allow", "would let every command leave the sandbox"),
+        ("outside(g*t)", "allow", "only stand at the end"),
+        ("python(@sandbox)", "deny", "is for allow rules about python"),
+        ("@execute(print*)", "ask", "patterns for code"),
+        ("@write(src:*)", "allow", "are only for commands"),
+        ("x( )", "ask", "a pattern between"),
         ("x(", "ask", "a pattern between"),
         ("x()", "ask", "a pattern between"),
         ("x(a", "ask", "a pattern between"),
@@ -74,6 +82,31 @@ def test_what_is_no_rule_is_refused_with_its_place(text: str, verdict: str, said
     assert str(refused.value).startswith("config.yaml:7: ")
     assert str(refused.value).isprintable()
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [("outside", "deny"), ("outside(*)", "ask"), ("python", "deny"), ("@execute", "ask"), ("shell", "allow")],
+)
+def test_broad_rules_may_be_strict(text: str, verdict: str) -> None:
+    assert read_rule(text, verdict).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("python", "python(print(1)), or python(@sandbox)."),
+        ("shell(g*t:*)", "Such as shell(git status) or shell(git diff:*)."),
+        ("x(", "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."),
+        ("x(domain:)", "which covers its subdomains too."),
+        ("x([b-a])", "a set reads [a-z], or [!a-z] for all other characters."),
+    ],
+)
+def test_a_refusal_says_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_rule(text, "allow")
+    assert refused.value.hint.endswith(hint)
+    assert str(refused.value).startswith(f"permission rule {text!r}: ")
 
 
 def test_the_bundled_rules_are_good() -> None:

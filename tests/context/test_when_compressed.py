@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from ba_tui.context.compression.overflow import Fitting
 from ba_tui.core.compacting import compact
 from ba_tui.core.errors import ContextOverflow, Overloaded
 from ba_tui.core.events import Compressed, Notice, Steered, TextDelta, TurnEnded
-from ba_tui.core.messages import Message, reminder, user
+from ba_tui.core.messages import Message, Usage, reminder, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
@@ -129,6 +130,16 @@ async def test_the_budget_pays_for_what_was_written_or_may_have_been(
         assert spent > 1e-4
     else:
         assert spent == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(("more", "way"), [(0, "summarize"), (1, "extract")])
+async def test_a_conversation_of_just_the_least_length_is_summarised(tmp_path: Path, more: int, way: str) -> None:
+    events = history(12)
+    length = 4 * 12 + more
+    writer = Script(replace(says(NOTES), usage=Usage(900, 0)))
+    room = Room(Script(), events, writer=writer, folder=tmp_path, summarize_from=length, extract_below=length)
+    (done,) = compressions(await collect(compact(room.talk)))
+    assert (done.strategy, done.usage) == (way, None if more else Usage(900, 0))
 
 
 class Endless(Script):

@@ -13,6 +13,7 @@ import pytest
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.scripted import Step
+from ba_tui.providers.transfers import Transfer
 from tests.loopback import Answer, ModelServer, Raw
 from tests.loopback.hostile import OK, SSE, HostileServer
 from tests.loopback.replies import Pace
@@ -78,12 +79,30 @@ async def test_a_paced_answer_comes_whole(
     assert (await collect(connect(vendor, server).stream(ASK)))[-1].text == text
 
 
+class Recording:
+    """core.ports.exchanges.Recorder and its one Exchange."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.ended = 0
+
+    def sent(self, body: bytes, kept: int, tail: int) -> Recording:
+        return self
+
+    def received(self, data: bytes) -> None:
+        assert not self.ended
+        self.data += data
+
+    def end(self) -> None:
+        self.ended += 1
+
+
 @pytest.mark.parametrize("end", [b"", b'data: {"error": {"message": "busy"}}\n\n'], ids=["unread", "failed"])
 async def test_a_connection_whose_answer_is_read_no_further_is_closed_at_once(
     connect: Connect, vendor: str, end: bytes
 ) -> None:
     """A model would write on for nobody, and a server of one's own has few places."""
-    left = threading.Event()
+    left, recording = threading.Event(), Recording()
 
     async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(OK + SSE + begun(vendor) + end)
@@ -92,11 +111,13 @@ async def test_a_connection_whose_answer_is_read_no_further_is_closed_at_once(
         left.set()
 
     with HostileServer(play) as server:
-        stream = cast("AsyncGenerator[Any, None]", connect(vendor, server).stream(ASK))
+        provider = connect(vendor, server, transfer=Transfer(30.0, recording))
+        stream = cast("AsyncGenerator[Any, None]", provider.stream(ASK))
         if end:
             _, error = await until_error(stream)
             assert "busy" in str(error)
         else:
             async with contextlib.aclosing(stream) as answer:
                 await anext(answer)
+        assert (recording.data, recording.ended) == (begun(vendor) + end, 1)
         assert await asyncio.to_thread(left.wait, 20)

@@ -383,6 +383,7 @@ async def test_closing_ends_a_summary_that_is_being_written(tmp_path: Path) -> N
     room = summarizing(Script(never), tmp_path)
     await collect(room.talk.say("And now?"))
     await room.compressor.close()
+    await room.compressor.close()
     assert not [task for task in asyncio.all_tasks() if "Compressor._summary" in repr(task.get_coro())]
 
 

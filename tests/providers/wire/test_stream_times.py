@@ -198,6 +198,15 @@ def test_others_have_their_turn_while_much_comes_at_once(leaping: Leaping, piece
     assert len(late) >= said.count("on ") * Slow.WORK / (SLICE + 2 * Slow.WORK)
 
 
+def test_work_of_just_a_slice_is_not_interrupted(leaping: Leaping) -> None:
+    for pieces in ([WORD + END], [WORD, END]):
+        leaping.loop.now = 0.0
+        words = Slow(leaping.loop)
+        words.WORK = SLICE
+        leaping.run(until_error(chunks(sent(*((0, piece) for piece in pieces)), words, SERVICE, IDLE)))
+        assert leaping.loop.now == 2 * SLICE
+
+
 @pytest.mark.parametrize(
     ("then", "ends"), [(0.25, 0.25), (1_000, GRACE), (httpx2.ReadError("cut"), 0)], ids=["soon", "never", "cut"]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -140,6 +141,38 @@ async def test_a_conversation_of_just_the_least_length_is_summarised(tmp_path: P
     room = Room(Script(), events, writer=writer, folder=tmp_path, summarize_from=length, extract_below=length)
     (done,) = compressions(await collect(compact(room.talk)))
     assert (done.strategy, done.usage) == (way, None if more else Usage(900, 0))
+
+
+@pytest.mark.parametrize(("less", "way"), [(0, "extract"), (1, "summarize")])
+async def test_a_turn_waits_for_a_summary_only_where_more_than_all_room_is_taken(
+    tmp_path: Path, less: int, way: str
+) -> None:
+    before = Room(Script(says("One.")), history(LONG), window=10**6)
+    await collect(before.talk.say("And now?"))
+    window = FIXED + count(before.script.requests[0].messages) + MODEL.max_output - less
+    writer = Script(told(NOTES, 900))
+    room = Room(Script(says("One.")), history(LONG), window=window, writer=writer, folder=tmp_path, summary_tokens=500)
+    (done,) = compressions(await collect(room.talk.say("And now?")))
+    assert done.strategy == way
+    await room.compressor.close()
+
+
+async def test_a_summary_that_is_being_written_is_dropped_when_the_user_compresses(tmp_path: Path) -> None:
+    stopped = asyncio.Event()
+
+    async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        yield says("late")
+
+    room = summarizing(Script(never, told(NOTES, 900)), tmp_path)
+    await collect(room.talk.say("And now?"))
+    (done,) = compressions(await collect(compact(room.talk)))
+    assert done.strategy == "summarize"
+    async with asyncio.timeout(10):
+        await stopped.wait()
 
 
 class Endless(Script):

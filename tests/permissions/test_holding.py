@@ -51,6 +51,8 @@ def profile(verdict: Judgement) -> str:
         ("git status", ("shell(git status)",), "default", "working"),
         ("git status && ls", ("shell(git status)",), "default", "reading"),
         ("ls > out", ("write_file(out)",), "default", "working"),
+        ("git status && ls", ("shell",), "default", "working"),
+        ("git log -1 | cat", ("shell(git log:*)",), "default", "reading"),
         ("make", ("shell(make)",), "default", "working"),
         ("make | tail", ("shell(make)",), "default", "working"),
         ("make | git log", ("shell(make)",), "default", "ask working"),
@@ -75,6 +77,27 @@ def test_the_verdict_says_in_which_profile_it_runs(
 ) -> None:
     verdict = judged(root, command, *lines("allow", *rules), mode=mode)
     assert profile(verdict) == expected, verdict
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "by"),
+    [
+        ("git status && ls", "shell", ""),
+        ("git log -1 | cat", "shell(git log:*)", "shell(git log:*)"),
+        ("make && ls", "shell", "shell"),
+    ],
+)
+def test_a_broad_rule_does_not_decide_about_what_only_reads(root: Path, command: str, rule: str, by: str) -> None:
+    verdict = judged(root, command, *lines("allow", rule))
+    assert isinstance(verdict, Allow)
+    assert verdict.by == by
+
+
+def test_a_text_without_a_command_is_told_as_that(root: Path) -> None:
+    for text in ("", " ", "\n"):
+        verdict = judged(root, text, *lines("allow", "shell"))
+        assert isinstance(verdict, Ask)
+        assert (verdict.reason, verdict.rule) == ("It holds no command.", None)
 
 
 def test_lists_of_commands_run_one_by_one_each_in_its_profile(root: Path) -> None:

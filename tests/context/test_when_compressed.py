@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from ba_tui.context.compression.compressor import TOOLS
 from ba_tui.context.compression.importance import FADING, Importance, weight
 from ba_tui.context.compression.overflow import Fitting
 from ba_tui.core.compacting import compact
@@ -21,7 +22,7 @@ from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from tests.context.talk import FIXED, MODEL, Room, compressions, count, history, told
-from tests.context.test_compressor import LONG, NOTES, summarizing
+from tests.context.test_compressor import LONG, NOTES, settled, summarizing
 from tests.permissions.toolset import CLOCK
 from tests.script import Script, collect, kinds, says
 
@@ -173,6 +174,35 @@ async def test_a_summary_that_is_being_written_is_dropped_when_the_user_compress
     assert done.strategy == "summarize"
     async with asyncio.timeout(10):
         await stopped.wait()
+
+
+async def test_a_summary_that_no_longer_makes_room_is_not_taken(tmp_path: Path) -> None:
+    for words, ways in (("Then?", ["summarize"]), ("word " * 3_600, [])):
+        room = summarizing(Script(told(NOTES, 900)), tmp_path / words[:4])
+        await collect(room.talk.say("And now?"))
+        await settled(room)
+        events = await collect(room.talk.say(words))
+        assert [event.strategy for event in compressions(events) if event.strategy == "summarize"] == ways
+
+
+async def test_beside_a_summary_long_results_are_cut_where_there_is_no_room_for_them(tmp_path: Path) -> None:
+    events = [*history(LONG, result=900), *history(1, result=20_000)]
+    room = Room(Script(), events, writer=Script(told(NOTES, 900)), folder=tmp_path, summary_tokens=500)
+    (done,) = compressions(await collect(compact(room.talk)))
+    assert done.strategy == "summarize"
+    assert done.kept.endswith("; long results of these were shortened")
+    assert done.after <= 0.5 * 9_000
+
+
+async def test_room_is_kept_for_the_tools_that_come_with_the_notes() -> None:
+    after: list[int] = []
+    for means in ({}, {"tools": lambda: (CLOCK,)}):
+        room = Room(Script(), history(30, words="word " * 90), means=means)
+        for _ in range(2):
+            (done,) = compressions(await collect(compact(room.talk)))
+            after.append(done.after)
+    # The first time they are not counted yet.
+    assert after[0] - after[2] >= TOOLS * 0.8
 
 
 class Endless(Script):

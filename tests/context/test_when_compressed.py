@@ -159,9 +159,10 @@ async def test_a_turn_waits_for_a_summary_only_where_more_than_all_room_is_taken
 
 
 async def test_a_summary_that_is_being_written_is_dropped_when_the_user_compresses(tmp_path: Path) -> None:
-    stopped = asyncio.Event()
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     async def never(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -170,6 +171,8 @@ async def test_a_summary_that_is_being_written_is_dropped_when_the_user_compress
 
     room = summarizing(Script(never, told(NOTES, 900)), tmp_path)
     await collect(room.talk.say("And now?"))
+    async with asyncio.timeout(30):
+        await begun.wait()
     (done,) = compressions(await collect(compact(room.talk)))
     assert done.strategy == "summarize"
     async with asyncio.timeout(10):

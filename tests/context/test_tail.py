@@ -286,9 +286,9 @@ def test_a_tail_becomes_lighter_by_cutting_more_results_and_no_texts() -> None:
     # No more is cut than must be, and nothing where all has just the room.
     assert short.lighter(made, count(messages)).messages == messages
     asked = [user(ENORMOUS), *step("a", "fine"), answer(Text("Done.")), *messages]
-    wordy = shortening(asked, count(asked) - 200)
+    wordy = shortening(asked, 1_500, count(asked) - 200)
     results_cut = wordy.run()
-    assert wordy.lighter(results_cut, 1_500) is results_cut
+    assert wordy.lighter(results_cut, 3_500) is results_cut
 
 
 def test_a_tail_of_which_rounds_became_notes_becomes_lighter_by_less_room_and_wider_by_more() -> None:

@@ -93,6 +93,49 @@ def test_a_broad_rule_does_not_decide_about_what_only_reads(root: Path, command:
     assert verdict.by == by
 
 
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cat a.txt ../other.txt", "`cat` accesses {root}/other.txt, which is outside the workspace."),
+        ("/usr/bin/cat ../other.txt", "`cat` accesses {root}/other.txt, which is outside the workspace."),
+        ("rm a.txt", "`rm` deletes a.txt."),
+        ("rm a.txt src/b src/c", "`rm` deletes a.txt and 2 more."),
+        ("rmdir src", "`rmdir` deletes src."),
+        ("mkdir x", "`mkdir` creates x."),
+        ("cp a.txt b.txt", "`cp` writes b.txt."),
+        ("mv a.txt b.txt src", "`mv` writes src."),
+        ("tee n m < a.txt", "`tee` writes n."),
+        ("echo x > out", "`echo` writes out."),
+        ("chmod +x a.txt", "`chmod` changes rights."),
+        ("./run", "`./run` is unknown to ba."),
+        ("make", "`make` runs the project's own commands."),
+        ("ls -R /", "`ls` accesses /, which is outside the workspace."),
+        ("tree /", "`tree` accesses /, which is outside the workspace."),
+        ("cat /etc/hosts", "`cat` accesses /etc/hosts, which is outside the workspace."),
+        ("ls /", ""),
+        ("ls ~", ""),
+        ("cat /usr/share/x", ""),
+    ],
+)
+def test_a_command_that_asks_says_why(root: Path, command: str, reason: str) -> None:
+    verdict = judged(root, command)
+    assert (verdict.reason if isinstance(verdict, Ask) else "") == reason.format(root=root.parent)
+
+
+def test_words_before_a_star_cover_what_deletes_or_makes_files_here_and_no_other_writing(root: Path) -> None:
+    for command, rule, expected in [
+        ("touch n", "shell(touch:*)", "working"),
+        ("rm a.txt", "shell(rm:*)", "working"),
+        ("rm a.txt", "write_file(a.txt)", "ask working"),
+        ("mkdir x", "shell(mkdir:*)", "working"),
+        ("rm .git/config", "shell(rm:*)", "ask working"),
+        ("touch ../x", "shell(touch:*)", "ask working"),
+        ("cp a.txt b.txt", "shell(cp:*)", "ask working"),
+        ("cp a.txt b.txt", "shell(cp a.txt b.txt)", "working"),
+    ]:
+        assert profile(judged(root, command, *lines("allow", rule))) == expected, (command, rule)
+
+
 def test_a_text_without_a_command_is_told_as_that(root: Path) -> None:
     for text in ("", " ", "\n"):
         verdict = judged(root, text, *lines("allow", "shell"))

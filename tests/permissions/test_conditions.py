@@ -38,6 +38,8 @@ def said(verdict: str, rule: str, **terms: Any) -> RuleLine:
         ({"command": {"regex": "^make"}}, {}, True),
         ({"command": {"regex": "^ls"}}, {}, False),
         ({"command": {"equals": "make all"}}, {}, True),
+        ({"command": {"equals": "make"}}, {}, False),
+        ({"timeout": {"equals": 5}}, {"timeout": 6}, False),
         ({"background": {"equals": True}}, {"background": True}, True),
         ({"background": {"equals": True}}, {"background": 1}, False),
         ({"background": {"equals": True}}, {}, False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ def history(rounds: int, *, result: int = 1_500, words: str = "") -> list[Event]
 
 
 class Room:
-    """A conversation with its compressor; ``writer`` plays the model that writes summaries."""
+    """A conversation with its compressor; ``writer`` plays the model that writes summaries, ``means`` are further ones
+    of the compressor."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Room:
         folder: Path = Path("/nowhere"),
         budget: float = 1.0,
         window: int = MODEL.window,
-        veto: Any = None,
+        means: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         script.model = replace(MODEL, window=window)
@@ -94,9 +95,8 @@ class Room:
             return self.memory.read()
 
         self.budget = SummaryBudget(budget)
-        more = {"veto": veto} if veto else {}
-        means = CompressorContext(self.gauge, summarizer, self.budget, events=journal, **more)
-        self.compressor = Compressor(self.settings, means)
+        context = CompressorContext(self.gauge, summarizer, self.budget, events=journal, **(means or {}))
+        self.compressor = Compressor(self.settings, context)
         fitting = Fitting(script, self.compressor)
         mind = Mind(fitting, interceptors=(self.compressor,))
         mind.condenser = self.compressor

@@ -190,7 +190,7 @@ async def test_a_hook_can_refuse(tmp_path: Path) -> None:
         asked.append((trigger, focus))
         return "not now"
 
-    room = Room(Script(says("One."), says("Two.")), history(LONG), veto=veto)
+    room = Room(Script(says("One."), says("Two.")), history(LONG), means={"veto": veto})
     events = await collect(room.talk.say("And now?"))
     assert [event.text for event in events if isinstance(event, Notice) and "not now" in event.text]
     assert not compressions(events)
@@ -244,7 +244,8 @@ async def test_a_prompt_after_an_interrupted_call_keeps_call_and_result_together
 
 def summarizing(writer: Script, folder: Path, **settings: Any) -> Room:
     script = Script(says("One."), says("Two."))
-    return Room(script, history(LONG), writer=writer, folder=folder, **{"summary_tokens": 500, **settings})
+    chosen: dict[str, Any] = {"summary_tokens": 500, **settings}
+    return Room(script, history(LONG), writer=writer, folder=folder, **chosen)
 
 
 async def test_a_summary_comes_in_the_background_and_takes_the_place(tmp_path: Path) -> None:
@@ -280,7 +281,9 @@ async def test_a_failing_summariser_leaves_the_history_as_it_was(tmp_path: Path)
     room = summarizing(Script(Overloaded("busy"), Overloaded("busy")), tmp_path)
     (first,) = compressions(await collect(room.talk.say("And now?")))
     await settled(room)
-    assert not compressions(await collect(room.talk.say("Then?")))
+    events = await collect(room.talk.say("Then?"))
+    assert not compressions(events)
+    assert events[-1] == TurnEnded("done", at=events[-1].at)
     assert first.strategy == "extract"
 
 
@@ -381,6 +384,7 @@ async def test_closing_ends_a_summary_that_is_being_written(tmp_path: Path) -> N
 
     room = summarizing(Script(never), tmp_path)
     await collect(room.talk.say("And now?"))
+    await room.compressor.close()
     await room.compressor.close()
     assert not [task for task in asyncio.all_tasks() if "Compressor._summary" in repr(task.get_coro())]
 

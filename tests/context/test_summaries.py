@@ -31,7 +31,10 @@ PRICED = Case(60, 0.01, 0.10)
         ({}, replace(PRICED, messages=29), "extract"),
         ({}, replace(PRICED, messages=49), "extract"),
         ({}, replace(PRICED, messages=50), "summarize"),
+        ({}, replace(PRICED, cost=0.10), "summarize"),
         ({}, replace(PRICED, cost=0.11), "extract"),
+        ({}, Case(60, 0.01), "extract"),
+        ({"summarize_from": 10}, replace(PRICED, messages=30), "summarize"),
         ({}, replace(PRICED, cost=None), "extract"),
         ({"enable_llm_summarization": False}, PRICED, "extract"),
         ({"summarize_from": 10}, replace(PRICED, messages=29), "extract"),
@@ -55,6 +58,11 @@ def test_the_budget_is_for_any_hour() -> None:
     now[0] = 3_600.0
     assert budget.left() == pytest.approx(0.06)
     now[0] = 5_400.0
+    assert budget.left() == pytest.approx(0.10)
+    budget.spend(0.08)
+    budget.spend(0.05)
+    assert budget.left() == 0
+    now[0] = 9_000.0
     assert budget.left() == pytest.approx(0.10)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ba_tui.context.compression.extract import extract
-from ba_tui.context.compression.rounds import Compression, rounds_of
+from ba_tui.context.compression.rounds import Compression, base_id, is_changed, rounds_of
 from ba_tui.context.compression.stubs import MARK
-from ba_tui.context.compression.tail import RecentTail, TailShortening
+from ba_tui.context.compression.tail import WHOLE, RecentTail, TailShortening
 from ba_tui.context.compression.validity import faults
 from ba_tui.core.messages import Message, Text, ToolOutput, user
-from tests.context.conversations import answer, count, rounds, step
+from tests.context.conversations import answer, conversations, count, rounds, step
 from tests.eval.compression.measure import folded
 
 
@@ -29,10 +34,19 @@ def results_of(made: Compression) -> list[str]:
     return [block.content for message in made.messages for block in message.blocks if isinstance(block, ToolOutput)]
 
 
-def tail_of(messages: list[Message], target: int) -> RecentTail:
-    """``messages`` as the last rounds of a conversation that has no older ones."""
+def shortening(messages: list[Message], target: int, room: int = 0) -> TailShortening:
+    """Of ``messages`` as the last rounds of a conversation that has no older ones."""
     share = target / count(messages)
-    return TailShortening(rounds_of(messages).rounds, target, share, target, count).run()
+    return TailShortening(rounds_of(messages).rounds, target, share, room or target, count)
+
+
+def tail_of(messages: list[Message], target: int) -> RecentTail:
+    return shortening(messages, target).run()
+
+
+def least(size: int) -> int:
+    """The smallest target of which ``size`` is no more than the part that stays whole."""
+    return next(target for target in itertools.count(size) if int(target * WHOLE) >= size)
 
 
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.25, 0.1])
@@ -176,3 +190,145 @@ def test_the_notes_keep_a_fifth_of_the_room_beside_an_enormous_newest_step() -> 
     assert count(made.messages) <= target
     assert "last row 0:" in folded(made.messages)
     assert "last row 899:" in folded(made.messages)
+
+
+ENORMOUS = "\n".join(f"Point {number}: weigh cargo {number * 13} again." for number in range(200))
+NEWEST = [user("And now this?"), *step("z", rows("last", 30)), answer(Text("It is 401 tons."))]
+
+
+def test_a_newest_round_of_just_the_part_that_stays_whole_is_spared_and_a_larger_one_is_not() -> None:
+    messages = [*rounds(12, result=rows("old", 60)), *NEWEST]
+    target = least(count(NEWEST))
+    assert tail_of(messages, target).messages == NEWEST
+    assert tail_of(messages, target - 1).messages != NEWEST
+
+
+def test_a_newest_round_stays_whole_in_a_room_of_just_its_size() -> None:
+    messages = [*rounds(12, result=rows("old", 60)), *NEWEST]
+    for more in (0, 1):
+        made = shortening(messages, 2 * count(NEWEST), count(NEWEST) + more).run()
+        assert [made.messages, [item.number for item in made.moved], made.whole] == [
+            NEWEST,
+            [*range(1, 13)],
+            made.rounds,
+        ]
+
+
+def test_a_request_is_cut_only_where_it_alone_takes_too_much() -> None:
+    asked = user(ENORMOUS)
+    said = answer(Text("It weighs. " * 400), *step("a", "")[0].blocks[1:])
+    messages = [asked, *step("a", rows("first", 600)), answer(Text("Done."))]
+    target = least(count([asked]))
+    assert tail_of(messages, target).messages[0] == asked
+    made = tail_of(messages, target - 1)
+    assert [title.partition(" · ")[2] for title in made.cut] == ["a text of the person", "read_file src/a.py"]
+    assert tail_of([asked, said, *messages[2:]], target + 100).messages[0] == asked
+    # All of it fits: then nothing is too much.
+    assert tail_of([asked], count([asked])).messages == [asked]
+
+
+def sized(id: str, size: int) -> list[Message]:
+    """A step of so many tokens."""
+    made = step(id, rows(f"pier{id}", 200)[: 4 * (size - count(step(id, "")))])
+    assert count(made) == size
+    return made
+
+
+def steps_kept(prompt: int, size: int, target: int, share: float) -> int:
+    """How many of 60 steps of ``size`` tokens stay behind a prompt of ``prompt`` tokens."""
+    messages = [
+        user("x" * 4 * (prompt - 5)),
+        *(message for number in range(60) for message in sized(f"s{number}", size)),
+    ]
+    assert count(messages[:1]) == prompt
+    return len(TailShortening(rounds_of(messages).rounds, target, share, target, count).run().messages) // 2
+
+
+@pytest.mark.parametrize(
+    ("prompt", "size", "target", "share", "kept"),
+    [
+        # Where all has room, the last steps get six tenths of it.
+        (50, 100, 750, 1.0, 4),
+        (51, 100, 750, 1.0, 3),
+        (50, 100, 917, 1.0, 5),
+        (51, 100, 917, 1.0, 4),
+        # Steps lose their bulk as far back as 2,500 tokens reach.
+        (100, 400, 2_834, 1.0, 7),
+        (101, 400, 2_834, 1.0, 6),
+        # The newest step alone has more room than the others get.
+        (20, 500, 4_000, 0.0, 1),
+    ],
+)
+def test_as_many_steps_stay_as_have_just_the_room(prompt: int, size: int, target: int, share: float, kept: int) -> None:
+    assert steps_kept(prompt, size, target, share) == kept
+
+
+def test_what_was_said_between_the_steps_of_the_newest_round_is_cut_after_its_results() -> None:
+    asked, seen = step("a", rows("first", 60))
+    steered = replace(seen, blocks=(*seen.blocks, Text(ENORMOUS)))
+    messages = [*rounds(3), user("Compare."), asked, steered, *step("b", "fine"), answer(Text("Done."))]
+    made = tail_of(messages, 1_800)
+    assert [title.partition(" · ")[2] for title in made.cut[-2:]] == ["read_file src/a.py", "a text of the person"]
+    assert [number for number, _ in made.lost] == [4]
+    assert "Point 0:" in made.messages[-4].text
+    assert "Point 199:" in made.messages[-4].text
+
+
+def test_a_tail_becomes_lighter_by_cutting_more_results_and_no_texts() -> None:
+    messages = rounds(6, result=rows("old"))
+    short = shortening(messages, count(messages) - 200)
+    made = short.run()
+    lighter = short.lighter(made, count(messages) - 4_000)
+    assert count(lighter.messages) <= count(messages) - 4_000
+    assert len(made.cut) < len(lighter.cut) < 6
+    assert (lighter.moved, lighter.lost, len(lighter.messages)) == ((), (), len(messages))
+    assert short.lighter(made, 100) is made
+    # No more is cut than must be, and nothing where all has just the room.
+    assert short.lighter(made, count(messages)).messages == messages
+    asked = [user(ENORMOUS), *step("a", "fine"), answer(Text("Done.")), *messages]
+    wordy = shortening(asked, 1_500, count(asked) - 200)
+    results_cut = wordy.run()
+    assert wordy.lighter(results_cut, 3_500) is results_cut
+
+
+def test_a_tail_of_which_rounds_became_notes_becomes_lighter_by_less_room_and_wider_by_more() -> None:
+    messages = one_round(60, lines=60)
+    target = count(messages) // 5
+    short = shortening(messages, target)
+    made = short.run()
+    assert made.cut
+    assert made.moved
+    room = count(made.messages) - 500
+    lighter = short.lighter(made, room)
+    assert count(lighter.messages) <= room
+    assert lighter.moved
+    wider = short.widened(made, count(made.messages) + 300)
+    assert (wider.moved, len(wider.messages)) == (made.moved, len(made.messages))
+    assert count(made.messages) < count(wider.messages) <= count(made.messages) + 300
+    whole = short.run()
+    assert short.widened(whole, 10**6).messages == [message for item in whole.whole for message in item.messages]
+    uncut = tail_of(NEWEST, 10**6)
+    assert short.widened(uncut, 10**6) is uncut
+
+
+@settings(deadline=None, max_examples=25)
+@given(conversations(), st.sampled_from([0.2, 0.5, 0.8, 0.99]))
+def test_each_message_stays_or_becomes_a_note_and_none_does_both(messages: list[Message], share: float) -> None:
+    target = max(150, int(count(messages) * share))
+    made = tail_of(messages, target)
+    assert not faults(made.messages, messages)
+    assert count(made.messages) <= max(target, count(messages[-1:]) * (len(made.messages) == 1))
+    assert any(map(is_changed, made.messages)) == bool(made.cut) or not made.whole
+    if not made.moved:
+        assert list(map(base_id, made.messages)) == [message.id for message in messages] or not made.whole
+    elif made.whole:
+        kept = list(map(base_id, made.messages))
+        moved = [message.id for item in made.moved for message in item.messages]
+        order = {message.id: place for place, message in enumerate(messages)}
+        assert sorted([*kept, *moved], key=order.__getitem__) == [message.id for message in messages]
+        assert kept == sorted(kept, key=order.__getitem__)
+        assert moved == sorted(moved, key=order.__getitem__)
+        assert list(itertools.chain(*(map(base_id, item.messages) for item in made.whole))) == kept
+    number = {message.id: item.number for item in rounds_of(messages).rounds for message in item.messages}
+    for item in (*made.moved, *made.rounds):
+        assert item.number in {number[base_id(message)] for message in item.messages}

@@ -12,7 +12,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect
-from ba_tui.permissions.rules.conditions import Misfit, read_terms, terms_text
+from ba_tui.permissions.rules.conditions import Misfit, read_terms, terms_of, terms_text
 from ba_tui.permissions.rules.rule import read_line
 from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import EDIT, FETCH, SHELL, judge, lines, policy, tool, verdict
@@ -38,6 +38,8 @@ def said(verdict: str, rule: str, **terms: Any) -> RuleLine:
         ({"command": {"regex": "^make"}}, {}, True),
         ({"command": {"regex": "^ls"}}, {}, False),
         ({"command": {"equals": "make all"}}, {}, True),
+        ({"command": {"equals": "make"}}, {}, False),
+        ({"timeout": {"equals": 5}}, {"timeout": 6}, False),
         ({"background": {"equals": True}}, {"background": True}, True),
         ({"background": {"equals": True}}, {"background": 1}, False),
         ({"background": {"equals": True}}, {}, False),
@@ -85,6 +87,14 @@ def test_doubt_never_allows(tmp_path: Path) -> None:
         ({"when": {"a": {"min": "5"}}}, r"when\.a\.min: expected a number, got '5'"),
         ({"when": {"a": {"max": True}}}, r"when\.a\.max: expected a number"),
         ({"when": {"a": {"equals": [1]}}}, r"when\.a\.equals: expected"),
+        ([], "expected a group of terms, got \\[\\]"),
+        ({"when": {"a": {}}}, r"when\.a: expected one of regex"),
+        ({"when": {"a": {"regex": ""}}}, r"when\.a\.regex: expected an expression of at most 500"),
+        ({"when": {"a": {"regex": 5}}}, r"when\.a\.regex: expected an expression"),
+        ({"when": {"a": {"max": 10**400}}}, r"when\.a\.max: expected a number, got 1000"),
+        ({"when": {"a": {"equals": None}}}, r"when\.a\.equals: expected"),
+        ({"timeout": 86_400.5}, "timeout: expected seconds from above 0 to 86400, got 86400.5"),
+        ({"timeout": None}, "timeout: expected seconds"),
         ({"timeout": 0}, "timeout: expected seconds"),
         ({"timeout": "5"}, "timeout: expected seconds"),
         ({"on_timeout": "deny"}, "on_timeout: expected a timeout"),
@@ -96,6 +106,30 @@ def test_terms_that_make_no_sense_are_told_by_key(tmp_path: Path, terms: Any, co
         read_terms(json.dumps(terms))
     rules = policy(tmp_path, RuleLine("shell", "ask", "rules.yaml:7", terms=json.dumps(terms)))
     assert rules.problems[0].startswith("rules.yaml:7: permission rule 'shell': ")
+
+
+def test_what_is_just_within_the_limits_of_terms_is_taken() -> None:
+    for terms in ({"timeout": 0.5}, {"timeout": 86_400}, {"when": {"a": {"regex": "x" * 500}}}):
+        assert json.loads(terms_text(read_terms(json.dumps(terms)))).items() >= terms.items()
+    for length, told in ((58, "'" + "y" * 58 + "'"), (59, "'" + "y" * 59 + "…")):
+        with pytest.raises(Misfit) as refused:
+            read_terms(json.dumps({"when": {"a": {"min": "y" * length}}}))
+        assert str(refused.value).endswith(f"got {told}")
+
+
+def test_terms_are_the_same_text_in_whichever_order_they_are_given() -> None:
+    one, other = {"rule": "x", "timeout": 5, "when": {"ä": {"min": 1}}}, {"when": {"ä": {"min": 1}}, "timeout": 5}
+    assert terms_of(one) == terms_of(other) == '{"timeout": 5, "when": {"ä": {"min": 1}}}'
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "-inf", "1e999", 10**400, "", "five", [5], None, True])
+def test_what_is_no_number_is_in_doubt(tmp_path: Path, size: Any) -> None:
+    when = {"size": {"min": 1, "max": 9}}
+    for verdict_, expected in (("allow", "ask"), ("deny", "deny")):
+        rules = policy(tmp_path, said(verdict_, "edit_file", when=when), mode="default")
+        judged = verdict(rules.judge(JudgedCall(EDIT, {"path": "a", "size": size}, tmp_path)))
+        # An argument that is not given meets no condition.
+        assert judged == ("ask" if size is None else expected)
 
 
 def test_terms_are_written_as_they_were_read() -> None:

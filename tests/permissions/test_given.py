@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine, RuleScope
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.hit_counts import LARGEST, add_hits, hits_of, read_hits
 from ba_tui.permissions.verdicts import Ask, JudgedCall
 from ba_tui.resources import places
@@ -178,3 +181,47 @@ def test_rules_given_at_the_same_time_are_all_kept(root: Path) -> None:
         list(pool.map(lambda name: rules.remember(f"edit_file({name})", "always"), "abcdefgh"))
     assert [judge(rules, EDIT, name) for name in "abcdefgh"] == ["allow"] * 8
     assert [judge(again(root), EDIT, name) for name in "abcdefgh"] == ["allow"] * 8
+
+
+def test_counts_are_for_the_user_alone_and_stay_readable(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "rule-hits" / "work.jsonl"
+    assert read_hits(path) == {}
+    add_hits(path, {})
+    assert not path.parent.exists()
+    add_hits(path, {"allow edit_file(öl)": 10**9 - 1, "deny now": 1})
+    add_hits(path, {"deny now": 2})
+    assert path.read_text(encoding="utf-8").splitlines()[0] == '{"allow edit_file(öl)": 999999999, "deny now": 1}'
+    assert read_hits(path) == {"allow edit_file(öl)": 10**9 - 1, "deny now": 3}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_text(json.dumps({"allow edit_file(öl)": 10**9, "deny now": 5}) + "\n" + " " * (LARGEST - 50))
+    assert read_hits(path) == {"deny now": 5}
+    # The file is made small again once it is larger than it may be, and no earlier.
+    line = b'{"x": 1}\n'
+    for free, left in ((len(line), LARGEST), (len(line) - 1, len(line))):
+        path.write_bytes(b"\n" * (LARGEST - free))
+        add_hits(path, {"x": 1})
+        assert path.stat().st_size == left
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    add_hits(pipe, {"deny now": 1})
+    assert read_hits(pipe) == {}
+
+
+def test_rules_that_somebody_brings_are_sorted_out_and_read_once(caplog: pytest.LogCaptureFixture) -> None:
+    texts = ("shell(git status)", "@write", "mcp__x__y", "lost", "shell(g*t:*)", "now(", "now")
+    good, other = grantable(texts, {"shell", "now"})
+    assert good == ("shell(git status)", "@write", "mcp__x__y", "now")
+    assert other == ("lost", "shell(g*t:*)", "now(")
+    given: list[tuple[str, ...]] = [("now", "now(")]
+    rules = GrantedRules(lambda: given[0], "the skill trip")
+    caplog.set_level("INFO")
+    first = rules()
+    assert [(rule.text, rule.verdict, rule.source) for rule in first] == [("now", "allow", "the skill trip")]
+    assert rules() is first
+    assert [record.getMessage() for record in caplog.records] == [
+        "the skill trip names now(: the skill trip: permission rule 'now(': expected a pattern between ( and )."
+    ]
+    given[0] = ("shell(ls)",)
+    assert [rule.text for rule in rules()] == ["shell(ls)"]

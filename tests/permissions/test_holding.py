@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.events import Mode
+from ba_tui.core.events import MAIN, PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.rules.rule import read_rule
@@ -51,6 +51,8 @@ def profile(verdict: Judgement) -> str:
         ("git status", ("shell(git status)",), "default", "working"),
         ("git status && ls", ("shell(git status)",), "default", "reading"),
         ("ls > out", ("write_file(out)",), "default", "working"),
+        ("git status && ls", ("shell",), "default", "working"),
+        ("git log -1 | cat", ("shell(git log:*)",), "default", "reading"),
         ("make", ("shell(make)",), "default", "working"),
         ("make | tail", ("shell(make)",), "default", "working"),
         ("make | git log", ("shell(make)",), "default", "ask working"),
@@ -75,6 +77,70 @@ def test_the_verdict_says_in_which_profile_it_runs(
 ) -> None:
     verdict = judged(root, command, *lines("allow", *rules), mode=mode)
     assert profile(verdict) == expected, verdict
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "by"),
+    [
+        ("git status && ls", "shell", ""),
+        ("git log -1 | cat", "shell(git log:*)", "shell(git log:*)"),
+        ("make && ls", "shell", "shell"),
+    ],
+)
+def test_a_broad_rule_does_not_decide_about_what_only_reads(root: Path, command: str, rule: str, by: str) -> None:
+    verdict = judged(root, command, *lines("allow", rule))
+    assert isinstance(verdict, Allow)
+    assert verdict.by == by
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cat a.txt ../other.txt", "`cat` accesses {root}/other.txt, which is outside the workspace."),
+        ("/usr/bin/cat ../other.txt", "`cat` accesses {root}/other.txt, which is outside the workspace."),
+        ("rm a.txt", "`rm` deletes a.txt."),
+        ("rm a.txt src/b src/c", "`rm` deletes a.txt and 2 more."),
+        ("rmdir src", "`rmdir` deletes src."),
+        ("mkdir x", "`mkdir` creates x."),
+        ("cp a.txt b.txt", "`cp` writes b.txt."),
+        ("mv a.txt b.txt src", "`mv` writes src."),
+        ("tee n m < a.txt", "`tee` writes n."),
+        ("echo x > out", "`echo` writes out."),
+        ("chmod +x a.txt", "`chmod` changes rights."),
+        ("./run", "`./run` is unknown to ba."),
+        ("make", "`make` runs the project's own commands."),
+        ("ls -R /", "`ls` accesses /, which is outside the workspace."),
+        ("tree /", "`tree` accesses /, which is outside the workspace."),
+        ("cat /etc/hosts", "`cat` accesses /etc/hosts, which is outside the workspace."),
+        ("ls /", ""),
+        ("ls ~", ""),
+        ("cat /usr/share/x", ""),
+    ],
+)
+def test_a_command_that_asks_says_why(root: Path, command: str, reason: str) -> None:
+    verdict = judged(root, command)
+    assert (verdict.reason if isinstance(verdict, Ask) else "") == reason.format(root=root.parent)
+
+
+def test_words_before_a_star_cover_what_deletes_or_makes_files_here_and_no_other_writing(root: Path) -> None:
+    for command, rule, expected in [
+        ("touch n", "shell(touch:*)", "working"),
+        ("rm a.txt", "shell(rm:*)", "working"),
+        ("rm a.txt", "write_file(a.txt)", "ask working"),
+        ("mkdir x", "shell(mkdir:*)", "working"),
+        ("rm .git/config", "shell(rm:*)", "ask working"),
+        ("touch ../x", "shell(touch:*)", "ask working"),
+        ("cp a.txt b.txt", "shell(cp:*)", "ask working"),
+        ("cp a.txt b.txt", "shell(cp a.txt b.txt)", "working"),
+    ]:
+        assert profile(judged(root, command, *lines("allow", rule))) == expected, (command, rule)
+
+
+def test_a_text_without_a_command_is_told_as_that(root: Path) -> None:
+    for text in ("", " ", "\n"):
+        verdict = judged(root, text, *lines("allow", "shell"))
+        assert isinstance(verdict, Ask)
+        assert (verdict.reason, verdict.rule) == ("It holds no command.", None)
 
 
 def test_lists_of_commands_run_one_by_one_each_in_its_profile(root: Path) -> None:
@@ -205,6 +271,46 @@ def test_asking_to_leave_the_sandbox_is_its_own_question(root: Path) -> None:
     quiet = judged(root, "git push", silent, outside=True)
     assert isinstance(quiet, Ask)
     assert quiet.on_timeout == "deny"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rule", "args", "agent", "expected"),
+    [
+        ("deny", "outside", {"outside": True}, MAIN, "deny"),
+        ("deny", "shell(git push)", {"outside": True}, PERSON, "deny"),
+        ("ask", "outside", {"outside": True}, MAIN, "ask outside"),
+        ("ask", "shell(git push)", {"outside": True}, MAIN, "ask outside"),
+        ("allow", "outside(git push)", {"outside": True}, MAIN, "outside"),
+        ("allow", "outside(git push)", {}, MAIN, "outside"),
+        ("allow", "outside(git push)", {}, PERSON, "outside"),
+        ("allow", "shell(git push)", {}, MAIN, "working git"),
+    ],
+)
+def test_each_decision_counts_once_and_names_its_rule(
+    root: Path, verdict: Any, rule: str, args: dict[str, Any], agent: str, expected: str
+) -> None:
+    rules = policy(root, *lines(verdict, rule), bounds=HELD)
+    judged = rules.judge(JudgedCall(SHELL, {"command": "git push", **args}, root, agent))
+    assert (profile(judged), judged.by) == (expected, rule)
+    assert [(line.rule, line.hits) for line in rules.rules() if line.hits] == [(rule, 1)]
+    if rule == "outside" and isinstance(judged, Deny):
+        assert judged.reason.startswith("Running it outside the sandbox is denied by the rule outside")
+
+
+def test_a_rule_about_leaving_the_sandbox_is_not_the_strongest(root: Path) -> None:
+    allowed = lines("allow", "outside(git push)")
+    for verdict, rule, expected in [
+        ("ask", "shell(git push)", "ask outside"),
+        ("ask", "outside(git push)", "ask outside"),
+        ("ask", "edit_file", "outside"),
+        ("deny", "outside(git pull)", "outside"),
+        ("deny", "outside(git push)", "deny"),
+    ]:
+        verdict_ = judged(root, "git push", *allowed, *lines(verdict, rule), outside=True)
+        assert profile(verdict_) == expected, (verdict, rule)
+    timed = RuleLine("outside(git push)", "allow", "test", terms=json.dumps({"when": {"timeout": {"max": 60}}}))
+    told = [profile(judged(root, "git push", timed, outside=True, timeout=each)) for each in (60, 61, "soon")]
+    assert told == ["outside", "ask outside", "ask outside"]
 
 
 def test_without_a_sandbox_there_is_no_outside(root: Path) -> None:

@@ -100,8 +100,13 @@ def test_a_suspicion_asks_unless_a_rule_names_the_call(root: Path) -> None:
     )
     assert isinstance(asked, Ask)
     assert asked.reason == "It may carry data away."
-    for rule, expected in (("web_fetch(https://**)", "ask"), ("@network", "ask"), ("web_fetch(domain:x.org)", "allow")):
-        assert judge(policy(root, *lines("allow", rule), bounds=bounds), FETCH, leaking) == expected, rule
+    for rule in ("web_fetch(https://**)", "@network", "*", "web_fetch(https://x.?rg/*)"):
+        assert judge(policy(root, *lines("allow", rule), bounds=bounds), FETCH, leaking) == "ask", rule
+    for rule in ("domain:x.org", "domain:*.x.org", f"{leaking.replace('?', '[?]')}"):
+        judged = judge(policy(root, *lines("allow", f"web_fetch({rule})"), bounds=bounds), FETCH, leaking)
+        assert judged == ("allow" if rule == "domain:x.org" else "ask"), rule
+    below = leaking.replace("x.org", "a.x.org")
+    assert judge(policy(root, *lines("allow", "web_fetch(domain:*.x.org)"), bounds=bounds), FETCH, below) == "allow"
     assert judge(policy(root, mode="auto", bounds=bounds), FETCH, "https://x.org/") == "allow"
 
 

@@ -148,7 +148,10 @@ def test_the_sandbox_rule_is_for_code(root: Path, rule: str) -> None:
     [
         ("git add -A && git commit -m 'x y'", "shell(git add:*)\nshell(git commit:*)"),
         ("cd src && npm run test", "shell(npm run test:*)"),
+        ("a; b; c", "shell(a)\nshell(b)\nshell(c)"),
         ("a; b; c; d", "shell(a; b; c; d)"),
+        ("a; cat ../x.txt", "shell(a; cat ../x.txt)"),
+        ("a; cp notes.md x", "shell(a; cp notes.md x)"),
         ("make a && rm -rf b", None),
         ("python -m pytest -q", "shell(python -m pytest:*)"),
         ("python -m pytest -p x", "shell(python -m pytest -p x)"),

@@ -15,6 +15,7 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.rule import read_rule
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool, verdict
 
@@ -230,6 +231,27 @@ def test_an_answer_outranks_the_rule_it_answered_and_no_other(root: Path) -> Non
     rules.remember(judged.rule, "session")
     assert judge(rules, EDIT, ".git/config") == "allow"
     assert judge(rules, EDIT, ".git/hooks/x") == "ask"
+    assert judge(rules, EDIT, "src/a.py") == "ask"
+
+
+def test_an_answer_counts_for_calls_that_were_asked_about_alone(root: Path) -> None:
+    rules = policy(root, *lines("ask", "edit_file(src/**)"))
+    assert judge(rules, EDIT, "src/a.py") == "ask"
+    rules.remember("edit_file(src/b.py)", "session")
+    assert judge(rules, EDIT, "src/b.py") == "ask"
+    rules.remember("edit_file(src/b.py)", "session")
+    assert judge(rules, EDIT, "src/b.py") == "allow"
+    assert judge(rules, EDIT, "src/a.py") == "ask"
+
+
+def test_what_is_granted_allows_for_as_long_as_it_is_there(root: Path) -> None:
+    granted = [read_rule("edit_file(src/**)", "allow", "a skill"), read_rule("outside(make)", "allow", "a skill")]
+    rules = policy(root, *lines("deny", "edit_file(src/c.py)"))
+    rules.grant(lambda: granted)
+    assert [judge(rules, EDIT, name) for name in ("src/a.py", "src/c.py", "doc.md")] == ["allow", "deny", "ask"]
+    shown = [(line.rule, line.source, line.hits) for line in rules.rules() if line.source == "a skill"]
+    assert shown == [("edit_file(src/**)", "a skill", 1)]
+    granted.clear()
     assert judge(rules, EDIT, "src/a.py") == "ask"
 
 

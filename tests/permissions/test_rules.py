@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.ports.permissions import RuleLine, RuleScope
+from ba_tui.core.tool import Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
-from ba_tui.permissions.rules.rule import read_rule, read_rules
+from ba_tui.permissions.rules.rule import LONGEST, read_rule, read_rules
 from ba_tui.permissions.rules.rulebook import bundled_rules, rules_from
-from tests.permissions.toolset import EDIT, READ, SHELL, judge, policy
+from tests.permissions.toolset import EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,14 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
         ("edit_file(src:*)", "deny", "are only for commands"),
         ("python", "allow", "would allow all code"),
         ("@execute", "allow", "would allow all code"),
+        ("outside", "allow", "would let every command leave the sandbox"),
+        ("outside(*)", "allow", "would let every command leave the sandbox"),
+        ("outside(:*)", "allow", "would let every command leave the sandbox"),
+        ("outside(g*t)", "allow", "only stand at the end"),
+        ("python(@sandbox)", "deny", "is for allow rules about python"),
+        ("@execute(print*)", "ask", "patterns for code"),
+        ("@write(src:*)", "allow", "are only for commands"),
+        ("x( )", "ask", "a pattern between"),
         ("x(", "ask", "a pattern between"),
         ("x()", "ask", "a pattern between"),
         ("x(a", "ask", "a pattern between"),
@@ -72,6 +82,31 @@ def test_what_is_no_rule_is_refused_with_its_place(text: str, verdict: str, said
     assert str(refused.value).startswith("config.yaml:7: ")
     assert str(refused.value).isprintable()
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [("outside", "deny"), ("outside(*)", "ask"), ("python", "deny"), ("@execute", "ask"), ("shell", "allow")],
+)
+def test_broad_rules_may_be_strict(text: str, verdict: str) -> None:
+    assert read_rule(text, verdict).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("python", "python(print(1)), or python(@sandbox)."),
+        ("shell(g*t:*)", "Such as shell(git status) or shell(git diff:*)."),
+        ("x(", "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."),
+        ("x(domain:)", "which covers its subdomains too."),
+        ("x([b-a])", "a set reads [a-z], or [!a-z] for all other characters."),
+    ],
+)
+def test_a_refusal_says_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_rule(text, "allow")
+    assert refused.value.hint.endswith(hint)
+    assert str(refused.value).startswith(f"permission rule {text!r}: ")
 
 
 def test_the_bundled_rules_are_good() -> None:
@@ -222,3 +257,128 @@ def test_a_kept_answer_that_cannot_be_read_denies_in_doubt(root: Path, ba_home: 
     found, problems = Approvals(path, root).read()
     assert [(each.rule.text, each.rule.verdict) for each in found] == [("read_file", "deny")]
     assert len(problems) == 2
+
+
+def test_kept_rules_are_readable_and_each_is_forgotten_alone(root: Path, ba_home: Path) -> None:
+    path = ba_home / "approvals.yaml"
+    first, kept = Approvals(path, root / "zoo"), Approvals(path, root)
+    first.add(read_rule("edit_file(a)", "allow"))
+    terms = '{"timeout": 5.0, "on_timeout": "deny"}'
+    for verdict, when in (("allow", ""), ("deny", ""), ("ask", terms), ("allow", "")):
+        kept.add(read_rule("shell(öl holen)", verdict, terms=when), ["shell"] if verdict == "allow" else ())
+
+    def verdicts() -> list[tuple[str, tuple[str, ...]]]:
+        return [(each.rule.verdict, each.answers) for each in kept.read()[0]]
+
+    # The newest answer of a kind takes the place of the one before.
+    assert verdicts() == [("deny", ()), ("ask", ()), ("allow", ("shell",))]
+    assert path.read_text().index(str(root / "zoo")) < path.read_text().index("shell(öl holen)")
+    assert kept.remove("shell(öl holen)", "ask")
+    assert not kept.remove("shell(öl holen)", "ask")
+    assert not kept.remove("shell(oil)")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "shell(öl holen)" in path.read_text()
+    assert verdicts() == [("deny", ()), ("allow", ("shell",))]
+    assert kept.remove("shell(öl holen)")
+    assert (verdicts(), [each.rule.text for each in first.read()[0]]) == ([], ["edit_file(a)"])
+
+
+def test_conditions_make_another_rule_of_the_same_words(root: Path, ba_home: Path) -> None:
+    kept = Approvals(ba_home / "approvals.yaml", root)
+    for size in (5, 6, 5):
+        kept.add(read_rule("edit_file", "allow", terms=f'{{"when": {{"size": {{"max": {size}}}}}}}'), base=root)
+    kept.add(read_rule("edit_file", "allow"), base=root / "inner")
+    found, problems = kept.read()
+    assert [(each.rule.terms.when and each.rule.terms.when[0].value, each.rule.base) for each in found] == [
+        (6.0, root),
+        (5.0, root),
+        ((), root / "inner"),
+    ]
+    assert problems == []
+    assert kept.path.read_text().count("from:") == 2, "once in the words at the top"
+
+
+def test_an_answer_that_can_not_be_kept_holds_for_the_session(root: Path) -> None:
+    rules = Policy(Workspace(root))
+    scopes: tuple[tuple[RuleScope, str], ...] = (("project", "a"), ("user", "b"))
+    for scope, name in scopes:
+        assert rules.add(f"edit_file({name})", "allow", scope).source == "this session"
+        assert judge(rules, EDIT, name) == "allow"
+    for line in rules.rules():
+        rules.remove(line)
+    assert rules.rules() == []
+    with pytest.raises(UsageError, match="not one of your rules") as refused:
+        rules.remove(RuleLine("edit_file(a)", "allow", ""))
+    assert refused.value.hint == "It is in another place."
+
+
+NOTE = tool("mcp__notes__add.page", Effect.NETWORK, "", ())
+QUERY = replace(tool("query_data", Effect.READ, "sql", ("path",)), facts=ToolFacts(target="sql", sql="sql"))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rule", "call", "about", "expected"),
+    [
+        # The name of a kind of SQL is the name of a file where a tool has no SQL.
+        ("allow", "edit_file(write)", EDIT, "write", "allow"),
+        ("allow", "edit_file(write)", EDIT, "a.py", "ask"),
+        ("deny", "edit_file(write)", EDIT, "write", "deny"),
+        ("deny", "edit_file(write)", EDIT, "a.py", "ask"),
+        ("deny", "*(data/**)", QUERY, "select 1", "allow"),
+        ("ask", "*(ddl)", QUERY, "select 1", "allow"),
+        ("ask", "*(ddl)", QUERY, "drop table t", "ask"),
+        ("deny", "*(write)", QUERY, "drop table t", "deny"),
+        ("deny", "*(write)", QUERY, "select 1", "allow"),
+        # What names no path is none of a class.
+        ("allow", "web_fetch(@outside)", FETCH, "https://x.org", "ask"),
+        ("allow", "@network", FETCH, "https://x.org", "allow"),
+        ("allow", "@write", FETCH, "https://x.org", "ask"),
+        ("allow", "web_fetch(https://x.org/**)", FETCH, "https://x.org/a/b", "allow"),
+        ("allow", "web_fetch(https://x.org/**)", FETCH, "https://y.org/a/b", "ask"),
+        ("deny", "web_fetch(HTTPS://X.org/*)", FETCH, "https://x.org/a", "deny"),
+        ("deny", "web_fetch(https://x.org/*)", FETCH, "https://x.org/a/b", "ask"),
+        ("allow", "mcp.notes.add.page", NOTE, "", "allow"),
+        ("allow", "mcp.notes.add", NOTE, "", "ask"),
+        ("allow", "mcp.*", NOTE, "", "allow"),
+        # Patterns about files.
+        ("deny", "*(~/notes.txt)", READ, "~/notes.txt", "deny"),
+        ("deny", "*(~/notes.txt)", READ, "notes.txt", "allow"),
+        ("allow", "read_file(~/*.txt)", READ, "~/notes.txt", "allow"),
+        ("allow", "read_file(~/*.txt)", READ, "~/notes.md", "ask"),
+        ("allow", "edit_file([!a-c]*)", EDIT, "d", "allow"),
+        ("allow", "edit_file([!a-c]*)", EDIT, "b", "ask"),
+        ("allow", "edit_file([]x])", EDIT, "]", "allow"),
+        ("allow", "edit_file([]x])", EDIT, "a", "ask"),
+        ("allow", "edit_file(a?c)", EDIT, "abc", "allow"),
+        ("allow", "edit_file(a?c)", EDIT, "a/c", "ask"),
+        ("allow", "edit_file(a**c)", EDIT, "a/b/c", "allow"),
+        ("allow", "edit_file(a.c)", EDIT, "abc", "ask"),
+        ("allow", "edit_file(./a.py)", EDIT, "a.py", "allow"),
+        # Words of commands.
+        ("deny", "shell(tr [z-a] x)", SHELL, "tr [z-a] x", "deny"),
+        ("deny", "shell(*--force*)", SHELL, "ls; make --force x", "deny"),
+        ("deny", "shell(*--force*)", SHELL, "make x", "ask"),
+    ],
+)
+def test_what_a_rule_covers(root: Path, verdict: str, rule: str, call: Tool, about: str, expected: str) -> None:
+    assert judge(policy(root, *lines(verdict, rule), bundled=False), call, about) == expected
+
+
+def test_an_answer_about_a_command_counts_beside_parts_that_only_read(root: Path) -> None:
+    rules = policy(root, *lines("ask", "shell(make:*)"), held=True)
+    assert judge(rules, SHELL, "make all && ls") == "ask"
+    rules.remember("shell(make all:*)", "session")
+    assert judge(rules, SHELL, "make all && ls") == "allow"
+    assert judge(rules, SHELL, "ls && make all x") == "allow"
+    for other in ("make clean && ls", "make all && touch x", "make all; $X", "make $(cat x)"):
+        assert judge(rules, SHELL, other) == "ask", other
+
+
+def test_a_rule_of_just_the_longest_text_is_read() -> None:
+    for name in ("a" * 497, "a" * 498):
+        text = f"x({name})"
+        if len(text) <= LONGEST:
+            assert read_rule(text, "ask").text == text
+        else:
+            with pytest.raises(UsageError, match="at most 500 characters"):
+                read_rule(text, "ask")

@@ -248,7 +248,7 @@ async def test_keys_have_their_turn_while_much_comes_at_once(vendor: str) -> Non
         yield text * 10_000
 
     task = asyncio.create_task(others())
-    await until_error(chunks(body(), assembly, SERVICE))
+    await until_error(chunks(body(), assembly, SERVICE, 30.0))
     task.cancel()
     assert turns > 5
 

@@ -71,6 +71,23 @@ def test_tokens_that_were_used_beyond_the_limit_are_owed():
     assert rate.next() is None
 
 
+def test_the_limit_that_waits_longest_is_named_and_a_request_that_waits_is_not_counted():
+    clock = Clock()
+    rate = limit(clock, requests=2, tokens=60)
+    assert [rate.next(), rate.next()] == [None, None]
+    rate.used(Usage(60, 9))
+    for now, seconds, what in ((0, 30, "2 requests"), (25, 5, "2 requests"), (30, 0, "")):
+        clock.now = now
+        wait = rate.next()
+        assert (wait.seconds if wait else 0) == pytest.approx(seconds)
+        assert what in (wait.reason if wait else "")
+    rate.used(Usage(80, 10))
+    clock.now = 60
+    wait = rate.next()
+    assert wait
+    assert (wait.seconds, wait.reason) == (pytest.approx(40), "mine is limited to 60 tokens a minute in the settings.")
+
+
 async def test_a_wait_is_announced_and_then_the_request_goes():
     clock = Clock()
     rate = limit(clock, requests=1)
@@ -80,7 +97,7 @@ async def test_a_wait_is_announced_and_then_the_request_goes():
     await collect(provider.stream(ASK))
     waiting, *answer = await collect(provider.stream(ASK))
     assert isinstance(waiting, Retrying)
-    assert (waiting.attempts, waiting.delay) == (0, pytest.approx(60))
+    assert (waiting.attempt, waiting.attempts, waiting.delay) == (0, 0, pytest.approx(60))
     assert answer[-1].text == "Two."
     assert clock.slept == [pytest.approx(60)]
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any, cast
 
 import pytest
 
 from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, RateLimited
 from ba_tui.core.events import MessageRestarted, Retrying, TextDelta
 from ba_tui.core.messages import Message, user
-from ba_tui.core.provider import ModelRequest
-from ba_tui.providers.retrying import Persistent
+from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
+from ba_tui.providers.fallback import WithFallback
+from ba_tui.providers.retrying import Limits, Persistent
 from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
 from ba_tui.resilience import Backoff
 from tests.loopback import Answer, ModelServer, Status
@@ -79,6 +81,63 @@ async def test_after_the_last_attempt_its_error_is_raised() -> None:
     chunks, error = await until_error(persistent(*[failing] * 9, clock=clock, backoff=Backoff(3)).stream(ASK))
     assert isinstance(error, Overloaded)
     assert [type(chunk) for chunk in chunks] == [Retrying, Retrying]
+
+
+BUSY, LIMITED = Step(error=Failure("overloaded", "Too busy.")), Step(error=Failure("rate_limited"))
+
+
+@pytest.mark.parametrize(
+    ("most", "steps", "attempts"),
+    [
+        (1, [BUSY], 1),
+        (2, [BUSY, BUSY], 2),
+        (2, [BUSY, LIMITED, BUSY, LIMITED, Step(say="Hi")], 0),
+        (2, [BUSY, LIMITED, BUSY, BUSY], 4),
+        (0, [*[BUSY] * 5, Step(say="Hi")], 0),
+    ],
+)
+async def test_so_many_overloads_in_a_row_end_it(most: int, steps: list[Step], attempts: int) -> None:
+    """``attempts``: how many are made before its error is raised; 0 when an answer comes."""
+    provider = Persistent(ScriptedProvider(steps), limits=Limits(overloads=most), sleep=Clock().sleep)
+    chunks, error = await until_error(provider.stream(ASK))
+    waits = [chunk.attempt for chunk in chunks if isinstance(chunk, Retrying)]
+    if attempts:
+        assert (str(error), waits) == ("Too busy.", list(range(2, attempts + 1)))
+    else:
+        assert (error, chunks[-1].text, waits) == (None, "Hi", list(range(2, len(steps) + 1)))
+
+
+async def test_words_that_were_taken_back_are_taken_back_once() -> None:
+    broken = Step(say=LONG, error=Failure("connection_lost", after=1))
+    chunks = await collect(persistent(broken, BUSY, broken, BUSY, Step(say="Hi"), clock=Clock()).stream(ASK))
+    kinds = [type(chunk) for chunk in chunks]
+    taken_back = [TextDelta, Retrying, MessageRestarted, Retrying]
+    assert kinds == [*taken_back, *taken_back, TextDelta, Message]
+
+
+class Endless(ScriptedProvider):
+    """Answers without an end, and tells whether its stream was closed."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.ended = False
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        try:
+            while True:
+                yield TextDelta("on ")
+        finally:
+            self.ended = True
+
+
+@pytest.mark.parametrize(
+    "wrapped", [Persistent, lambda inner: WithFallback(inner, "other", lambda name: inner)], ids=["retries", "fallback"]
+)
+async def test_who_reads_no_further_closes_the_stream_within(wrapped: Callable[[Provider], Provider]) -> None:
+    inner = Endless()
+    async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", wrapped(inner).stream(ASK))) as chunks:
+        await anext(chunks)
+    assert inner.ended
 
 
 async def test_what_will_not_pass_is_not_tried_again() -> None:

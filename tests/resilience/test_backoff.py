@@ -30,4 +30,6 @@ def test_a_wait_is_within_its_bounds(attempt: int, chance: float, asked: float) 
 
 
 def test_a_wait_that_is_too_long_is_not_taken() -> None:
-    assert Backoff(patience=60).wait(1, 0.0, 61) is None
+    patient = Backoff(patience=60)
+    assert [patient.wait(1, 0.0, asked) for asked in (0, 60, 60.5)] == [0, 60, None]
+    assert Backoff(attempts=2, patience=60).wait(2, 0.0, 1) is None

@@ -189,7 +189,6 @@ class Compressor:
         for draft in self._drafts.values():
             draft.task.cancel()
         await asyncio.gather(*(draft.task for draft in self._drafts.values()), return_exceptions=True)
-        self._drafts.clear()
 
     def _owner(self, messages: Sequence[Message]) -> tuple[str, Transcript]:
         """The branch that a request with ``messages`` is of."""

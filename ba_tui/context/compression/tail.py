@@ -213,7 +213,7 @@ class TailShortening:
             else:
                 kept.insert(0, Round(item.number, (item.messages[0], *item.messages[first:])))
                 if first > 1:
-                    moved.insert(0, Round(item.number, item.messages[1:first]))
+                    moved = [Round(item.number, item.messages[1:first])]
             end = start
         return moved, kept
 

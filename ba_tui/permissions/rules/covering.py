@@ -48,7 +48,7 @@ _WRITING = regex(
 
 @frozen
 class Lack:
-    """Why a simple command asks. ``words``: a rule for it could cover it."""
+    """Why a simple command asks. ``words``: a rule for it could cover it, if it is known before it runs."""
 
     command: ResolvedCommand | None
     why: str
@@ -101,7 +101,7 @@ def cover(subject: Subject, allows: Sequence[Rule], files: FileCover) -> Covered
     if whole := next((rule for rule in allows if rule.pattern == subject.command), None):
         return Covered((whole,))
     if subject.trouble:
-        return Covered(lacks=(Lack(None, subject.trouble, words=False),))
+        return Covered(lacks=(Lack(None, subject.trouble),))
     # Who allows every tool has not thought of every command; who names the shell alone has.
     allows = [rule for rule in allows if rule.pattern is not None or rule.tool in SHELL_TOOLS]
     ruled = [(command, _rule_for(command, allows)) for command in subject.commands]
@@ -111,7 +111,7 @@ def cover(subject: Subject, allows: Sequence[Rule], files: FileCover) -> Covered
     beside = _Beside(not by, reads)
     lacks = [lack for command, rule in ruled if (lack := _lack(command, rule, files, beside))]
     if not subject.commands and not subject.trouble and not (subject.command or "").strip():
-        lacks.append(Lack(None, "it holds no command", words=False))
+        lacks.append(Lack(None, "it holds no command"))
     gone = (below for command in subject.commands for below in command.below) if reads and not lacks else ()
     masked = dict.fromkeys(path for below in gone for path in files.kept(below).files)
     return Covered(tuple(by.values()), tuple(lacks), tuple(sorted(masked)))
@@ -141,7 +141,7 @@ def _lack(command: ResolvedCommand, rule: Rule | None, files: FileCover, beside:
     if rule is not None and names_all(rule.pattern, command):
         return None
     if command.stops:
-        return Lack(command, command.why, words=False)
+        return Lack(command, command.why)
     changing = next((seen for seen in command.writes if not files.writable(seen)), None)
     if rule is None and not command.harmless and not (command.writes and changing is not None and command.known):
         return Lack(command, command.why)

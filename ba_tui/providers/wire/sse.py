@@ -117,7 +117,7 @@ class ReplyBuilder(Protocol):
 
 
 async def chunks(
-    body: AsyncIterator[bytes], assembly: ReplyBuilder, service: ModelService, idle: float = 600.0
+    body: AsyncIterator[bytes], assembly: ReplyBuilder, service: ModelService, idle: float
 ) -> AsyncGenerator[ReplyChunk, None]:
     """The deltas of a response; ``assembly`` has its message then. Neighbours that arrive together come as one.
 

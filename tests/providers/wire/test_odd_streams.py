@@ -53,7 +53,7 @@ async def read(vendor: str, body: bytes, piece: int = 0) -> tuple[list[Any], Pro
 
     async def answer() -> AsyncIterator[Any]:
         assembly = assembly_of(vendor)
-        async for chunk in chunks(pieces(), assembly, SERVICE):
+        async for chunk in chunks(pieces(), assembly, SERVICE, 30.0):
             yield chunk
         yield assembly.finish()
 

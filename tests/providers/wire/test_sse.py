@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import httpx2
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.core.errors import ConnectionLost, Overloaded, ProviderError
-from ba_tui.core.events import TextDelta
+from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Overloaded, ProviderError
+from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire.sse import SILENCES, Decoder, chunks
+from ba_tui.providers.wire import sse
+from ba_tui.providers.wire.sse import LINE, Decoder, chunks
 from tests.providers.conftest import until_error
 
 LINES = st.lists(
@@ -33,9 +35,9 @@ def decoded(body: bytes, size: int) -> list[tuple[str, str]]:
 
 @settings(deadline=None)
 @given(lines=LINES, end=st.sampled_from(["\n", "\r\n", "\r"]), size=st.integers(1, 9))
-def test_pieces_do_not_matter(lines: list[str], end: str, size: int) -> None:
-    body = "".join(line + end for line in lines).encode()
-    assert decoded(body, size) == decoded(body, 10_000)
+def test_pieces_and_kinds_of_line_ends_do_not_matter(lines: list[str], end: str, size: int) -> None:
+    plain, body = ("".join(line + each for line in lines).encode() for each in ("\n", end))
+    assert decoded(body, size) == decoded(plain, 10_000)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -53,7 +55,7 @@ def test_line_separators_within_a_line_are_no_line_ends() -> None:
 
 
 class Words:
-    """An answer of words, whole with an event that is no word."""
+    """An answer of words, thoughts and calls, whole with an empty event."""
 
     def __init__(self) -> None:
         self.done = False
@@ -61,10 +63,15 @@ class Words:
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
         if "error" in data:
-            raise Overloaded("The server is busy.")
-        self.done = "word" not in data
+            raise Overloaded(f"The server is busy: {data['error']}")
+        self.done = not data
         self.text += data.get("word", "")
-        return [] if self.done else [TextDelta(data["word"])]
+        kinds: tuple[tuple[str, Callable[[str], ReplyChunk]], ...] = (
+            ("word", TextDelta),
+            ("thought", ThinkingDelta),
+            ("call", lambda id: ToolInputDelta(id, "now", len(self.text))),
+        )
+        return [make(data[key]) for key, make in kinds if key in data]
 
     def take(self, body: dict[str, Any]) -> None:
         self.text = body["word"]
@@ -74,26 +81,6 @@ class Words:
 
     def finish(self) -> Message:
         return Message("assistant", (Text(self.text),))
-
-
-async def test_words_that_trickle_are_looked_for_less_often_than_they_come() -> None:
-    wire: asyncio.Queue[bytes] = asyncio.Queue()
-    looks = 0
-
-    async def body() -> AsyncIterator[bytes]:
-        nonlocal looks
-        while True:
-            looks += wire.empty()
-            yield await wire.get()
-
-    loop = asyncio.get_running_loop()
-    for at in range(40):
-        loop.call_later(at * 0.004, wire.put_nowait, b'data: {"word": "on "}\n\n')
-    loop.call_later(0.17, wire.put_nowait, b"data: {}\n\n")
-    words = Words()
-    came = [chunk async for chunk in chunks(body(), words, ModelService("Test", "KEY", "http://127.0.0.1", "m"))]
-    assert words.text == "on " * 40 == "".join(chunk.text for chunk in came if isinstance(chunk, TextDelta))
-    assert looks < 20
 
 
 SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
@@ -133,41 +120,6 @@ async def test_words_just_before_the_line_is_cut_are_heard(cut: Exception | None
     assert isinstance(error, ConnectionLost) == (cut is not None)
 
 
-@pytest.mark.parametrize(
-    ("sign", "waits"), [(b"x", 1), (b": still here\n", SILENCES), (b"data: ", 1)], ids=["no line", "no word", "no end"]
-)
-async def test_a_stream_that_trickles_without_words_is_given_up(sign: bytes, waits: int) -> None:
-    """Bytes keep coming, so no single read is late."""
-    sent = 0
-
-    async def body() -> AsyncIterator[bytes]:
-        nonlocal sent
-        yield WORD
-        while True:
-            await asyncio.sleep(0.005)
-            sent += 1
-            yield sign
-
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    async with asyncio.timeout(20):
-        text, error = await read(body(), idle=0.1)
-    assert text == "on "
-    assert isinstance(error, ConnectionLost)
-    assert sent > 1
-    assert loop.time() - begun >= 0.1 * waits
-
-
-async def test_a_stream_that_goes_on_is_never_given_up() -> None:
-    async def body() -> AsyncIterator[bytes]:
-        for _ in range(7):
-            await asyncio.sleep(0.1)
-            yield WORD
-        yield b"data: {}\n\n"
-
-    assert await read(body(), idle=0.5) == ("on " * 7, None)
-
-
 async def test_who_stops_a_stream_is_told_of_no_lost_connection() -> None:
     waiting = asyncio.Event()
 
@@ -181,3 +133,75 @@ async def test_who_stops_a_stream_is_told_of_no_lost_connection() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_what_waits_for_its_end_is_known_by_its_size() -> None:
+    decoder = Decoder()
+    sizes = [decoder.waiting]
+    for data in (b"event: x\n", b"data", b": 123", b"\n: comment\ndata:", b"4\n", b"\nda", b"ta: 5\n\n"):
+        decoder.feed(data)
+        sizes.append(decoder.waiting)
+    one, both = 9 + LINE, 9 + LINE + 6 + LINE
+    assert sizes == [0, 0, 4, 9, one + 5, both, 2, 0]
+
+
+async def pieces_of(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+def event(**data: Any) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+async def test_events_that_are_no_object_say_nothing_but_an_error_does() -> None:
+    plain = b'data: 5\n\nevent: note\ndata: "x"\n\ndata: [1]\n\ndata: null\n\n'
+    assert await read(pieces_of(WORD + plain + WORD + event())) == ("on on ", None)
+    for told in (b'event: error\ndata: "out of memory"\n\n', b"error:out of memory\n\n"):
+        text, error = await read(pieces_of(WORD + told))
+        assert (text, str(error)) == ("on ", "The server is busy: out of memory")
+    text, error = await read(pieces_of(WORD + b"event: note\ndata: out of memory\n\n"))
+    assert (text, type(error)) == ("on ", ConnectionLost)
+
+
+WHOLE = b'{"word": "' + b"x" * 88 + b'"}'
+
+
+@pytest.mark.parametrize(
+    ("limit", "pieces", "exactly"),
+    [
+        ("EVENT", [WORD, b"data: " + b"x" * 20], 26),
+        ("EVENT", [WORD, b"data: 1\n", b"data: 12\n"], 15 + 2 * LINE),
+        ("EVENT", [WHOLE[:50], WHOLE[50:]], len(WHOLE)),
+        ("RESPONSE", [WORD, b": ping\n\n", b": pong\n\n", event()], len(WORD) + 16 + 10),
+    ],
+    ids=["line", "lines", "object", "response"],
+)
+async def test_an_answer_of_just_the_largest_size_is_read(
+    monkeypatch: pytest.MonkeyPatch, limit: str, pieces: list[bytes], exactly: int
+) -> None:
+    monkeypatch.setattr(sse, "ERROR", 10)
+    monkeypatch.setattr(sse, limit, exactly)
+    _, error = await read(pieces_of(*pieces))
+    assert error is None or isinstance(error, ConnectionLost), "an event without its end is cut off, not too large"
+    monkeypatch.setattr(sse, limit, exactly - 1)
+    _, error = await read(pieces_of(*pieces))
+    assert isinstance(error, AnswerTooLarge)
+    assert "so ba stopped reading the answer" in str(error)
+
+
+async def test_a_body_in_pieces_that_is_no_answer_is_read_no_further_than_an_error_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse, "ERROR", 30)
+    taken: list[bytes] = []
+
+    async def page() -> AsyncIterator[bytes]:
+        for piece in [b"<html>", *[b"<p>Hello"] * 9]:
+            taken.append(piece)
+            yield piece
+
+    _, error = await read(page())
+    assert isinstance(error, BadRequest)
+    assert "not a model's answer" in str(error)
+    assert len(taken) == 5

@@ -318,8 +318,8 @@ def _cleared(name: str, note: bytes) -> list[Path]:
 
 
 def process_runs(pid: int) -> bool:
-    """Whether a process with this number exists."""
-    with suppress(PermissionError):
+    """Whether a process with this number exists, or may exist."""
+    with suppress(PermissionError, OverflowError):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

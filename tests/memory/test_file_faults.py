@@ -16,7 +16,16 @@ from ba_tui.memory.entries import added
 from ba_tui.memory.log import Log, Mark
 from ba_tui.memory.shelf import Shelf
 from tests.memory.entries import entry
-from tests.noticing.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
+from tests.noticing.file_faults import (
+    ERRORS,
+    Layer,
+    Operation,
+    crashes,
+    failures,
+    operations,
+    readable_by_others,
+    unsynced,
+)
 
 FIRST, SECOND, THIRD = (entry(f"The fact number {number}", id=f"id-{number}") for number in ("one", "two", "three"))
 LINES = [added(each) for each in (FIRST, SECOND, THIRD)]
@@ -29,6 +38,7 @@ def made(tmp_path: Path) -> Callable[[], Path]:
 
     def new() -> Path:
         folder = tmp_path / f"world{next(numbers)}"
+        folder.mkdir(mode=0o700)
         Log(folder / "log.jsonl").append(LINES[0] + LINES[1])
         return folder
 
@@ -69,10 +79,8 @@ def test_an_append_writes_all_or_nothing_and_says_so(made: Callable[[], Path]) -
         assert kept(folder) == LINES[: 2 if told else 3], layer.done
         assert free(folder)
         failed = layer.done[layer.at or 0]
-        # A folder that is there need not be made; without locks, an append relies on the kernel.
-        harmless = (
-            layer.fault == "short" or failed.name == "mkdir" or (failed.name, layer.fault) == ("flock", errno.ENOLCK)
-        )
+        # Without locks, an append relies on the kernel.
+        harmless = layer.fault == "short" or (failed.name, layer.fault) == ("flock", errno.ENOLCK)
         assert bool(told) != harmless, failed
         for error in told:
             assert os.strerror(int(layer.fault)) in str(error)
@@ -95,6 +103,7 @@ def test_a_crash_at_any_operation_of_an_append_loses_nothing(made: Callable[[], 
         assert LINES[2] in lines or not acknowledged
         assert lines[-1].startswith(b'{"v":1,"op":"used"')
         assert free(folder)
+        assert readable_by_others(folder) == []
 
 
 def rewrite(folder: Path) -> None:
@@ -122,6 +131,7 @@ def test_a_rewrite_is_whole_or_not_there(made: Callable[[], Path]) -> None:
             assert (folder / "log.rejected.jsonl").read_bytes() == LINES[1]
         assert free(folder)
         assert not [*folder.glob(".log.jsonl.*")] or layer.lasts, layer.done[layer.at or 0]
+        assert readable_by_others(folder) == []
         rewrite(folder)
         assert kept(folder) == after
         assert not [*folder.glob(".log.jsonl.*")]
@@ -167,6 +177,10 @@ def test_a_rewrite_and_a_removal_end_on_the_disk(made: Callable[[], Path], work:
     if "replace" in names:
         at = names.index("replace")
         assert done[at - 1].name == "fsync", "the new file is on the disk before it replaces the old one"
+        held = done.index(Operation("open", str(folder / "log.lock")))
+        assert [each for each in names[:held] if each in ("write", "fsync")] == ["write", "fsync"], (
+            "writers wait only for what was appended meanwhile"
+        )
         assert done[-1] == ("fsync", str(folder)), "so is its name"
 
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.memory.entries import added
 from ba_tui.memory.log import Log, Mark
 from ba_tui.memory.shelf import Shelf
+from ba_tui.memory.store_process.ownership import Ownership
 from tests.memory.entries import entry
 from tests.noticing.file_faults import (
     ERRORS,
@@ -223,3 +225,33 @@ def test_forgetting_a_shelf_entry_tells_every_error_and_can_be_repeated(made: Ca
         assert not told
         assert gone(folder), failed
         assert free(folder)
+
+
+def test_a_vector_index_has_one_owner_and_none_after_an_error(tmp_path: Path) -> None:
+    """In forked processes: an owner lets go with its end alone."""
+    for fault in (*ERRORS, errno.ENOLCK):
+        for at, failed in enumerate(("open", "flock", "ftruncate", "pwrite")):
+            path = tmp_path / f"{fault}-{at}"
+            if not (child := os.fork()):
+                code = 1
+                try:
+                    code = 0 if _owned(path, Layer(at, fault)) == (failed in ("ftruncate", "pwrite")) else 2
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, (fault, failed)
+            assert readable_by_others(path) == []
+
+
+def _owned(path: Path, layer: Layer) -> bool:
+    """Whether the index is owned though an operation failed. Where it is not, another one can own it."""
+    first, second = Ownership(path), Ownership(path)
+    with layer.laid(), suppress(OSError):
+        first.take()
+    if first.held:
+        assert first.take()
+        assert not second.take()
+        return True
+    assert second.take()
+    assert second.owner() == str(os.getpid())
+    os.close(second._fd)
+    return False

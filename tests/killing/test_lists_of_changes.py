@@ -25,7 +25,7 @@ BODY, CONTENTS = {"files": ["a", "b"]}, (b"old a\n", b"\0\xff")
 @pytest.fixture
 def made(tmp_path: Path) -> Callable[[], Path]:
     numbers = count()
-    return lambda: tmp_path / f"world{next(numbers)}"
+    return lambda: tmp_path / f"world{next(numbers)}" / "changes"
 
 
 def write(folder: Path, entered: Callable[[str], None] = lambda line: None) -> None:
@@ -142,6 +142,17 @@ def test_a_list_is_never_written_into_a_file_that_is_there(
     with pytest.raises(StorageError, match="File exists"):
         write(folder, seen.append)
     assert (seen, there.read_text()) == ([], "theirs")
+
+
+def test_an_error_without_words_of_the_system_is_told_in_its_own(
+    made: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(number: int) -> None:
+        raise OSError("the tape is torn")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(StorageError, match="are about to change: the tape is torn"):
+        write(made())
 
 
 def test_a_fault_while_a_list_is_undone_never_undoes_it_twice(made: Callable[[], Path]) -> None:
@@ -276,7 +287,7 @@ def test_contents_are_read_only_from_within_the_list(made: Callable[[], Path]) -
 
 def test_outcomes_wait_for_their_session_and_old_ones_of_others_go(made: Callable[[], Path]) -> None:
     folder = made()
-    folder.mkdir()
+    folder.mkdir(parents=True)
     assert WriteAhead(folder / "none").outcomes() == []
     (folder / "0.outcome").write_text("damaged")
     (folder / "1.outcome").write_text("{}")

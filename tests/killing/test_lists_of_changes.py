@@ -17,7 +17,16 @@ import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.write_ahead import KEPT, MOST_SAID, AbandonedList, WriteAhead, recover
-from tests.noticing.file_faults import ERRORS, Operation, crashes, failures, operations, readable_by_others, unsynced
+from tests.noticing.file_faults import (
+    ERRORS,
+    Layer,
+    Operation,
+    crashes,
+    failures,
+    operations,
+    readable_by_others,
+    unsynced,
+)
 
 BODY, CONTENTS = {"files": ["a", "b"]}, (b"old a\n", b"\0\xff")
 
@@ -192,16 +201,22 @@ def test_what_is_no_list_of_a_dead_process_of_this_user_stays_and_holds_up_no_ot
     (folder / "other").hardlink_to(linked)
     os.mkfifo(folder / "92-pipe.list")
     (folder / "93-folder.list").mkdir()
+    (folder / "95-link.list").symlink_to(left_behind(folder, name="x-target"))
     locked = left_behind(folder, name="94-locked")
+    linking = {"95-link.list", "x-target.list"}
     left_behind(folder, name="99-last")
     undoing = Undoing()
     with locked.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         said = undoing.start(folder)
     assert undoing.undone == [UNDONE]
-    assert [line for line in said if "Is a directory. The next start tries again." not in line] == ["All is as before."]
+    assert [line.rpartition("back: ")[2] for line in said] == [
+        "Is a directory. The next start tries again.",
+        "Too many levels of symbolic links. The next start tries again.",
+        "All is as before.",
+    ]
     kept = {path.name for path in folder.glob("*.list")}
-    assert kept == {named.name, linked.name, locked.name, "92-pipe.list", "93-folder.list"}
+    assert kept == {named.name, linked.name, locked.name, "92-pipe.list", "93-folder.list", *linking}
     with monkeypatch.context() as patch:
         real = os.geteuid()
         patch.setattr(os, "geteuid", lambda: real + 1)
@@ -253,6 +268,9 @@ def test_a_damaged_list_is_reported_to_user_and_session_and_dropped(made: Callab
 def test_a_list_that_is_not_whole_is_dropped(made: Callable[[], Path], change: Callable[[Any], object]) -> None:
     folder, undoing = made(), Undoing()
     left_behind(folder, change)
+    with Layer(2, errno.EACCES).laid() as layer:
+        assert undoing.start(folder) == []
+    assert layer.done[-1].name == "unlink"
     assert undoing.start(folder) == []
     assert undoing.undone == []
     assert [*folder.iterdir()] == []
@@ -281,6 +299,7 @@ def test_contents_are_read_only_from_within_the_list(made: Callable[[], Path]) -
         return "x" * 2 * MOST_SAID
 
     (said,) = recover(folder, {"edits": undo})
+    assert said.startswith("xxx")
     assert len(said) <= MOST_SAID
     assert [each.text for each in WriteAhead(folder, "s1").outcomes()] == [said]
 

@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
-        self.root.mkdir()
+        self.root.mkdir(exist_ok=True)
         self.where = Places(folder / "config", folder / "data", folder / "cache", folder / "state")
         self.busy = False
 

@@ -178,7 +178,9 @@ def test_a_rewrite_and_a_removal_end_on_the_disk(made: Callable[[], Path], work:
     names = [each.name for each in done]
     if "replace" in names:
         at = names.index("replace")
+        new = str(folder / ".log.jsonl.")
         assert done[at - 1].name == "fsync", "the new file is on the disk before it replaces the old one"
+        assert done[at - 1].target.startswith(new)
         held = done.index(Operation("open", str(folder / "log.lock")))
         assert [each for each in names[:held] if each in ("write", "fsync")] == ["write", "fsync"], (
             "writers wait only for what was appended meanwhile"

@@ -107,10 +107,10 @@ def test_a_log_that_cannot_be_read_is_told(log: Log) -> None:
 def test_only_what_is_gone_is_blank_and_marks_stay_right(log: Log) -> None:
     log.append(b"one\ntwo\nthree\n")
     *_, last = marks(log)
-    before = log.size()
+    before = [len(line) for line in log.path.read_bytes().splitlines()]
     assert log.blank(lambda line: line in (b"one\n", b"three\n"), keep=True) == 2
     assert [line for line in lines(log) if not line.isspace()] == [b"two\n"]
-    assert log.size() == before
+    assert [len(line) for line in log.path.read_bytes().splitlines()] == before
     assert log.rejected.read_bytes() == b"one\nthree\n"
     assert log.continues(last)
     log.append(b"four\nfive\n")
@@ -188,6 +188,15 @@ def test_a_lock_that_is_never_free_is_told(log: Log, monkeypatch: pytest.MonkeyP
             log.append(b"two\n")
     assert told.value.hint.startswith("Try again")
     assert lines(log) == [b"one\n"]
+
+
+def test_a_full_disk_within_a_line_leaves_the_log_as_it_was(log: Log) -> None:
+    log.append(b"one\n")
+    before = log.path.read_bytes()
+    with Layer(3, "short").laid(), Layer(4, errno.ENOSPC).laid() as layer, pytest.raises(StorageError):
+        log.append(b"two\n")
+    assert [each.name for each in layer.done[3:]] == ["write", "write", "ftruncate"]
+    assert log.path.read_bytes() == before
 
 
 def test_a_full_disk_is_told_though_the_rest_cannot_be_taken_back(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,9 +168,13 @@ def test_the_end_of_a_grant_ends_what_was_allowed_there_and_nothing_else(made: C
 
 def test_grants_stay_in_their_order(made: Callable[[], Path]) -> None:
     folder = made()
-    grant(folder)
-    kept = list(load_mapping(where(folder).trusted))
-    assert kept == [str(project(folder, "other")), str(project(folder))]
+    project(folder, "another").mkdir()
+    for name in ("project", "another"):
+        grant(folder, name)
+    names = [str(project(folder, name)) for name in ("other", "project", "another")]
+    assert list(load_mapping(where(folder).trusted)) == names
+    Trust(where(folder)).revoke(project(folder, "other"))
+    assert list(load_mapping(where(folder).trusted)) == names[1:]
 
 
 def test_the_end_of_a_grant_ends_trust_for_this_run_too(made: Callable[[], Path]) -> None:

@@ -306,6 +306,15 @@ def test_a_record_that_can_not_be_read_trusts_nothing_unseen(world: World) -> No
     assert world.listed() == {}
 
 
+def test_a_record_that_can_not_be_read_is_made_anew_when_an_empty_folder_is_trusted(world: World) -> None:
+    world.call(world.session(), lambda: None)
+    (record,) = world.where.written.glob("*.json")
+    record.write_text("{")
+    world.accept()
+    world.write(".ba/tools/x.py")
+    assert world.listed() == {}
+
+
 def test_the_record_holds_no_file_that_runs(world: World) -> None:
     world.write(".ba/config.yaml", "env: {TOKEN: abc123}\n")
     session = world.session()

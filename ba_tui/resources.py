@@ -302,7 +302,7 @@ def abandoned(note: int, pid: int) -> bool:
 
 
 def _cleared(name: str, note: bytes) -> list[Path]:
-    temporary, original = map(Path, map(os.fsdecode, note.split(b"\0") if note else (b"", b"")))
+    temporary, original = (Path(os.fsdecode(part)) for part in note.partition(b"\0")[::2])
     ours = _TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == name.partition("-")[2]
     if not ours or os.path.normpath(temporary) != str(temporary):
         return []

@@ -213,7 +213,7 @@ class Store:
             # A damaged index is only a cache: once more, from nothing.
             with contextlib.suppress(OSError):
                 (self.folder / "index").unlink()
-                (self.folder / "index.lock").unlink(missing_ok=True)
+                (self.folder / "index.lock").unlink()
             return self._snapshot(watch)
 
     def _snapshot(self, watch: GitWatch) -> Snapshot:

@@ -119,7 +119,7 @@ class Layer:
             if not isinstance(file, int):
                 self.meets("open", file)
             plain = mode.replace("b", "").replace("t", "")
-            raw = Raw(file, plain, closefd=options.get("closefd", True))
+            raw = Raw(file, plain, closefd=options.get("closefd", True), opener=options.get("opener"))
             if buffering == 0:
                 return raw
             made = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)

@@ -190,6 +190,24 @@ def test_a_session_that_was_never_saved_leaves_no_file_of_its_own_and_nothing_lo
     Lock.acquire(tmp_path / ID).release()
 
 
+@pytest.mark.parametrize("rest", [b"", b"\0" * 100])
+def test_a_file_that_was_emptied_is_said_to_be_lost_unless_its_writer_is_about_to_fill_it(
+    tmp_path: Path, rest: bytes
+) -> None:
+    file = stored(tmp_path, ID, ONE)
+    file.write_bytes(rest)
+    for look in (JournalFile.peek, JournalFile.open):
+        with pytest.raises(StorageError, match="is empty: what it held is lost") as told:
+            look(file.parent)
+        assert str(file) in told.value.hint
+    assert {event.type for event in JournalFile.peek(file.parent, running=True)} <= {"notice"}
+    Lock.acquire(file.parent).release()
+    (file.parent / "lock").unlink()
+    file.write_bytes(b"")
+    JournalFile.open(file.parent).close()
+    assert file.read_bytes() == b""
+
+
 def test_a_session_of_settings_alone_is_read_to_its_end(tmp_path: Path) -> None:
     journal = JournalFile(tmp_path / ID, HEADER)
     for event in (ModeChanged("plan"), Titled("One")):

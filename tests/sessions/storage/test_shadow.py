@@ -263,7 +263,9 @@ def test_a_folder_that_became_a_link_is_a_link_and_nothing_behind_it_is_kept(wor
     (work / "other" / "x").write_text("changed")
     (work / "other" / "er").mkdir()
     (work / "other" / "er" / "x").write_text("behind")
-    kept = store.files(taken(store).tree)
+    watch = GitWatch()
+    kept = store.files(taken(store, watch).tree)
+    assert watch.total == 4, "both links and both files, at the first try"
     assert (b"120000", b"a") in kept
     assert (b"120000", b"deep") in kept
     assert [path for _, path in kept if path.startswith((b"a/", b"deep/"))] == []

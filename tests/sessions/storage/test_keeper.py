@@ -10,6 +10,7 @@ import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.rewinding import FileChange
+from ba_tui.sessions.checkpoints import shadow
 from ba_tui.sessions.checkpoints.keeper import KIND, LONGEST, NAMED, SessionCheckpoints
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
 from ba_tui.write_ahead import WriteAhead, recover
@@ -147,3 +148,15 @@ def test_a_whole_disk_is_no_project(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="more than one project"):
             call()
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_rights_are_compared_only_where_both_checkpoints_have_them(
+    work: Path, own: SessionCheckpoints, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    (work / "a").write_text("1")
+    monkeypatch.setattr(shadow, "MOST", 9 if before else 0)
+    begun = own.take(1)
+    (work / "a").chmod(0o600)
+    monkeypatch.setattr(shadow, "MOST", 0 if before else 9)
+    assert own.undoing(begun, []) == []

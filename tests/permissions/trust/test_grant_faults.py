@@ -256,3 +256,23 @@ def test_who_asks_once_within_asking_once_does_not_end_it(made: Callable[[], Pat
         grant(folder)
         assert not trust.trusted(project(folder)), "it was asked before"
     assert trust.trusted(project(folder))
+
+
+def test_a_folder_that_cannot_be_looked_through_is_not_trusted_and_says_why(
+    made: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made()
+    grant(folder)
+    trust = Trust(where(folder))
+
+    def too_much(root: Path, own: Path) -> list[FoundFiles]:
+        raise UsageError("Too much.", "Remove some.")
+
+    def broken(*where: object, **options: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(grants, "found_in", too_much)
+    assert "Too much. Remove some." in trust.look(project(folder)).trouble
+    assert trust.trusted(project(folder)) is False
+    monkeypatch.setattr(grants, "load_settings", broken)
+    assert trust.asked(project(folder)) == ()

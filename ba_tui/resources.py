@@ -302,7 +302,7 @@ def abandoned(note: int, pid: int) -> bool:
 
 
 def _cleared(name: str, note: bytes) -> list[Path]:
-    temporary, original = map(Path, map(os.fsdecode, note.split(b"\0") if note else (b"", b"")))
+    temporary, original = (Path(os.fsdecode(part)) for part in note.partition(b"\0")[::2])
     ours = TEMPORARY.fullmatch(temporary.name) and temporary.name[-12:-4] == name.partition("-")[2]
     if not ours or os.path.normpath(temporary) != str(temporary):
         return []
@@ -318,8 +318,8 @@ def _cleared(name: str, note: bytes) -> list[Path]:
 
 
 def process_runs(pid: int) -> bool:
-    """Whether a process with this number exists."""
-    with suppress(PermissionError):
+    """Whether a process with this number exists, or may exist."""
+    with suppress(PermissionError, OverflowError):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

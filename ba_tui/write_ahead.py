@@ -239,7 +239,7 @@ def _files(folder: Path, suffix: str) -> list[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(number)
     finally:

@@ -52,7 +52,7 @@ class Mark:
 
 
 class Log:
-    """The file ``path``. Its lock stands beside it."""
+    """The file ``path``, in a folder that exists. Its locks are beside it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,7 +64,6 @@ class Log:
             StorageError: nothing was written.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._locked("lock"), _opened(self.path) as fd:
                 _write(fd, lines)
         except OSError as error:
@@ -73,8 +72,8 @@ class Log:
     def sync(self) -> None:
         """Wait until everything that was appended is on the disk. Call it off the event loop."""
         try:
-            for path, flags in ((self.path, os.O_RDONLY), (self.path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-                fd = os.open(path, flags | os.O_CLOEXEC)
+            for path in (self.path, self.path.parent):
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     os.fsync(fd)
                 finally:
@@ -185,7 +184,7 @@ class Log:
 
     def _rewrite(self, sieve: _Sieve) -> None:
         for left in self.path.parent.glob(f".{self.path.name}.*"):
-            left.unlink(missing_ok=True)
+            left.unlink()
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with open(handle, "wb") as target, open_regular(self.path) as source:
@@ -265,7 +264,7 @@ class _Sieve:
 
 def _set_aside(rejected: Path, lines: list[bytes]) -> None:
     fd = os.open(rejected, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with open(fd, "ab") as file:
+    with open(fd, "wb") as file:
         file.writelines(lines)
         file.flush()
         os.fsync(fd)

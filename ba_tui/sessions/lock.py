@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from ba_tui.core.errors import SessionLocked
+from ba_tui.resources import open_regular, process_runs
 from ba_tui.sessions.records import loads
 
 FILE = "lock"
@@ -74,17 +75,16 @@ def owner(folder: Path) -> str:
         return "another process" if _held(path) else ""
     if host != socket.gethostname():
         return f"pid {pid} on {host}" if _held(path) else ""
-    return f"pid {pid}" if _alive(pid) and _held(path) else ""
+    return f"pid {pid}" if process_runs(pid) and _held(path) else ""
 
 
 def _taken(fd: int) -> bool:
     # A list of sessions may hold the lock for a blink while it looks whether somebody has it: hence some tries.
-    for attempt in range(_TRIES):
+    for _ in range(_TRIES):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if attempt + 1 < _TRIES:
-                time.sleep(_PAUSE)
+            time.sleep(_PAUSE)
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
@@ -96,29 +96,11 @@ def _taken(fd: int) -> bool:
 
 def _held(path: Path) -> bool:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    else:
-        return False
-    finally:
-        os.close(fd)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
+        with open_regular(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
+    return False
 
 
 def _locked(folder: Path) -> SessionLocked:

@@ -236,7 +236,7 @@ class Lender:
         work = asyncio.create_task(self._lending.at(lambda branch: self._run(branch, tool, (given, theirs), lease)))
         self._running.setdefault(lease.id, set()).add(work)
         try:
-            await asyncio.wait({work}, timeout=max(0.0, lease.until - time.time()))
+            await asyncio.wait({work}, timeout=lease.until - time.time())
             if not work.done():
                 self._end(lease, "expired")
             return await work

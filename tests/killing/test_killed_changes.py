@@ -15,8 +15,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from ba_tui.resources import places
+from ba_tui.resources import places, temporary_name, unfinished
+from ba_tui.settings.model import Settings
 from ba_tui.tools.editing.transaction import KIND, FileStep, commit, described
+from ba_tui.tools.editing.undoing import recover_changes
 from ba_tui.tools.failed import Failed
 from ba_tui.write_ahead import recover, write_ahead
 from tests.killing.changes import AFTER, BEFORE, change, held, litter, make, start, steps
@@ -87,6 +89,42 @@ def test_a_list_of_a_process_that_still_works_is_left_alone(root: Path) -> None:
         assert len(list(ahead.folder.iterdir())) == 1
     assert (root / "a").read_bytes() == b"new"
     assert litter() == []
+
+
+def test_what_cannot_be_put_back_or_removed_is_named_and_stays(root: Path) -> None:
+    left_behind(root, steps(root))
+    (root / "a").write_bytes(b"new")
+    (root / "a").chmod(0o444)
+    (root / "new" / "deep").mkdir(parents=True)
+    (root / "new" / "deep" / "c").write_bytes(b"c")
+    (root / "new" / "theirs").write_bytes(b"someone else's")
+    (said,) = start(root)
+    assert "ba put back the file that it had changed." in said
+    assert said.endswith("Something else changed a: left as found.")
+    assert held(root) == {**BEFORE, "a": b"new", "new": None, "new/theirs": b"someone else's"}
+
+
+def test_a_start_clears_up_after_killed_processes_in_all_folders_of_the_workspace(root: Path, tmp_path: Path) -> None:
+    settings = Settings(add_dirs=(tmp_path / "extra",))
+    make(tmp_path / "extra", {"a": b"new"})
+    temporary = root / temporary_name("a")
+    if not (child := os.fork()):
+        with unfinished(temporary):
+            temporary.touch()
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert recover_changes(places(), root, settings) == []
+    assert not temporary.exists()
+    given = [FileStep(tmp_path / "extra" / "a", "a", b"old", b"new"), *steps(root)[1:]]
+    path = left_behind(root, given)
+    (said,) = recover_changes(places(), root, Settings())
+    assert "Outside this workspace, so left as found" in said
+    left_behind(root, given)
+    assert "put back the file" in recover_changes(places(), root, settings)[0]
+    assert (tmp_path / "extra" / "a").read_bytes() == b"old"
+    head = {"version": 1, "kind": "rewind", "by": "a rewind", "session": "", "size": 0}
+    path.write_text(json.dumps({**head, "body": {"to": "0" * 40, "undo": "0" * 40}}) + "\n")
+    assert "Its checkpoint is gone" in recover_changes(places(), root, settings)[0]
 
 
 def moved(path: Path) -> Edit:

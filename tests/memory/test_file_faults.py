@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -15,8 +16,18 @@ from ba_tui.core.errors import StorageError
 from ba_tui.memory.entries import added
 from ba_tui.memory.log import Log, Mark
 from ba_tui.memory.shelf import Shelf
+from ba_tui.memory.store_process.ownership import Ownership
 from tests.memory.entries import entry
-from tests.noticing.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
+from tests.noticing.file_faults import (
+    ERRORS,
+    Layer,
+    Operation,
+    crashes,
+    failures,
+    operations,
+    readable_by_others,
+    unsynced,
+)
 
 FIRST, SECOND, THIRD = (entry(f"The fact number {number}", id=f"id-{number}") for number in ("one", "two", "three"))
 LINES = [added(each) for each in (FIRST, SECOND, THIRD)]
@@ -29,6 +40,7 @@ def made(tmp_path: Path) -> Callable[[], Path]:
 
     def new() -> Path:
         folder = tmp_path / f"world{next(numbers)}"
+        folder.mkdir(mode=0o700)
         Log(folder / "log.jsonl").append(LINES[0] + LINES[1])
         return folder
 
@@ -69,10 +81,8 @@ def test_an_append_writes_all_or_nothing_and_says_so(made: Callable[[], Path]) -
         assert kept(folder) == LINES[: 2 if told else 3], layer.done
         assert free(folder)
         failed = layer.done[layer.at or 0]
-        # A folder that is there need not be made; without locks, an append relies on the kernel.
-        harmless = (
-            layer.fault == "short" or failed.name == "mkdir" or (failed.name, layer.fault) == ("flock", errno.ENOLCK)
-        )
+        # Without locks, an append relies on the kernel.
+        harmless = layer.fault == "short" or (failed.name, layer.fault) == ("flock", errno.ENOLCK)
         assert bool(told) != harmless, failed
         for error in told:
             assert os.strerror(int(layer.fault)) in str(error)
@@ -95,6 +105,7 @@ def test_a_crash_at_any_operation_of_an_append_loses_nothing(made: Callable[[], 
         assert LINES[2] in lines or not acknowledged
         assert lines[-1].startswith(b'{"v":1,"op":"used"')
         assert free(folder)
+        assert readable_by_others(folder) == []
 
 
 def rewrite(folder: Path) -> None:
@@ -122,6 +133,7 @@ def test_a_rewrite_is_whole_or_not_there(made: Callable[[], Path]) -> None:
             assert (folder / "log.rejected.jsonl").read_bytes() == LINES[1]
         assert free(folder)
         assert not [*folder.glob(".log.jsonl.*")] or layer.lasts, layer.done[layer.at or 0]
+        assert readable_by_others(folder) == []
         rewrite(folder)
         assert kept(folder) == after
         assert not [*folder.glob(".log.jsonl.*")]
@@ -166,7 +178,13 @@ def test_a_rewrite_and_a_removal_end_on_the_disk(made: Callable[[], Path], work:
     names = [each.name for each in done]
     if "replace" in names:
         at = names.index("replace")
+        new = str(folder / ".log.jsonl.")
         assert done[at - 1].name == "fsync", "the new file is on the disk before it replaces the old one"
+        assert done[at - 1].target.startswith(new)
+        held = done.index(Operation("open", str(folder / "log.lock")))
+        assert [each for each in names[:held] if each in ("write", "fsync")] == ["write", "fsync"], (
+            "writers wait only for what was appended meanwhile"
+        )
         assert done[-1] == ("fsync", str(folder)), "so is its name"
 
 
@@ -209,3 +227,33 @@ def test_forgetting_a_shelf_entry_tells_every_error_and_can_be_repeated(made: Ca
         assert not told
         assert gone(folder), failed
         assert free(folder)
+
+
+def test_a_vector_index_has_one_owner_and_none_after_an_error(tmp_path: Path) -> None:
+    """In forked processes: an owner lets go with its end alone."""
+    for fault in (*ERRORS, errno.ENOLCK):
+        for at, failed in enumerate(("open", "flock", "ftruncate", "pwrite")):
+            path = tmp_path / f"{fault}-{at}"
+            if not (child := os.fork()):
+                code = 1
+                try:
+                    code = 0 if _owned(path, Layer(at, fault)) == (failed in ("ftruncate", "pwrite")) else 2
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, (fault, failed)
+            assert readable_by_others(path) == []
+
+
+def _owned(path: Path, layer: Layer) -> bool:
+    """Whether the index is owned though an operation failed. Where it is not, another one can own it."""
+    first, second = Ownership(path), Ownership(path)
+    with layer.laid(), suppress(OSError):
+        first.take()
+    if first.held:
+        assert first.take()
+        assert not second.take()
+        return True
+    assert second.take()
+    assert second.owner() == str(os.getpid())
+    os.close(second._fd)
+    return False

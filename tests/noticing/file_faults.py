@@ -119,7 +119,7 @@ class Layer:
             if not isinstance(file, int):
                 self.meets("open", file)
             plain = mode.replace("b", "").replace("t", "")
-            raw = Raw(file, plain)
+            raw = Raw(file, plain, closefd=options.get("closefd", True), opener=options.get("opener"))
             if buffering == 0:
                 return raw
             made = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
@@ -152,6 +152,12 @@ def unsynced(done: list[Operation]) -> set[str]:
         elif name == "fsync":
             dirty.discard(target)
     return dirty
+
+
+def readable_by_others(folder: Path) -> list[str]:
+    """Return the files and folders, ``folder`` included, that other users have any right to, links aside."""
+    found = [path for path in (folder, *folder.rglob("*")) if os.path.lexists(path) and not path.is_symlink()]
+    return [str(path) for path in found if path.stat().st_mode & 0o077]
 
 
 def failures(

@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
-        self.root.mkdir()
+        self.root.mkdir(exist_ok=True)
         self.where = Places(folder / "config", folder / "data", folder / "cache", folder / "state")
         self.busy = False
 
@@ -303,6 +303,15 @@ def test_a_record_that_can_not_be_read_trusts_nothing_unseen(world: World) -> No
     assert "can't be read" in world.refused()
     world.accept()
     assert world.trust.trusted(world.root)
+    assert world.listed() == {}
+
+
+def test_a_record_that_can_not_be_read_is_made_anew_when_an_empty_folder_is_trusted(world: World) -> None:
+    world.call(world.session(), lambda: None)
+    (record,) = world.where.written.glob("*.json")
+    record.write_text("{")
+    world.accept()
+    world.write(".ba/tools/x.py")
     assert world.listed() == {}
 
 

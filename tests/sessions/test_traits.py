@@ -69,6 +69,17 @@ def test_empty_folders_come_and_go(work: Path) -> None:
     assert (work / "full" / "a.log").read_text() == "ignored"
 
 
+def test_a_folder_that_gets_its_file_back_is_not_named_as_one_that_goes(work: Path) -> None:
+    (work / "deep" / "er").mkdir(parents=True)
+    (work / "deep" / "er" / "file").write_text("x")
+    own = session(work)
+    id = own.take(1)
+    (work / "deep" / "er" / "file").unlink()
+    assert [change.path for change in own.undoing(id, [])] == ["deep/er/file"]
+    done = back(own, id)
+    assert (done.done, done.left) == (("deep/er/file",), ())
+
+
 def test_no_folder_of_the_person_goes_that_is_not_empty(work: Path) -> None:
     own = session(work)
     id = own.take(1)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
-from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.errors import StopTurn, StorageError, UsageError
 from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.tool import Call, Tool
@@ -59,6 +59,7 @@ class House:
     def __init__(self, beat: float = 60.0, ceiling: Ceiling = UNLIMITED) -> None:
         self.bus = Bus()
         self.given: list[Mapping[str, Any]] = []
+        self.ceilings: list[Ceiling] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.text = "content"
@@ -76,7 +77,10 @@ class House:
 
     async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         self.given.append(args)
+        self.ceilings.append(call.branch.ceiling)
         await self.gate.wait()
+        if self.text == "stop":
+            raise StopTurn("Enough.", "Ask later.")
         return ToolResult(self.text, is_error=self.text == "wrong")
 
     async def ask(self, asked: ContextRequest, sender: str = "ann", team: str = "t", key: str = "") -> Content:
@@ -262,6 +266,26 @@ async def test_a_call_that_says_too_little_is_refused(facts: dict[str, Any], sai
     assert isinstance(told, Trouble)
     assert said in told.message
     assert house.given == []
+
+
+async def test_a_call_runs_within_the_ceilings_of_both_and_may_end_its_turn() -> None:
+    house = House(ceiling=Ceiling(without=frozenset({"web"})))
+    lease = await house.lease()
+    theirs = Ceiling(frozenset({Effect.READ}), frozenset({"read_file"}), outside=False)
+    assert isinstance(await house.call(lease, ceiling=ceiling_out(theirs)), Share)
+    assert house.ceilings == [Ceiling(theirs.effects, theirs.tools, False, frozenset({"web"}))]
+    house.text = "stop"
+    told = await house.call(lease)
+    assert isinstance(told, Trouble)
+    assert (told.kind, told.message, told.hint) == ("denied", "Enough.", "Ask later.")
+
+
+@pytest.mark.parametrize(
+    ("query", "ceiling", "bid"),
+    [(" ", UNLIMITED, Bid(tools=("read_file", "shell"))), ("runs", READ_ONLY, Bid(reason="nothing that fits"))],
+)
+async def test_what_fits_is_offered_and_all_where_nothing_is_named(query: str, ceiling: Ceiling, bid: Bid) -> None:
+    assert await House(ceiling=ceiling).ask(ContextRequest("capability", query)) == bid
 
 
 async def test_what_is_no_business_of_leases_is_left_to_others() -> None:

@@ -151,8 +151,8 @@ class SessionWrites:
         """What may write until the session ends, and whether a sandbox keeps it from files that are protected."""
         self._guarded: frozenset[FileKey] | None = None
         """Files that no server in the sandbox can write; None before the first one."""
-        self._loose = False
-        """Whether something ran on after the last call that may have written any file."""
+        self._loose = ""
+        """What may have written any file after the last call or, where that was not listed, in it."""
         self._opened = 0
         """When the record was opened, in nanoseconds."""
         self._looked = float("-inf")
@@ -179,8 +179,9 @@ class SessionWrites:
             names = [by, *self._running, *self._servers, *self._busy()]
             if by in self._running:
                 self._running.remove(by)
-            self._settle(" or ".join(dict.fromkeys(names)), approved=approved)
-            self._loose = self._writers() == "loose"
+            self._loose = " or ".join(dict.fromkeys(names))
+            self._settle(self._loose, approved=approved)
+            self._loose = "a background command" if self._writers() == "loose" else ""
             self._note()
 
     def start(self, by: str, *, held: bool = False) -> None:
@@ -249,7 +250,7 @@ class SessionWrites:
         """What may have written files since the last look, with names."""
         writers = "loose" if self._loose else self._writers()
         names = dict.fromkeys((*self._running, *self._servers, *self._busy()))
-        return " or ".join(names) or ("a background command" if self._loose else ""), writers
+        return " or ".join(names) or self._loose, writers
 
     def _settle(self, by: str, writers: Writers = "loose", approved: Mapping[str, str] = NOTHING) -> None:
         with suppress(OSError):

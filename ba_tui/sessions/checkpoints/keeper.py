@@ -28,7 +28,7 @@ from ba_tui.sessions.checkpoints.shadow import (
     TreeChange,
     TreeEntry,
 )
-from ba_tui.sessions.checkpoints.traits import FILES
+from ba_tui.sessions.checkpoints.traits import FILES, holds
 from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.settings.sections.sessions import CheckpointSettings
@@ -228,14 +228,15 @@ class SessionCheckpoints:
         if now.traits is None or target.traits is None:
             return []
         old = {path: now.traits.of(path, mode) for mode, path in self._store.files(now.tree)}
+        files = self._store.files(target.tree)
         found = [
             FileChange(os.fsdecode(path), "changed")
-            for mode, path in self._store.files(target.tree)
+            for mode, path in files
             if mode in FILES and old.get(path) not in {None, target.traits.of(path, mode)}
         ]
         was, then = set(now.traits.empty), set(target.traits.empty)
         found += [FileChange(f"{path}/", "new") for path in sorted(then - was)]
-        found += [FileChange(f"{path}/", "gone") for path in sorted(was - then)]
+        found += [FileChange(f"{path}/", "gone") for path in sorted(was - then) if not holds(files, path)]
         return [change for change in found if change.path not in known]
 
     def _fit(self) -> None:

@@ -17,7 +17,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.processes.streams import PipedChild
 from ba_tui.resources import temporary_name, unfinished
 from ba_tui.sessions.checkpoints.shadow import SavedCheckpoint, Snapshot, Store, TreeChange, TreeEntry
-from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed
+from ba_tui.sessions.checkpoints.traits import FILES, Traits, changed, holds
 
 LINK = "120000"
 SAFE = 500
@@ -259,7 +259,7 @@ class _Traits:
             if mode in FILES and name not in known and self._others(name, target.of(path, mode)):
                 self._try(name, lambda path=path, mode=mode: self._set(path, target.of(path, mode)))
         for name in now.empty if now else ():
-            if name not in target.empty and os.path.lexists(self.root / name):
+            if name not in target.empty and os.path.lexists(self.root / name) and not holds(files, name):
                 self._try(f"{name}/", lambda name=name: _remove_folder(self.root, os.fsencode(name)))
         for name in target.empty:
             if not os.path.lexists(self.root / name):

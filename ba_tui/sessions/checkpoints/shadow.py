@@ -213,7 +213,7 @@ class Store:
             # A damaged index is only a cache: once more, from nothing.
             with contextlib.suppress(OSError):
                 (self.folder / "index").unlink()
-                (self.folder / "index.lock").unlink(missing_ok=True)
+                (self.folder / "index.lock").unlink()
             return self._snapshot(watch)
 
     def _snapshot(self, watch: GitWatch) -> Snapshot:
@@ -330,7 +330,7 @@ class Store:
         found: list[TreeChange] = []
         for about, path in zip(parts[:-1:2], parts[1::2], strict=False):
             old_mode, mode, old, new, _ = about.decode().removeprefix(":").split(" ")
-            gone, come = not int(old_mode, 8), not int(mode, 8)
+            gone, come = not int(old_mode), not int(mode)
             found.append(
                 TreeChange(path, None if gone else TreeEntry(old_mode, old), None if come else TreeEntry(mode, new))
             )

@@ -74,6 +74,11 @@ def look(root: Path, files: Iterable[tuple[bytes, bytes]], folders: Iterable[byt
     )
 
 
+def holds(files: Iterable[tuple[bytes, bytes]], folder: str) -> bool:
+    """Whether one of ``files`` (mode and path in a tree) is in ``folder``."""
+    return any(path.startswith(os.fsencode(folder) + b"/") for _, path in files)
+
+
 def changed(root: Path, unkept: Mapping[str, tuple[int, int]]) -> Iterator[str]:
     """Those of ``unkept`` that are not any more as they were."""
     for path, was in unkept.items():

@@ -66,25 +66,28 @@ def test_a_shorter_owner_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
     taken.release()
 
 
-def test_a_lock_that_another_holds_for_a_moment_is_awaited(tmp_path: Path) -> None:
-    """A list of sessions takes it while it looks; here, the first two tries meet it."""
+@pytest.mark.parametrize("pauses", [1, 3, 4])
+def test_a_lock_that_another_holds_for_a_moment_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: int
+) -> None:
+    """A list of sessions takes it while it looks; four tries in a row are all that are made."""
+    done = 0
     with (tmp_path / FILE).open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        tries = 0
-        real = fcntl.flock
 
-        def flock(number: int, how: int) -> None:
-            nonlocal tries
-            tries += 1
-            if tries == 3:
-                real(other, fcntl.LOCK_UN)
-            real(number, how)
+        def pause(seconds: float) -> None:
+            nonlocal done
+            done += 1
+            if done == pauses:
+                fcntl.flock(other, fcntl.LOCK_UN)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fcntl, "flock", flock)
-            taken = Lock.acquire(tmp_path)
-        assert tries == 3
-        taken.release()
+        monkeypatch.setattr(time, "sleep", pause)
+        if pauses < 4:
+            Lock.acquire(tmp_path).release()
+        else:
+            with pytest.raises(SessionLocked):
+                Lock.acquire(tmp_path)
+    assert done == pauses
 
 
 @pytest.mark.parametrize("host", ["", "elsewhere"])
@@ -119,9 +122,9 @@ def _forbidden(pid: int, number: int) -> None:
 
 
 def test_whether_an_owner_let_go(tmp_path: Path) -> None:
-    assert not lock.left_open(tmp_path)
+    assert lock.left_open(tmp_path) is False
     (tmp_path / FILE).touch()
-    assert not lock.left_open(tmp_path)
+    assert lock.left_open(tmp_path) is False
     assert lock.owner(tmp_path) == ""
     (tmp_path / FILE).write_text("x")
     assert lock.left_open(tmp_path)

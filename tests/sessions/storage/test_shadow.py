@@ -5,14 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from ba_tui.core.errors import StorageError
+from ba_tui.sessions.checkpoints import shadow
 from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Snapshot, Store, TreeEntry
-from tests.noticing.file_faults import Layer
+from tests.noticing.file_faults import Layer, operations
 
 
 @pytest.fixture
@@ -85,7 +88,8 @@ def test_a_snapshot_can_be_stopped_at_every_look_and_the_next_one_is_whole(work:
     store = store_of(work)
     counting = Counting(10_000)
     whole = taken(store, counting).tree
-    assert counting.looks >= 3
+    # Before and after the list of files is sorted; before, within and after git takes them in; with the tree.
+    assert counting.looks == 6
     for at in range(counting.looks):
         (work / "new.txt").write_text(str(at))
         with pytest.raises(Stopped):
@@ -175,6 +179,71 @@ def test_a_store_without_locks_or_rights(work: Path) -> None:
         pass
 
 
+def test_who_uses_the_store_now_is_awaited(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(work, wait=1)
+    pauses: list[float] = []
+    with ExitStack() as other:
+        other.enter_context(store_of(work).locked())
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            other.close()
+
+        monkeypatch.setattr(time, "sleep", pause)
+        with store.locked():
+            assert len(pauses) == 1
+            assert 0 < pauses[0] < 1
+
+
+def test_what_is_missing_or_other_in_a_store_is_made_again_by_the_next_process(work: Path) -> None:
+    tree = taken(store_of(work)).tree
+    store = store_of(work)
+    before = {
+        name: (store.folder / name).read_bytes() for name in ("config", "info/attributes", "info/exclude", "HEAD")
+    }
+    (store.folder / "config").write_text("[core]\n\tautocrlf = true\n")
+    (store.folder / "info" / "attributes").unlink()
+    (store.folder / "index.lock").touch()
+    with store.locked():
+        store.ready()
+        assert {name: (store.folder / name).read_bytes() for name in before} == before
+        assert not (store.folder / "index.lock").exists()
+        assert operations(store.ready) == [], "once is enough"
+        (store.folder / "HEAD").unlink()
+        store.ready()
+        assert (store.folder / "HEAD").read_bytes() == before["HEAD"]
+    assert taken(store).tree == tree
+
+
+def test_traits_are_kept_up_to_so_many_files(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow, "MOST", 3)
+    store = store_of(work)
+    assert taken(store).traits is not None
+    (work / "more.txt").write_text("x")
+    snapshot = taken(store)
+    assert snapshot.traits is None
+    store.keep(snapshot, "one/1", "one", 1)
+    saved = store.read("refs/ba/one/1")
+    assert saved
+    assert saved.traits is None
+
+
+def test_only_our_own_folders_below_the_project_are_left_out(work: Path) -> None:
+    (work / "state").mkdir()
+    (work / "state" / "x").write_text("ours")
+    avoid = [work, work.parent, work.parent / "elsewhere", work / "state"]
+    store = Store(work.parent / "store", work, avoid)
+    assert [path for _, path in store.files(taken(store).tree)] == [b"a.txt", b"link", b"run.sh"]
+
+
+def test_a_checkpoint_without_its_files_is_none(work: Path) -> None:
+    store = store_of(work)
+    snapshot = taken(store)
+    store.keep(snapshot, "one/1", "one", 1)
+    (store.folder / "objects" / snapshot.tree[:2] / snapshot.tree[2:]).unlink()
+    assert store.read("refs/ba/one/1") is None
+
+
 def test_a_pipe_in_place_of_the_rules_is_told_and_never_read(work: Path) -> None:
     os.mkfifo(work / ".gitignore")
     with pytest.raises(StorageError, match="gitignore is a pipe"):
@@ -194,7 +263,9 @@ def test_a_folder_that_became_a_link_is_a_link_and_nothing_behind_it_is_kept(wor
     (work / "other" / "x").write_text("changed")
     (work / "other" / "er").mkdir()
     (work / "other" / "er" / "x").write_text("behind")
-    kept = store.files(taken(store).tree)
+    watch = GitWatch()
+    kept = store.files(taken(store, watch).tree)
+    assert watch.total == 4, "both links and both files, at the first try"
     assert (b"120000", b"a") in kept
     assert (b"120000", b"deep") in kept
     assert [path for _, path in kept if path.startswith((b"a/", b"deep/"))] == []

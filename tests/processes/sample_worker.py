@@ -69,6 +69,12 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         channel.notify("changed", request.payload)
         return None
 
+    def notify_later(request: WorkerRequest) -> object:
+        """Once something is written into the pipe of that name."""
+        path = Path(str(request.payload))
+        threading.Thread(target=lambda: channel.notify("changed", path.read_text()), daemon=True).start()
+        return None
+
     handlers = {
         "echo": lambda request: request.payload,
         "add": lambda request: request.payload["a"] + request.payload["b"],
@@ -81,7 +87,10 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         "kill": lambda request: os.kill(os.getpid(), signal.SIGKILL),
         "memory": lambda request: len(bytearray(int(str(request.payload)))),
         "fork": lambda request: os.fork() == 0,
-        **{each.__name__: each for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify)},
+        **{
+            each.__name__: each
+            for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify, notify_later)
+        },
     }
     channel.serve(handlers, int(threads))
 

@@ -9,9 +9,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
-from ba_tui.processes.duplex import DuplexChild, LineEndless, LineUnfinished
+from ba_tui.processes.confinement import Confinement
+from ba_tui.processes.duplex import MAX_LINE_BYTES, DuplexChild, LineEndless, LineTooLong, LineUnfinished
 from ba_tui.processes.supervised import Program
 from tests.processes.test_worker import gone
 
@@ -19,11 +21,13 @@ UPPER = (
     "import sys\nfor line in sys.stdin:\n    print(line.strip().upper(), flush=True)\nprint('end', file=sys.stderr)\n"
 )
 LONG = 3_000_000
+NOWHERE = Confinement(("/no/such/sandbox",), {}, separate=False)
 
 
 @asynccontextmanager
-async def child(code: str, folder: Path) -> AsyncGenerator[DuplexChild]:
-    made = await DuplexChild.start(Program((sys.executable, "-c", code), folder, {"PATH": os.defpath}))
+async def child(code: str, folder: Path, longest: int = MAX_LINE_BYTES) -> AsyncGenerator[DuplexChild]:
+    program = Program((sys.executable, "-c", code), folder, {"PATH": os.defpath})
+    made = await DuplexChild.start(program, longest=longest)
     try:
         yield made
     finally:
@@ -61,9 +65,80 @@ async def test_closed_it_ends_with_what_it_started(tmp_path: Path) -> None:
     code = (
         "import os, subprocess as s\np = s.Popen(['sleep', '600'], start_new_session=True)\nprint(p.pid, flush=True)\n"
     )
-    async with child(f"{code}p.wait()", tmp_path) as made:
-        pid = int(await made.read_line())
+    async with child(f"import os; print(os.getpid(), flush=True)\n{code}p.wait()", tmp_path) as made:
+        own, pid = int(await made.read_line()), int(await made.read_line())
+        await made.close()
+        assert not psutil.pid_exists(own), "close returns once it has ended"
     assert await gone(pid)
+
+
+def held() -> int:
+    """How many file descriptors this process has."""
+    return len(os.listdir("/dev/fd"))  # noqa: PTH208 - the shortest way to count
+
+
+async def test_closed_it_holds_no_file_of_ours(tmp_path: Path) -> None:
+    before = held()
+    async with child("input()", tmp_path) as made:
+        assert held() > before
+        await made.close()
+        assert held() == before
+    program = Program((sys.executable,), tmp_path, {}, confinement=NOWHERE)
+    with pytest.raises(FileNotFoundError):
+        await DuplexChild.start(program)
+    assert held() == before
+
+
+async def test_a_program_that_is_slow_to_read_holds_up_nobody_else(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    code = "import sys; open('gate').read(); print(len(sys.stdin.readline()), flush=True); sys.stdin.read()"
+    async with child(code, tmp_path) as made:
+        writing = asyncio.create_task(made.write(b"x" * LONG + b"\n"))
+        await asyncio.sleep(0)
+        await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
+        assert int(await made.read_line()) == LONG + 1
+        await writing
+        assert not asyncio.get_running_loop().remove_writer(made._input), "nobody waits to write"
+
+
+DEAF = "import time\nprint('up', flush=True)\ntime.sleep(600)"
+
+
+async def test_while_it_is_closed_nothing_can_be_written(tmp_path: Path) -> None:
+    async with child(DEAF, tmp_path) as made:
+        assert await made.read_line() == b"up"
+        closing = asyncio.create_task(made.close())
+        await asyncio.sleep(0)
+        with pytest.raises(BrokenPipeError):
+            await made.write(b"more\n")
+        assert not closing.done()
+        await closing
+
+
+async def test_a_writer_that_waits_is_freed_by_close(tmp_path: Path) -> None:
+    async with child(DEAF, tmp_path) as made:
+        assert await made.read_line() == b"up"
+        waiting = asyncio.create_task(made.write(b"x" * LONG))
+        await asyncio.sleep(0)
+        await made.close()
+        with pytest.raises(BrokenPipeError):
+            await waiting
+
+
+async def test_a_line_beyond_the_limit_is_passed_over(tmp_path: Path) -> None:
+    code = "import sys\nprint('x' * 8, end='', flush=True)\ninput()\nprint('\\nab' + 'y' * 5000 + 'yz\\nend')\ninput()"
+    async with child(code, tmp_path, longest=8) as made:
+        with pytest.raises(LineUnfinished):
+            await made.read_line(0.05)
+        await made.write(b"\n")
+        assert await made.read_line() == b"x" * 8
+        with pytest.raises(LineTooLong) as raised:
+            await made.read_line()
+        head, tail = raised.value.ends
+        assert (raised.value.size, head[:3], tail[-3:], len(head), len(tail)) == (5_004, b"aby", b"yyz", 2_000, 2_000)
+        assert await made.read_line() == b"end"
+        await made.write(b"\n")
+        assert (await made.read_line(), made.over) == (b"", True)
 
 
 async def test_closed_it_may_leave_by_itself_first(tmp_path: Path) -> None:

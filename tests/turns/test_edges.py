@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import SessionNotSaved, StorageError, UsageError
-from ba_tui.core.events import Notice, TurnEnded
+from ba_tui.core.events import Notice, ToolFinished, TurnEnded
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
@@ -113,3 +113,49 @@ async def test_closing_lets_go_of_the_connection():
     await collect(talk.say("Hi"))
     await talk.close()
     assert provider.closed
+
+
+@pytest.mark.parametrize("end", ["close", "cancel"])
+async def test_a_call_that_is_stopped_says_by_whom(end: str):
+    begun = asyncio.Event()
+
+    async def slow(args: Mapping[str, Any], call: Call) -> ToolResult:
+        begun.set()
+        await asyncio.Event().wait()
+        return ToolResult("never")
+
+    talk = conversation(Script(says("", ("slow", {}))), tool("slow", slow))
+    turn = talk.say("go")
+    following = asyncio.create_task(collect(turn))
+    await begun.wait()
+    if end == "cancel":
+        turn.cancel()
+        await turn.wait()
+    await talk.close()
+    (result,) = [event.result.text for event in await following if isinstance(event, ToolFinished)]
+    assert ("the session was closed" in result, "by the person" in result) == (end == "close", end == "cancel")
+
+
+def impossible(*ids: str) -> Message:
+    uses = [ToolUse(id, "ecco", {"x": 1}) for id in ids]
+    return Message("assistant", tuple(uses), stop="tool_use", origin="assistant")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [impossible("a"), impossible("b"), impossible("c")],
+        [impossible("a", "b", "c")],
+        [impossible("a"), impossible("a", "b")],
+        [impossible("a"), says("", ("other", {})), impossible("a"), impossible("a")],
+    ],
+)
+async def test_the_same_impossible_call_ends_the_turn_at_its_third_time(answers: Sequence[Message]):
+    talk = conversation(Script(*answers, says("I give up.")))
+    events = await collect(talk.say("go"))
+    results = [event.result.text for event in events if isinstance(event, ToolFinished)]
+    told = ["the same impossible call of 'ecco' was made 3 times" in result for result in results]
+    assert told == [False] * (len(results) - 1) + [True]
+    assert ["There is no tool" in result for result in results] == [not each for each in told]
+    assert isinstance(events[-1], TurnEnded)
+    assert events[-1].reason == "limit"

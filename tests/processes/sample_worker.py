@@ -75,6 +75,18 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         threading.Thread(target=lambda: channel.notify("changed", path.read_text()), daemon=True).start()
         return None
 
+    def print_later(request: WorkerRequest) -> object:
+        """As ``notify_later``; the end of the pipe comes once it is printed."""
+        path = Path(str(request.payload))
+
+        def work() -> None:
+            path.read_text()
+            print("between", flush=True)
+            path.write_text("printed")
+
+        threading.Thread(target=work, daemon=True).start()
+        return None
+
     handlers = {
         "echo": lambda request: request.payload,
         "add": lambda request: request.payload["a"] + request.payload["b"],
@@ -89,7 +101,7 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         "fork": lambda request: os.fork() == 0,
         **{
             each.__name__: each
-            for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify, notify_later)
+            for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify, notify_later, print_later)
         },
     }
     channel.serve(handlers, int(threads))

@@ -13,7 +13,7 @@ import pytest
 
 from ba_tui.processes import worker_link
 from ba_tui.processes.worker import Worker
-from ba_tui.processes.worker_values import WorkerEntry
+from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry
 from tests.processes.test_duplex import NOWHERE, held
 from tests.processes.test_worker import LIMIT, MAIN, ask, gone, settings, worker
 
@@ -57,6 +57,22 @@ async def test_notices_are_heard_long_after_a_request(tmp_path: Path, short_rest
         await asyncio.to_thread((tmp_path / "pipe").write_text, "now")
         async with asyncio.timeout(LIMIT):
             assert await heard.get() == ("changed", "now")
+
+
+async def test_what_is_printed_between_two_requests_belongs_to_neither(tmp_path: Path, short_rest: None) -> None:
+    heard: list[bytes] = []
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    async with worker(tmp_path, on_output=heard.append) as made:
+        await ask(made, "print_later", str(pipe))
+        await asyncio.sleep(0.05)
+        await asyncio.to_thread(pipe.write_text, "now")
+        assert await asyncio.to_thread(pipe.read_text) == "printed"
+        await ask(made, "echo", 1)
+        assert heard == []
+        with pytest.raises(WorkerCrashed) as caught:
+            await ask(made, "exit", 3)
+        assert caught.value.printed == "between"
 
 
 def test_one_that_died_between_two_event_loops_starts_again(tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import SessionNotSaved, StorageError, UsageError
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import SessionLocked, SessionNotSaved, StorageError, UsageError
 from ba_tui.core.events import Notice, ToolFinished, TurnEnded
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
+from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
@@ -41,7 +44,22 @@ async def test_an_empty_prompt_and_a_second_turn_are_refused():
     turn = talk.say("Hi")
     with pytest.raises(UsageError, match="running"):
         talk.say("again")
+    with pytest.raises(UsageError, match="running"):
+        await talk.past.rewind(1, "conversation")
     await collect(turn)
+
+
+async def test_a_fault_of_ours_ends_the_turn_as_one():
+    talk = conversation(Script(ZeroDivisionError("oh"), says("Hello.")))
+    *_, ended = await collect(talk.say("go"))
+    assert isinstance(ended, TurnEnded)
+    assert ended.reason == "error"
+    assert ended.error
+    assert (ended.error.kind, ended.error.message) == ("internal_error", "ZeroDivisionError: oh")
+    assert "log" in ended.error.hint
+    *_, ended = await collect(talk.say("again"))
+    assert isinstance(ended, TurnEnded)
+    assert ended.reason == "done"
 
 
 async def test_nul_and_lone_surrogates_in_a_prompt_do_not_lose_it():
@@ -159,3 +177,41 @@ async def test_the_same_impossible_call_ends_the_turn_at_its_third_time(answers:
     assert ["There is no tool" in result for result in results] == [not each for each in told]
     assert isinstance(events[-1], TurnEnded)
     assert events[-1].reason == "limit"
+
+
+async def test_a_session_that_another_process_writes_is_left_as_it_is():
+    journal = Memory()
+    info = SessionInfo("20261121-120000-test", "", Path("/srv"), 0.0, 0.0, model="test/model", locked_by="ba 7")
+    talk = Conversation(info, journal, Mind(Script()))
+
+    async def work(branch: Branch) -> None:
+        raise AssertionError
+
+    for change in (
+        lambda: talk.say("go"),
+        lambda: talk.beside(work),
+        lambda: talk.use_model("test/model"),
+        lambda: talk.set_mode("plan"),
+        lambda: talk.rename("Other"),
+    ):
+        with pytest.raises(SessionLocked, match="open in ba 7"):
+            change()
+    with pytest.raises(SessionLocked):
+        await talk.past.rewind(1, "conversation")
+    assert (talk.go_on(), talk.busy, talk.title, journal.read()) == (None, False, "", [])
+    assert talk.permissions.mode == "default"
+    await talk.close()
+
+
+async def test_a_turn_that_has_ended_is_on_the_disk():
+    class Synced(Memory):
+        synced = 0
+
+        def sync(self) -> None:
+            self.synced = len(self.lines)
+
+    journal = Synced()
+    turn = conversation(Script(says("Hello.")), journal=journal).say("go")
+    await collect(turn)
+    await turn.wait()
+    assert journal.synced == len(journal.lines) > 0

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ba_tui.core.agent import LANES
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import SessionLocked, SessionNotSaved, StorageError, UsageError
-from ba_tui.core.events import Notice, ToolFinished, TurnEnded
+from ba_tui.core.events import Notice, ThinkingDelta, ToolFinished, TurnEnded
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Call
+from ba_tui.core.tool import Call, Effect, ToolFacts
 from ba_tui.core.turn import Branch
 from tests.script import Memory, Mind, Script, collect, conversation, says, thinking
 from tests.turns.test_loop import tool
@@ -215,3 +218,35 @@ async def test_a_turn_that_has_ended_is_on_the_disk():
     await collect(turn)
     await turn.wait()
     assert journal.synced == len(journal.lines) > 0
+
+
+async def test_so_many_calls_read_at_once_beside_those_that_start_agents():
+    running: set[str] = set()
+    most = 0
+    full = asyncio.Event()
+
+    async def work(args: Mapping[str, Any], call: Call) -> ToolResult:
+        nonlocal most
+        running.add(call.id)
+        most = max(most, len(running))
+        if most == LANES + 3:
+            full.set()
+        await full.wait()
+        running.remove(call.id)
+        return ToolResult("ok")
+
+    delegate = replace(tool("delegate", work), facts=ToolFacts(below=lambda args: Effect.READ))
+    calls = [*[("delegate", {})] * 3, *[("read", {})] * (LANES + 4)]
+    talk = conversation(Script(says("", *calls), says("Done.")), tool("read", work), delegate)
+    events = await collect(talk.say("go"))
+    assert most == LANES + 3
+    assert len([event for event in events if isinstance(event, ToolFinished)]) == LANES + 7
+
+
+async def test_what_a_model_thinks_goes_out():
+    async def thinks(request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        yield ThinkingDelta("Hm.")
+        yield says("Hello.")
+
+    events = await collect(conversation(Script(thinks)).say("go"))
+    assert [event.text for event in events if isinstance(event, ThinkingDelta)] == ["Hm."]

@@ -198,13 +198,14 @@ def test_what_stays_the_same_is_no_change_and_what_is_too_large_to_keep_is_one(
 
 
 def test_what_a_command_left_counts_in_this_session_where_nothing_can_be_kept(
-    watch: ProtectedWatch, root: Path, tmp_path: Path
+    watch: ProtectedWatch, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch.keep(watch.pending)
     assert not (tmp_path / "aside").exists()
     (tmp_path / "aside").write_text("a file where the folder would be")
     during(watch, HELD, lambda: write(root, ".mcp.json"))
     assert [change.path.name for change in watch.pending] == [".mcp.json"]
+    assert "could not be kept" in caplog.text
     assert opened(root, tmp_path).pending == ()
 
 

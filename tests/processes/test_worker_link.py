@@ -100,3 +100,9 @@ async def test_it_holds_no_file_of_ours_once_it_is_closed_or_did_not_start(tmp_p
         await ask(made, "echo", 1)
     assert held() == before
     assert not made.alive()
+
+
+async def test_no_signal_of_the_terminal_reaches_a_worker_or_its_supervisor(tmp_path: Path) -> None:
+    async with worker(tmp_path) as made:
+        pid = (await ask(made, "where"))[0]
+        assert os.getsid(0) not in {os.getsid(pid), os.getsid(psutil.Process(pid).ppid())}

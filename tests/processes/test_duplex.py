@@ -72,6 +72,16 @@ async def test_closed_it_ends_with_what_it_started(tmp_path: Path) -> None:
     assert await gone(pid)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the program itself goes on")
+async def test_what_it_started_ends_when_its_supervisor_is_killed(tmp_path: Path) -> None:
+    code = "import os, subprocess as s\nprint(s.Popen(['sleep', '600']).pid, flush=True)\nos.kill(os.getppid(), 9)"
+    async with child(f"{code}\ninput()", tmp_path) as made:
+        pid = int(await made.read_line())
+        assert await made.read_line() == b""
+        assert made.exit_code is None
+        assert await gone(pid)
+
+
 def held() -> int:
     """How many file descriptors this process has."""
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 - the shortest way to count

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import psutil
@@ -106,3 +107,12 @@ async def test_no_signal_of_the_terminal_reaches_a_worker_or_its_supervisor(tmp_
     async with worker(tmp_path) as made:
         pid = (await ask(made, "where"))[0]
         assert os.getsid(0) not in {os.getsid(pid), os.getsid(psutil.Process(pid).ppid())}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the program itself goes on")
+async def test_what_a_worker_started_ends_when_its_supervisor_is_killed(tmp_path: Path) -> None:
+    async with worker(tmp_path) as made:
+        pid, helper = (await ask(made, "where"))[0], await ask(made, "helper")
+        os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+        assert await gone(pid, helper)
+        assert await ask(made, "echo", 1) == 1

@@ -217,3 +217,24 @@ async def test_a_record_that_breaks_meanwhile_leaves_the_result(
     assert (await guarded.run({}, Call("c1", Branch(room.turn, Transcript())))).text == "done"
     assert "could not be listed" in caplog.text
     room.records.folder.unlink()
+
+
+@pytest.mark.parametrize(
+    ("effect", "target", "by"),
+    [
+        (Effect.EXECUTE, "make all", "`make all`"),
+        (Effect.WRITE, "AGENTS.md", "probe AGENTS.md"),
+        (Effect.WRITE, "no\0path", "probe no\0path"),
+    ],
+)
+async def test_who_wrote_a_file_is_listed(tmp_path: Path, effect: Effect, target: str, by: str) -> None:
+    room = Room(tmp_path)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        (room.root / "AGENTS.md").write_text("planted")
+        return ToolResult("done")
+
+    tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(target="path", paths=("path",)))
+    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    await guarded.run({"path": target}, Call("c1", Branch(room.turn, Transcript())))
+    assert [each.by for each in room.records.of(room.root).written.values()] == [by]

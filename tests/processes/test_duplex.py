@@ -169,6 +169,12 @@ async def test_a_reader_that_waits_is_freed_by_close(tmp_path: Path) -> None:
         assert await reading == b""
 
 
+async def test_its_output_may_end_before_it(tmp_path: Path) -> None:
+    async with child("import os; print('a', flush=True); os.close(1); input()", tmp_path) as made:
+        assert [await made.read_line(), await made.read_line()] == [b"a", b""]
+        assert (made.over, made.exit_code) == (True, None)
+
+
 async def test_a_part_of_a_line_is_told_after_a_while_and_can_be_taken(tmp_path: Path) -> None:
     parts = "for part in ('one', ' two\\n', 'three'):\n    print(part, end='', flush=True)\n    sys.stdin.readline()"
     code = f"import sys\n{parts}"

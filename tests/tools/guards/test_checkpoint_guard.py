@@ -5,16 +5,27 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.events import Checkpointed, Event, Notice, ToolProgress, TurnEnded, TurnResumed, TurnStarted
+from ba_tui.core.events import (
+    Checkpointed,
+    Event,
+    Notice,
+    ToolFinished,
+    ToolProgress,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from ba_tui.core.messages import user
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
@@ -95,8 +106,11 @@ class Kept:
         self.turn = 0
         self.taken: list[int] = []
         self.settled: list[int] = []
+        self.writes: list[TurnWrites] = []
         self.trouble: StorageError | None = None
-        self.keeping = Checkpointing(self._take, self._settle, lambda: self.turn)
+        self.loose = False
+        """Whether a program that a call started still runs."""
+        self.keeping = Checkpointing(self._take, self._settle, lambda: self.turn, lambda: self.loose)
         self.branch = Branch(Turn(self.events.append), Transcript())
 
     def _take(self, number: int, watch: GitWatch) -> str:
@@ -107,6 +121,7 @@ class Kept:
 
     def _settle(self, number: int, writes: TurnWrites) -> None:
         self.settled.append(number)
+        self.writes.append(writes)
         if self.trouble:
             raise self.trouble
 
@@ -157,17 +172,19 @@ async def test_that_nothing_can_be_kept_is_told_once_and_stops_no_call() -> None
     assert (kept.taken, kept.settled) == ([1, 2, 3, 4], [3])
 
 
-async def test_an_end_that_cannot_be_kept_disturbs_nobody() -> None:
+async def test_an_end_that_cannot_be_kept_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
     kept = Kept()
     kept.turn = 1
     kept.keeping.apply(TurnStarted(user("go")))
     await kept.call()
     kept.trouble = StorageError("The disk is full.")
     kept.keeping.apply(TurnEnded("done", agent="main/explore-1"))
+    await kept.keeping.close()
     assert kept.settled == []
     kept.keeping.apply(TurnEnded("done"))
     await kept.keeping.close()
     assert kept.settled == [1]
+    assert "the end of turn 1 is not kept: The disk is full." in caplog.text
 
 
 @pytest.mark.parametrize("checkpointed", [True, False])
@@ -179,3 +196,42 @@ async def test_a_turn_that_is_resumed_is_kept_unless_it_was(checkpointed: bool) 
     kept.keeping.apply(TurnEnded("done"))
     await kept.keeping.close()
     assert (kept.taken, kept.settled) == ([] if checkpointed else [3], [3])
+
+
+@pytest.mark.parametrize(("effect", "others"), [(Effect.WRITE, ("b.txt",)), (Effect.EXECUTE, ("a.txt", "b.txt"))])
+async def test_files_that_a_call_names_are_its_own_and_what_is_written_later_is_another_programs(
+    tmp_path: Path, effect: Effect, others: tuple[str, ...]
+) -> None:
+    kept = Kept()
+    kept.turn = 1
+    kept.keeping.apply(TurnStarted(user("go")))
+    tool = kept.keeping.guard(Tool("edit", "", {}, changed, effect, facts=ToolFacts(paths=("path",))))
+    await tool.run({"path": str(tmp_path / "a.txt")}, Call("c", kept.branch))
+    kept.keeping.apply(ToolFinished("c", ToolResult("changed")))
+    after = time.time_ns()
+    for name in ("a.txt", "b.txt"):
+        # The clock of a file system is behind.
+        while not (tmp_path / name).exists() or (tmp_path / name).stat().st_ctime_ns <= after:
+            (tmp_path / name).write_text("by somebody else")
+    kept.keeping.apply(TurnEnded("done"))
+    await kept.keeping.close()
+    (writes,) = kept.writes
+    assert writes.others(tmp_path, ["a.txt", "b.txt"]) == others
+
+
+@pytest.mark.parametrize("loose", [True, False])
+async def test_nobody_knows_who_wrote_a_file_in_a_resumed_turn_or_beside_a_program_that_ran(
+    tmp_path: Path, loose: bool
+) -> None:
+    kept = Kept()
+    kept.turn, kept.loose = 1, loose
+    kept.keeping.apply(TurnStarted(user("go")) if loose else TurnResumed((), checkpointed=True))
+    kept.loose = False
+    await kept.call()
+    kept.keeping.apply(ToolFinished("c", ToolResult("changed")))
+    after = time.time_ns()
+    while not (tmp_path / "a.txt").exists() or (tmp_path / "a.txt").stat().st_ctime_ns <= after:
+        (tmp_path / "a.txt").write_text("by somebody")
+    kept.keeping.apply(TurnEnded("done"))
+    await kept.keeping.close()
+    assert kept.writes[0].others(tmp_path, ["a.txt"]) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,9 +25,11 @@ NOWHERE = Confinement(("/no/such/sandbox",), {}, separate=False)
 
 
 @asynccontextmanager
-async def child(code: str, folder: Path, longest: int = MAX_LINE_BYTES) -> AsyncGenerator[DuplexChild]:
+async def child(
+    code: str, folder: Path, heard: Callable[[bytes], None] | None = None, longest: int = MAX_LINE_BYTES
+) -> AsyncGenerator[DuplexChild]:
     program = Program((sys.executable, "-c", code), folder, {"PATH": os.defpath})
-    made = await DuplexChild.start(program, longest=longest)
+    made = await DuplexChild.start(program, heard, longest)
     try:
         yield made
     finally:
@@ -45,10 +47,11 @@ async def test_lines_go_there_and_back(tmp_path: Path) -> None:
 
 async def test_its_end_and_what_it_said_on_standard_error(tmp_path: Path) -> None:
     code = "import sys; print('a\\n\\nb', end=''); print('bad', file=sys.stderr); sys.exit(3)"
-    async with child(code, tmp_path) as made:
+    heard: list[bytes] = []
+    async with child(code, tmp_path, heard.append) as made:
         assert [await made.read_line() for _ in range(4)] == [b"a", b"", b"b", b""]
         await made.close()
-        assert (made.exit_code, made.errors) == (3, "bad\n")
+        assert (made.exit_code, made.errors, heard) == (3, "bad\n", [b"bad\n"])
         with pytest.raises(BrokenPipeError):
             await made.write(b"more\n")
         assert await made.read_line() == b""
@@ -136,16 +139,17 @@ async def test_a_writer_that_waits_is_freed_by_close(tmp_path: Path) -> None:
 
 
 async def test_a_line_beyond_the_limit_is_passed_over(tmp_path: Path) -> None:
-    code = "import sys\nprint('x' * 8, end='', flush=True)\ninput()\nprint('\\nab' + 'y' * 5000 + 'yz\\nend')\ninput()"
-    async with child(code, tmp_path, longest=8) as made:
+    long = "'ab' + 'y' * 200_000 + 'yz'"
+    code = f"print('x' * 50_000, end='', flush=True)\ninput()\nprint('\\n' + {long} + '\\nend')\ninput()"
+    async with child(code, tmp_path, longest=50_000) as made:
         with pytest.raises(LineUnfinished):
             await made.read_line(0.05)
         await made.write(b"\n")
-        assert await made.read_line() == b"x" * 8
-        with pytest.raises(LineTooLong, match=r"A line of 0\.0 MB came") as raised:
+        assert await made.read_line() == b"x" * 50_000
+        with pytest.raises(LineTooLong, match=r"A line of 0\.2 MB came") as raised:
             await made.read_line()
         head, tail = raised.value.ends
-        assert (raised.value.size, head[:3], tail[-3:], len(head), len(tail)) == (5_004, b"aby", b"yyz", 2_000, 2_000)
+        assert (raised.value.size, head[:3], tail[-3:], len(head), len(tail)) == (200_004, b"aby", b"yyz", 2_000, 2_000)
         assert await made.read_line() == b"end"
         await made.write(b"\n")
         assert (await made.read_line(), made.over) == (b"", True)

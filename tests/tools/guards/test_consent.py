@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from ba_tui.core.events import Answered, Asked, Event, Judged, Notice
+from ba_tui.core.events import PERSON, Answered, Asked, Event, Judged, Notice
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.profiles import READING
 from ba_tui.core.questions import Reply
@@ -78,6 +78,13 @@ async def test_every_decision_goes_out(tmp_path: Path) -> None:
     first, _, last = (event for event in room.events if isinstance(event, Judged))
     assert (first.tool, first.call_id, first.hash) == ("read_file", "c1", args_hash({"path": "a"}))
     assert "Denied by the rule" in last.reason
+
+
+async def test_what_users_run_themselves_they_decided_about_unless_a_rule_did(tmp_path: Path) -> None:
+    room = Room(tmp_path, RuleLine("*(secret)", "deny", "test"))
+    for path in ("a", "secret"):
+        await room.write.run({"path": path}, Call("c1", Branch(room.turn, Transcript(PERSON))))
+    assert room.judged() == [("allow", "person", ""), ("deny", "rule", "*(secret)")]
 
 
 @pytest.mark.parametrize("choice", ["once", "deny"])

@@ -250,3 +250,17 @@ async def test_what_a_model_thinks_goes_out():
 
     events = await collect(conversation(Script(thinks)).say("go"))
     assert [event.text for event in events if isinstance(event, ThinkingDelta)] == ["Hm."]
+
+
+async def test_a_call_for_which_no_thread_starts_has_a_result_and_ends_the_turn():
+    async def work(args: Mapping[str, Any], call: Call) -> ToolResult:
+        raise RuntimeError("can't start new thread")
+
+    events = await collect(conversation(Script(says("", ("work", {}))), tool("work", work)).say("go"))
+    (finished,) = [event.result for event in events if isinstance(event, ToolFinished)]
+    assert finished.error
+    assert finished.error.kind == "resource_error"
+    assert "ulimit" in finished.text
+    ended = events[-1]
+    assert isinstance(ended, TurnEnded)
+    assert (ended.reason, ended.error and ended.error.kind) == ("error", "resource_error")

@@ -252,7 +252,7 @@ async def test_what_is_judged_again_after_the_answer_goes_out(
     guarded = permission(Gate(lambda request: next(verdicts), lambda rule, scope: None, lambda call: Path("/srv")))(
         tool
     )
-    running = asyncio.create_task(guarded.run({"path": "a"}, Call("c1", Branch(turn, Transcript()))))
+    running = asyncio.ensure_future(guarded.run({"path": "a"}, Call("c1", Branch(turn, Transcript()))))
     async for event in turn:
         if isinstance(event, Asked):
             turn.answer(event.ask_id, Reply("once", edited=dict(edited) if edited else None))

@@ -134,6 +134,18 @@ async def test_a_lease_that_is_asked_for_wrongly_is_refused_and_written_down(fac
     assert said in house.lender.audit()[0].reason
 
 
+@pytest.mark.parametrize(
+    ("ceiling", "able"), [(READ_ONLY, ("read_file",)), (Ceiling(tools=frozenset({"shell"})), ("shell",))]
+)
+async def test_only_what_the_lender_itself_may_do_is_lent(ceiling: Ceiling, able: tuple[str, ...]) -> None:
+    house = House(ceiling=ceiling)
+    bid = await house.ask(ContextRequest("capability"))
+    assert isinstance(bid, Bid)
+    assert tuple(bid.tools) == able
+    lent = [name for name in ("read_file", "shell") if isinstance(await house.lease(tools=[name]), Share)]
+    assert tuple(lent) == able
+
+
 async def test_a_lease_tells_how_its_tools_are_called_and_ends_within_the_hour() -> None:
     house = House()
     before = time.time()

@@ -13,6 +13,7 @@ import pytest
 from ba_tui.core import conversation as module
 from ba_tui.core.agent import Agent
 from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, ModeChanged, ModelChanged, Rewound, Titled, TurnEnded
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.brain import Admitted
@@ -113,6 +114,8 @@ async def test_work_beside_the_turns_hears_no_words_and_is_not_kept():
 
     turn = talk.beside(work)
     assert (talk.busy, turn.steer("more")) == (True, False)
+    with pytest.raises(UsageError, match="running"):
+        talk.beside(work)
     gate.set()
     (ended,) = await collect(turn)
     assert (ended.type, talk.busy, journal.read()) == ("turn_ended", False, [])

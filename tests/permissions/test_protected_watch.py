@@ -227,3 +227,23 @@ def test_what_was_kept_is_read_as_far_as_it_is_understood(
     (tmp_path / "aside" / "pending.json").write_text(kept.replace("PATH", str(root / ".mcp.json")))
     changes = [(each.path.name, each.by, each.new) for each in opened(root, tmp_path).pending]
     assert changes == ([found] if found else [])
+
+
+def test_what_was_set_aside_or_went_is_not_pending_in_later_sessions(
+    watch: ProtectedWatch, root: Path, tmp_path: Path
+) -> None:
+    during(watch, GIT, lambda: write(root, ".npmrc"))
+    watch.set_aside(watch.pending)
+    assert opened(root, tmp_path).pending == ()
+    during(watch, HELD, lambda: write(root, ".mcp.json"))
+    (root / ".mcp.json").unlink()
+    assert watch.pending == ()
+    write(root, ".mcp.json", text="the user's own")
+    assert opened(root, tmp_path).pending == ()
+
+
+def test_a_repository_that_appears_is_set_aside_whole(watch: ProtectedWatch, root: Path) -> None:
+    during(watch, HELD, lambda: write(root, "sub/.git/config", "sub/.git/HEAD", ".git/hooks/pre-commit"))
+    watch.set_aside(watch.pending)
+    assert not (root / "sub" / ".git").exists()
+    assert [path.name for path in (root / ".git" / "hooks").iterdir()] == ["x.sample"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def test_what_changes_between_commands_is_the_persons(watch: ProtectedWatch, roo
 def test_git_may_change_tracked_files_and_shows_them(watch: ProtectedWatch, root: Path) -> None:
     def checkout() -> None:
         write(root, ".npmrc", ".git/config")
-        (root / ".vscode" / "tasks.json").unlink()
+        shutil.rmtree(root / ".vscode")
 
     assert during(watch, GIT, checkout) == {".npmrc": (False, b"evil"), "tasks.json": (False, None)}
     (changed, removed) = watch.pending

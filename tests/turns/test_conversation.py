@@ -78,9 +78,13 @@ async def test_an_agent_lasts_until_another_model_is_chosen():
 )
 async def test_the_mode_of_a_session_comes_back(kept: Any, imported: bool, chosen: Any, mode: str):
     mind = Mind(Script())
-    talk = Conversation(info(imported=imported), Memory([ModeChanged(kept)]), mind)
+    journal = Memory([ModeChanged(kept)])
+    talk = Conversation(info(imported=imported), journal, mind)
     if chosen:
         talk.set_mode(chosen)
+    assert [event.mode for event in journal.read() if isinstance(event, ModeChanged)][1:] == (
+        [chosen] if chosen else []
+    )
     await talk.history()
     assert mind.permissions.mode == mode
     await talk.close()

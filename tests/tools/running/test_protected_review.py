@@ -116,6 +116,7 @@ async def test_where_nobody_is_asked_they_are_told(harness: Harness, tmp_path: P
     site = Site(harness, tmp_path / "aside", asks=False)
     assert (await site.harness.run("shell", command="echo ran")).text == "ran"
     assert site.notices == ["`make all` created .envrc and changed .npmrc."]
+    assert site.watch.pending == ()
 
 
 async def test_what_cannot_be_set_aside_stays_undecided(site: Site) -> None:

@@ -174,7 +174,7 @@ class DuplexChild:
                     try:
                         await self._free.wait()
                     finally:
-                        if self._let_go.alive and not self._leaving:
+                        if self._let_go.alive:
                             loop.remove_writer(self._input)
 
     async def wait(self, seconds: float) -> None:

@@ -169,16 +169,22 @@ class Lender:
         if found is None:
             return False
         self._end(found, "revoked", reason)
-        told = Share(found.id, {"reason": reason}, kind="revoked", by=self._name)
-        team = team_of(found.lead)
-        await self._bus.publish(inbox(found.borrower), message(told, self._name, found.borrower, team=team))
+        await self._tell_borrower(found, reason)
         return True
 
+    async def _tell_borrower(self, lease: Lease, reason: str) -> None:
+        told = Share(lease.id, {"reason": reason}, kind="revoked", by=self._name)
+        team = team_of(lease.lead)
+        await self._bus.publish(inbox(lease.borrower), message(told, self._name, lease.borrower, team=team))
+
     async def close(self) -> None:
-        """Take all leases back."""
-        for lease in list(self._leases):
+        """Take all leases back. Every call is stopped before the first borrower is told, as the bus may be slow."""
+        leases, reason = list(self._leases.values()), "The lender leaves."
+        for lease in leases:
+            self._end(lease, "revoked", reason)
+        for lease in leases:
             with contextlib.suppress(BaError):
-                await self.revoke(lease, "The lender leaves.")
+                await self._tell_borrower(lease, reason)
         await asyncio.gather(*self._telling, return_exceptions=True)
 
     async def _answer(self, received: AgentMessage, asked: ContextRequest) -> Content:

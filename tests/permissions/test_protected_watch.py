@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from ba_tui.core.profiles import WORKING, Profile
 from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
+from ba_tui.permissions.sandbox.protected_watch import LARGEST, ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 
 HELD = WatchedRun("make", WORKING, guarded=True)
@@ -91,7 +93,7 @@ def test_what_changes_between_commands_is_the_persons(watch: ProtectedWatch, roo
 def test_git_may_change_tracked_files_and_shows_them(watch: ProtectedWatch, root: Path) -> None:
     def checkout() -> None:
         write(root, ".npmrc", ".git/config")
-        (root / ".vscode" / "tasks.json").unlink()
+        shutil.rmtree(root / ".vscode")
 
     assert during(watch, GIT, checkout) == {".npmrc": (False, b"evil"), "tasks.json": (False, None)}
     (changed, removed) = watch.pending
@@ -161,6 +163,88 @@ def test_a_command_in_the_background_is_watched_until_it_ends(watch: ProtectedWa
 def test_a_link_is_shown_as_none_of_what_it_leads_to(watch: ProtectedWatch, root: Path, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("secret")
     assert during(watch, HELD, lambda: (root / "mise.toml").symlink_to(tmp_path / "key")) == {"mise.toml": (True, None)}
+    assert during(watch, HELD, lambda: os.mkfifo(root / ".envrc")) == {".envrc": (True, None)}
     watch.set_aside(watch.pending)
     assert (tmp_path / "key").read_text() == "secret"
     assert not (root / "mise.toml").is_symlink()
+
+
+def test_what_the_user_keeps_is_as_it_was_when_they_said_so(watch: ProtectedWatch, root: Path) -> None:
+    watch.begin(WatchedRun("make watch", WORKING, running=lambda: True))
+    write(root, ".npmrc")
+    assert len(watch.check()) == 1
+    write(root, ".npmrc", text="the user's own")
+    watch.keep(watch.pending)
+    assert watch.check() == ()
+    write(root, ".npmrc", text="evil again")
+    watch.set_aside(watch.check())
+    assert (root / ".npmrc").read_text() == "the user's own"
+
+
+def test_what_stays_the_same_is_no_change_and_what_is_too_large_to_keep_is_one(
+    watch: ProtectedWatch, root: Path
+) -> None:
+    large = "x" * (LARGEST + 1)
+    write(root, "mise.toml", text="x" * LARGEST)
+    write(root, ".envrc", "bunfig.toml", text=large)
+    assert during(watch, LOOSE, lambda: write(root, ".npmrc", text="before")) == {}
+    assert during(watch, LOOSE, lambda: write(root, ".envrc", text=f"{large}y")) == {".envrc": (False, None)}
+    assert during(watch, LOOSE, lambda: write(root, "mise.toml", text="y" * LARGEST)) == {
+        "mise.toml": (False, b"y" * LARGEST)
+    }
+    folder = watch.set_aside(watch.pending)
+    assert (root / "mise.toml").read_text() == "x" * LARGEST
+    assert not (root / ".envrc").exists(), "what it was is not known"
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {"mise.toml", ".envrc"}
+
+
+def test_what_a_command_left_counts_in_this_session_where_nothing_can_be_kept(
+    watch: ProtectedWatch, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch.keep(watch.pending)
+    assert not (tmp_path / "aside").exists()
+    (tmp_path / "aside").write_text("a file where the folder would be")
+    during(watch, HELD, lambda: write(root, ".mcp.json"))
+    assert [change.path.name for change in watch.pending] == [".mcp.json"]
+    assert "could not be kept" in caplog.text
+    assert opened(root, tmp_path).pending == ()
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        ("no JSON", None),
+        ("[" * 100_000, None),
+        ("[5, {}]", None),
+        ('[{"path": "PATH"}]', (".mcp.json", "", True)),
+        ('[{"path": "PATH", "by": "make", "new": false, "outermost": "PATH"}]', (".mcp.json", "make", False)),
+    ],
+)
+def test_what_was_kept_is_read_as_far_as_it_is_understood(
+    root: Path, tmp_path: Path, kept: str, found: tuple[str, str, bool] | None
+) -> None:
+    write(root, ".mcp.json")
+    (tmp_path / "aside").mkdir()
+    (tmp_path / "aside" / "pending.json").write_text(kept.replace("PATH", str(root / ".mcp.json")))
+    changes = [(each.path.name, each.by, each.new) for each in opened(root, tmp_path).pending]
+    assert changes == ([found] if found else [])
+
+
+def test_what_was_set_aside_or_went_is_not_pending_in_later_sessions(
+    watch: ProtectedWatch, root: Path, tmp_path: Path
+) -> None:
+    during(watch, GIT, lambda: write(root, ".npmrc"))
+    watch.set_aside(watch.pending)
+    assert opened(root, tmp_path).pending == ()
+    during(watch, HELD, lambda: write(root, ".mcp.json"))
+    (root / ".mcp.json").unlink()
+    assert watch.pending == ()
+    write(root, ".mcp.json", text="the user's own")
+    assert opened(root, tmp_path).pending == ()
+
+
+def test_a_repository_that_appears_is_set_aside_whole(watch: ProtectedWatch, root: Path) -> None:
+    during(watch, HELD, lambda: write(root, "sub/.git/config", "sub/.git/HEAD", ".git/hooks/pre-commit"))
+    watch.set_aside(watch.pending)
+    assert not (root / "sub" / ".git").exists()
+    assert [path.name for path in (root / ".git" / "hooks").iterdir()] == ["x.sample"]

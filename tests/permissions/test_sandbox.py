@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
+from ba_tui.permissions.sandbox import confinement
 from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox.confinement import FoundSandbox, Mechanism, NotConfined, Sandbox, candidates, find
 from ba_tui.permissions.sandbox.landlock import landlocks
@@ -242,6 +245,72 @@ def test_what_does_not_work_is_passed_over_and_told(tmp_path: Path, root: Path) 
     assert "bubblewrap" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("exit 3", "exit code 3"),
+        ("echo first >&2; printf 'l\\033ast\\n' >&2; exit 1", "last"),
+        ("echo no mounts >&2; exec sleep 600", "no end within 0.3 s"),
+        ("exit 0", ""),
+    ],
+)
+def test_why_a_mechanism_does_not_work_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
+) -> None:
+    monkeypatch.setattr(confinement, "PATIENCE", 0.3 if "sleep" in script else 20.0)
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    found = find([Bubblewrap(str(program))])
+    assert found.troubles == ((f"bubblewrap: {'no mounts' if 'no mounts' in script else why}",) if why else ())
+    assert (found.mechanism is None) == bool(why)
+
+
+def idle(root: Path, **more: Any) -> Sandbox:
+    """A sandbox that is never started."""
+    return Sandbox(FileReach((root,)), look=lambda: FoundSandbox(Bubblewrap("/bin/true", **more)))
+
+
+@pytest.mark.parametrize(("many", "why"), [(200, ""), (201, "201 files with secrets lie in the workspace")])
+def test_a_reader_is_held_where_all_secrets_can_be_hidden(root: Path, many: int, why: str) -> None:
+    for number in range(many):
+        (root / f".env.{number}").write_text("secret")
+    assert idle(root).unheld().partition(",")[0] == why
+
+
+def test_why_nothing_holds_a_reader(root: Path) -> None:
+    none = Sandbox(FileReach((root,)), look=lambda: FoundSandbox(None))
+    said = [none.unheld(), Sandbox(FileReach((root,)), "off").unheld(), idle(root, hides=False).unheld()]
+    assert said == ["there is no sandbox", "the sandbox is off", "bubblewrap can't hide files with secrets"]
+    assert (none.holds(), none.walled(), idle(root, hides=False).holds()) == (False, False, False)
+    assert (idle(root).walled(), idle(root, walled=False).walled()) == (True, False)
+    network = Sandbox(FileReach((root,), network=True), look=lambda: FoundSandbox(Bubblewrap("/bin/true")))
+    assert not network.walled()
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("touch: cannot touch 'a b': Read-only file system", "a b"),
+        ("bash: line 1: out/x: Read-only file system", "out/x"),
+        ("OSError: [Errno 30] EROFS", "a file"),
+        ("touch: cannot touch 'ROOT/x': Read-only file system", "ROOT/x"),
+        ("touch: cannot touch '/etc/x': Read-only file system", ""),
+        ("first: Read-only file system\nsecond: Read-only file system\nand more", "second"),
+        ("a\x1bb: Read-only file system", "ab"),
+        ("touch: cannot touch 'x': No space left on device", ""),
+    ],
+)
+def test_what_a_program_could_not_write_is_what_it_says(root: Path, line: str, path: str) -> None:
+    assert idle(root).refused_write(line.replace("ROOT", str(root))) == path.replace("ROOT", str(root))
+
+
+def test_a_file_with_another_name_outside_is_named_as_the_cause(root: Path) -> None:
+    said = "sh: a.txt: Read-only file system"
+    assert "a hard link" in idle(root).blame(said, 1, [root / "a.txt"])
+    assert "a hard link" not in idle(root).blame(said, 1, [root / "b.txt"])
+
+
 def test_the_state_is_told_without_a_look(root: Path) -> None:
     looked: list[bool] = []
 
@@ -302,6 +371,9 @@ def test_the_private_temporary_folder_lasts_until_the_end(root: Path) -> None:
     first = within(sandbox, root)("echo kept > /tmp/x; echo $TMPDIR")
     assert first.stdout == "/tmp\n"
     assert within(sandbox, root)("cat /tmp/x").stdout == "kept\n"
+    assert sandbox._temporary
+    shutil.rmtree(sandbox._temporary)
+    assert within(sandbox, root)("cat /tmp/x; echo again > /tmp/y; cat /tmp/y").stdout == "again\n"
     before = set(Path(tempfile.gettempdir()).glob("ba-tmp-*"))
     sandbox.close()
     assert len(before - set(Path(tempfile.gettempdir()).glob("ba-tmp-*"))) == 1

@@ -69,6 +69,24 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         channel.notify("changed", request.payload)
         return None
 
+    def notify_later(request: WorkerRequest) -> object:
+        """Once something is written into the pipe of that name."""
+        path = Path(str(request.payload))
+        threading.Thread(target=lambda: channel.notify("changed", path.read_text()), daemon=True).start()
+        return None
+
+    def print_later(request: WorkerRequest) -> object:
+        """As ``notify_later``; the end of the pipe comes once it is printed."""
+        path = Path(str(request.payload))
+
+        def work() -> None:
+            path.read_text()
+            print("between", flush=True)
+            path.write_text("printed")
+
+        threading.Thread(target=work, daemon=True).start()
+        return None
+
     handlers = {
         "echo": lambda request: request.payload,
         "add": lambda request: request.payload["a"] + request.payload["b"],
@@ -78,10 +96,14 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         "unsayable": lambda request: object(),
         "exit": lambda request: os._exit(int(str(request.payload))),
         "quit": lambda request: sys.exit("bye"),
+        "helper": lambda request: subprocess.Popen(["sleep", "600"]).pid,
         "kill": lambda request: os.kill(os.getpid(), signal.SIGKILL),
         "memory": lambda request: len(bytearray(int(str(request.payload)))),
         "fork": lambda request: os.fork() == 0,
-        **{each.__name__: each for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify)},
+        **{
+            each.__name__: each
+            for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify, notify_later, print_later)
+        },
     }
     channel.serve(handlers, int(threads))
 

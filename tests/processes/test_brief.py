@@ -9,10 +9,13 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
+from ba_tui.processes import streams
 from ba_tui.processes.brief import BriefRun, Finished, run_briefly, run_in_thread
 from ba_tui.processes.streams import PipedChild, stream
+from tests.processes.test_duplex import held
 
 LEAVES = 'sleep 600 & echo "$!"'
 """Prints the number of a process that stays, and holds the pipes."""
@@ -64,6 +67,19 @@ def test_a_flood_is_bounded() -> None:
     done = shell("cat /dev/zero", most=1_000_000)
     assert (done.code, done.trouble) == (None, "flood")
     assert 1_000_000 < len(done.output) <= 1_000_000 + 65_536
+    assert shell("cat /dev/zero >&2", most=1_000_000).trouble == "flood"
+    assert shell("head -c 1000 /dev/zero", most=1_000) == Finished(0, bytes(1_000))
+    assert shell("head -c 1001 /dev/zero", most=1_000).trouble == "flood"
+
+
+@pytest.mark.parametrize("command", ["cat", LEAVES, "sleep 600", "exec 1>&- 2>&-; read x", "/no/such/program"])
+def test_nothing_is_held_after_its_end(command: str) -> None:
+    before, children = held(), psutil.Process().children()
+    done = shell(command, 0.3 if "sleep 600" in command else 20.0, input=b"x\n" * 100_000)
+    assert done.trouble in {"", "timeout"}
+    with pytest.raises(FileNotFoundError):
+        run_briefly(BriefRun(("/no/such/program",), 1))
+    assert (held(), psutil.Process().children()) == (before, children)
 
 
 def test_a_stop_from_another_thread() -> None:
@@ -109,6 +125,44 @@ def test_a_killed_piped_child_takes_its_group_along(tmp_path: Path) -> None:
         pid = int(child.output.readline())
         child.kill()
         assert gone(pid)
+
+
+def test_a_piped_child_that_does_not_end_is_killed_with_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "CLOSE_SECONDS", 0.05)
+    before = held()
+    with PipedChild(("/bin/sh", "-c", f"{LEAVES}; sleep 600"), tmp_path, {"PATH": os.defpath}) as child:
+        pid = int(child.output.readline())
+        assert child.running
+    assert gone(pid)
+    child.close()
+    with pytest.raises(FileNotFoundError):
+        PipedChild(("/no/such/program",), tmp_path)
+    assert held() == before
+
+
+def test_a_piped_child_may_clean_up_and_its_last_words_are_kept(tmp_path: Path) -> None:
+    code = "trap 'echo bye; exit 3' TERM; head -c 70000 /dev/zero | tr '\\0' x >&2; echo end >&2; echo up; read line"
+    with PipedChild(("/bin/sh", "-c", code), tmp_path) as child:
+        assert child.output.readline() == b"up\n"
+        child.terminate()
+        child.input.close()
+        assert child.output.readline() == b"bye\n"
+        assert child.wait() == 3
+        said = child.errors()
+        assert (len(said), said[-5:]) == (64_000, b"xend\n")
+
+
+async def test_a_streamed_child_that_ends_by_itself() -> None:
+    before = held()
+    child = await stream(("/bin/sh", "-c", "head -c 9000 /dev/zero >&2; echo out; exit 4"), {"PATH": os.defpath})
+    assert await child.output.read() == b"out\n"
+    assert await child.wait() == 4
+    assert 4_000 <= len(await child.errors()) < 9_000
+    child.kill()
+    await child.close()
+    assert held() == before
 
 
 async def test_a_streamed_child_is_read_while_it_runs_and_killed_with_its_group() -> None:

@@ -221,6 +221,28 @@ async def test_each_crash_in_a_row_makes_the_next_start_wait_longer(tmp_path: Pa
         assert await ask(made, "echo", 1) == 1
         assert "exit 3" in await crash()
         assert await ask(made, "echo", 1) == 1, "a reply in between counts"
+        assert "exit 3" in await crash()
+        with pytest.raises(WorkerFailed):
+            await ask(made, "fail", "x")
+        for method in ("rows", "fail"):
+            assert "exit 3" in await crash()
+            with suppress(WorkerFailed):
+                [part async for part in made.stream(method, 1, timeout=LIMIT)]
+        assert "exit 3" in await crash(), "so does any other answer"
+
+
+async def test_a_stream_that_breaks_off_or_takes_too_long(tmp_path: Path) -> None:
+    async with worker(tmp_path, grace=LIMIT) as made:
+        pid = (await ask(made, "where"))[0]
+        with pytest.raises(WorkerTimeout, match=r"rows took longer than 0.2 s\."):
+            [part async for part in made.stream("rows", 1_000_000_000, timeout=0.2)]
+        assert (await ask(made, "where"))[0] == pid
+        parts = made.stream("rows", 1_000_000_000, timeout=LIMIT)
+        await anext(parts)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(WorkerCrashed, match="SIGKILL"):
+            [part async for part in parts]
+        assert (await ask(made, "where"))[0] != pid
 
 
 async def test_a_cancelled_request_may_stop_and_the_process_stays(tmp_path: Path) -> None:

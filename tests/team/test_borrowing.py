@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, TeamMessage
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.verdicts import Allow
 from ba_tui.team.asking.requests import NoAnswer, Requests
 from ba_tui.team.borrowing import Borrower
-from ba_tui.team.leases import Denied
-from ba_tui.team.messages import WORKERS, Heartbeat, content, inbox
+from ba_tui.team.bus import MemoryBus
+from ba_tui.team.leases import Denied, Lease
+from ba_tui.team.messages import WORKERS, Bid, Content, Heartbeat, Share, content, inbox, message
 from ba_tui.team.over_redis.bus import RedisBus
 from ba_tui.team.over_redis.server import RedisServer
 from ba_tui.team.wire import BusLimits
@@ -123,6 +129,13 @@ async def lead(tmp_path: Path) -> AsyncIterator[tuple[RedisProcess, Lead]]:
     server.kill()
 
 
+def sleeping(parent: int) -> list[psutil.Process]:
+    """The commands ``sleep`` below a process."""
+    with contextlib.suppress(psutil.Error):
+        return [each for each in psutil.Process(parent).children(recursive=True) if each.name() == "sleep"]
+    return []
+
+
 async def test_a_worker_lends_within_its_rules_until_it_is_killed(
     lead: tuple[RedisProcess, Lead], tmp_path: Path
 ) -> None:
@@ -161,10 +174,102 @@ async def test_a_worker_lends_within_its_rules_until_it_is_killed(
         while "Calls shell" not in said:
             said = await asyncio.to_thread(worker.stdout.readline)
             assert said, "the worker ended"
+        while not (commands := sleeping(worker.pid)):  # noqa: ASYNC110 - another process has no event
+            await asyncio.sleep(0.01)
         worker.send_signal(signal.SIGKILL)
         with pytest.raises(NoAnswer, match="no sign of life"):
             await call
+        assert not psutil.wait_procs(commands, 10)[1], "the command outlives its lender"
         assert await borrower.offers("read a file", [lender]) == {}
     finally:
         worker.kill()
         worker.communicate()
+
+
+class Liar:
+    """Answers each request of a borrower with ``said``."""
+
+    def __init__(self, said: Content) -> None:
+        self.bus = MemoryBus()
+        self.borrower = Borrower(Requests("ann", self.bus, patience=5))
+        self.borrower.lead = "lead:t"
+        self._said = said
+        self._tasks = [asyncio.create_task(each) for each in (self._lie(), self._hear())]
+
+    async def _lie(self) -> None:
+        async for delivery in self.bus.subscribe("lender", "lender", "lender"):
+            asked = delivery.message
+            answer = message(self._said, "lender", asked.sender, about=asked)
+            await self.bus.publish(inbox("ann"), replace(answer, correlation_id=asked.id))
+            await self.bus.ack(delivery, "lender")
+
+    async def _hear(self) -> None:
+        async for delivery in self.bus.subscribe(inbox("ann"), "ann", "ann"):
+            self.borrower.take(delivery.message)
+            await self.bus.ack(delivery, "ann")
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.bus.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        ({"tools": ["a"]}, "lease", "a wrong lease"),
+        ({"until": 5.0}, "lease", "a wrong lease"),
+        ({"tools": "a", "until": 5.0}, "lease", "a wrong lease"),
+        ("all", "lease", "a wrong lease"),
+        ({"tools": ["a"], "until": 5.0}, "result", "something else than a lease"),
+    ],
+)
+async def test_a_wrong_lease_is_refused(value: Any, kind: str, said: str) -> None:
+    liar = Liar(Share("id", value, kind=kind))
+    try:
+        with pytest.raises(UsageError, match=said):
+            await liar.borrower.borrow("lender", ["a"], 60)
+    finally:
+        await liar.close()
+
+
+async def test_a_lease_is_taken_as_far_as_it_is_understood() -> None:
+    liar = Liar(Share("id", {"tools": ["a", 5], "until": 5, "described": "none"}, kind="lease"))
+    try:
+        lease = await liar.borrower.borrow("lender", ["a"], 60)
+        assert lease == Lease("id", "lender", "ann", ("a", "5"), 5.0, "lead:t", {})
+    finally:
+        await liar.close()
+
+
+@pytest.mark.parametrize("value", ["text", {"text": "x"}, {"text": 5, "is_error": False}, {"text": "x", "is_error": 0}])
+async def test_a_wrong_result_is_refused_and_the_call_may_be_made_anew(value: Any) -> None:
+    liar = Liar(Share("id", value, kind="result"))
+    lease = Lease("id", "lender", "ann", ("a",), time.time() + 60, "lead:t")
+    try:
+        with pytest.raises(UsageError, match="a wrong result"):
+            await liar.borrower.call(lease, "a", {}, UNLIMITED)
+        assert liar.borrower._open == {}
+    finally:
+        await liar.close()
+
+
+async def test_a_call_without_an_answer_keeps_its_key_whatever_the_order_of_its_arguments() -> None:
+    borrower = Borrower(Requests("ann", MemoryBus(), patience=0.01))
+    borrower.lead = "lead:t"
+    lease = Lease("id", "lender", "ann", ("a",), time.time() + 60, "lead:t")
+    for args in ({"x": 1, "y": 2}, {"y": 2, "x": 1}):
+        with pytest.raises(NoAnswer):
+            await borrower.call(lease, "a", args, UNLIMITED)
+    assert len(borrower._open) == 1
+
+
+async def test_who_does_not_answer_hides_no_offer_of_others() -> None:
+    liar = Liar(Bid(tools=("a",)))
+    liar.borrower = Borrower(Requests("ann", liar.bus, patience=0.3))
+    liar.borrower.lead = "lead:t"
+    try:
+        assert await liar.borrower.offers("file", ["silent", "lender"]) == {"lender": ("a",)}
+    finally:
+        await liar.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,13 @@ from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.asking.requests import NoAnswer, Requests
+from ba_tui.team.asking.requests import Requests
 from ba_tui.team.borrowing import Borrower
 from ba_tui.team.bus import MemoryBus
 from ba_tui.team.leases import (
     ANSWERS,
     AT_ONCE,
+    ENDED,
     LARGEST,
     LEASED,
     LONGEST,
@@ -35,7 +36,7 @@ from ba_tui.team.leases import (
     ceiling_in,
     ceiling_out,
 )
-from ba_tui.team.messages import Bid, Content, ContextRequest, Share, StatusUpdate, Trouble, content, inbox, message
+from ba_tui.team.messages import Bid, Content, ContextRequest, Share, StatusUpdate, Trouble, content, message
 
 
 class Bus(MemoryBus):
@@ -45,11 +46,15 @@ class Bus(MemoryBus):
         super().__init__()
         self.sent: list[AgentMessage] = []
         self.full = False
+        self.stuck: str = ""
+        """Whoever has this name is never told anything."""
 
     async def publish(self, topic: str, message: AgentMessage, *rest: Any, **options: Any) -> Any:
         if self.full:
             raise StorageError("The bus is full.")
         self.sent.append(message)
+        if message.receiver == self.stuck:
+            await asyncio.Event().wait()
         return await super().publish(topic, message, *rest, **options)
 
 
@@ -60,6 +65,7 @@ class House:
         self.bus = Bus()
         self.given: list[Mapping[str, Any]] = []
         self.ceilings: list[Ceiling] = []
+        self.running: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
         self.text = "content"
@@ -78,7 +84,11 @@ class House:
     async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         self.given.append(args)
         self.ceilings.append(call.branch.ceiling)
-        await self.gate.wait()
+        self.running.add(call.id)
+        try:
+            await self.gate.wait()
+        finally:
+            self.running.remove(call.id)
         if self.text == "stop":
             raise StopTurn("Enough.", "Ask later.")
         return ToolResult(self.text, is_error=self.text == "wrong")
@@ -126,6 +136,18 @@ async def test_a_lease_that_is_asked_for_wrongly_is_refused_and_written_down(fac
     assert house.lender.leases() == ()
     assert [(line.step, line.borrower) for line in house.lender.audit()] == [("denied", "ann")]
     assert said in house.lender.audit()[0].reason
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "able"), [(READ_ONLY, ("read_file",)), (Ceiling(tools=frozenset({"shell"})), ("shell",))]
+)
+async def test_only_what_the_lender_itself_may_do_is_lent(ceiling: Ceiling, able: tuple[str, ...]) -> None:
+    house = House(ceiling=ceiling)
+    bid = await house.ask(ContextRequest("capability"))
+    assert isinstance(bid, Bid)
+    assert tuple(bid.tools) == able
+    lent = [name for name in ("read_file", "shell") if isinstance(await house.lease(tools=[name]), Share)]
+    assert tuple(lent) == able
 
 
 async def test_a_lease_tells_how_its_tools_are_called_and_ends_within_the_hour() -> None:
@@ -193,6 +215,52 @@ async def test_a_lender_leaves_though_nobody_can_be_told() -> None:
         await asyncio.sleep(0)
     gc.collect()
     assert errors == []
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not reached():  # noqa: ASYNC110 - what it waits for has no event
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("step", ["revoked", "expired", "team", "close"])
+async def test_a_call_stops_with_its_lease(step: str) -> None:
+    house = House()
+    house.gate.clear()
+    lease = await house.lease(seconds=0.5 if step == "expired" else 60)
+    assert isinstance(lease, Share)
+    call = asyncio.create_task(house.call(lease))
+    await until(lambda: bool(house.running))
+    match step:
+        case "revoked":
+            await house.lender.revoke(lease.key)
+        case "team":
+            assert await house.lender.handle(message(Share("t", kind=ENDED), "other", "lender", team="other"))
+            assert house.lender.leases(), "the end of another team ends nothing"
+            assert await house.lender.handle(message(Share("t", kind=ENDED), "lead:t", "lender", team="t"))
+        case "close":
+            await house.lender.close()
+        case _:
+            pass
+    told = await call
+    assert not house.running
+    assert isinstance(told, Trouble)
+    assert (told.kind, told.task, "it was stopped" in told.message) == ("denied", lease.key, True)
+    assert house.steps() == ["leased", "called", "expired" if step == "expired" else "revoked"]
+    assert house.lender.leases() == ()
+
+
+async def test_a_lender_that_leaves_stops_all_calls_though_a_borrower_cannot_be_told() -> None:
+    house = House()
+    house.gate.clear()
+    calls = [asyncio.create_task(house.call(await house.lease())) for _ in range(2)]
+    await until(lambda: len(house.running) == 2)
+    house.bus.stuck = "ann"
+    closing = asyncio.create_task(house.lender.close())
+    await until(lambda: not house.running)
+    for task in (closing, *calls):
+        task.cancel()
+    await asyncio.gather(closing, *calls, return_exceptions=True)
 
 
 async def test_a_borrower_is_told_of_the_end_and_why() -> None:
@@ -309,92 +377,3 @@ def test_a_ceiling_is_the_same_at_the_other_end(ceiling: Ceiling) -> None:
 def test_a_ceiling_that_is_not_understood_allows_nothing(change: dict[str, Any]) -> None:
     with pytest.raises(Denied):
         ceiling_in(ceiling_out(UNLIMITED) | change)
-
-
-class Liar:
-    """Answers each request of a borrower with ``said``."""
-
-    def __init__(self, said: Content) -> None:
-        self.bus = MemoryBus()
-        self.borrower = Borrower(Requests("ann", self.bus, patience=5))
-        self.borrower.lead = "lead:t"
-        self._said = said
-        self._tasks = [asyncio.create_task(each) for each in (self._lie(), self._hear())]
-
-    async def _lie(self) -> None:
-        async for delivery in self.bus.subscribe("lender", "lender", "lender"):
-            asked = delivery.message
-            answer = message(self._said, "lender", asked.sender, about=asked)
-            await self.bus.publish(inbox("ann"), replace(answer, correlation_id=asked.id))
-            await self.bus.ack(delivery, "lender")
-
-    async def _hear(self) -> None:
-        async for delivery in self.bus.subscribe(inbox("ann"), "ann", "ann"):
-            self.borrower.take(delivery.message)
-            await self.bus.ack(delivery, "ann")
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.bus.close()
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "said"),
-    [
-        ({"tools": ["a"]}, "lease", "a wrong lease"),
-        ({"until": 5.0}, "lease", "a wrong lease"),
-        ({"tools": "a", "until": 5.0}, "lease", "a wrong lease"),
-        ("all", "lease", "a wrong lease"),
-        ({"tools": ["a"], "until": 5.0}, "result", "something else than a lease"),
-    ],
-)
-async def test_a_wrong_lease_is_refused(value: Any, kind: str, said: str) -> None:
-    liar = Liar(Share("id", value, kind=kind))
-    try:
-        with pytest.raises(UsageError, match=said):
-            await liar.borrower.borrow("lender", ["a"], 60)
-    finally:
-        await liar.close()
-
-
-async def test_a_lease_is_taken_as_far_as_it_is_understood() -> None:
-    liar = Liar(Share("id", {"tools": ["a", 5], "until": 5, "described": "none"}, kind="lease"))
-    try:
-        lease = await liar.borrower.borrow("lender", ["a"], 60)
-        assert lease == Lease("id", "lender", "ann", ("a", "5"), 5.0, "lead:t", {})
-    finally:
-        await liar.close()
-
-
-@pytest.mark.parametrize("value", ["text", {"text": "x"}, {"text": 5, "is_error": False}, {"text": "x", "is_error": 0}])
-async def test_a_wrong_result_is_refused_and_the_call_may_be_made_anew(value: Any) -> None:
-    liar = Liar(Share("id", value, kind="result"))
-    lease = Lease("id", "lender", "ann", ("a",), time.time() + 60, "lead:t")
-    try:
-        with pytest.raises(UsageError, match="a wrong result"):
-            await liar.borrower.call(lease, "a", {}, UNLIMITED)
-        assert liar.borrower._open == {}
-    finally:
-        await liar.close()
-
-
-async def test_a_call_without_an_answer_keeps_its_key_whatever_the_order_of_its_arguments() -> None:
-    borrower = Borrower(Requests("ann", MemoryBus(), patience=0.01))
-    borrower.lead = "lead:t"
-    lease = Lease("id", "lender", "ann", ("a",), time.time() + 60, "lead:t")
-    for args in ({"x": 1, "y": 2}, {"y": 2, "x": 1}):
-        with pytest.raises(NoAnswer):
-            await borrower.call(lease, "a", args, UNLIMITED)
-    assert len(borrower._open) == 1
-
-
-async def test_who_does_not_answer_hides_no_offer_of_others() -> None:
-    liar = Liar(Bid(tools=("a",)))
-    liar.borrower = Borrower(Requests("ann", liar.bus, patience=0.3))
-    liar.borrower.lead = "lead:t"
-    try:
-        assert await liar.borrower.offers("file", ["silent", "lender"]) == {"lender": ("a",)}
-    finally:
-        await liar.close()

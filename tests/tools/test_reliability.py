@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import ErrorKind
+from ba_tui.core.errors import ErrorKind, UsageError
 from ba_tui.core.events import ToolFinished
 from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -179,7 +179,8 @@ async def test_the_same_call_is_answered_from_memory_and_says_so(file: Path):
     first, second = await results(probe, {"path": str(file)}, {"path": str(file)})
     assert run.runs == 1
     assert second.text.startswith(first.text)
-    assert "From memory" in second.text
+    assert "From memory: the same call, 0 s ago" in second.text
+    assert second.meta["cached_s"] == 0
 
 
 async def test_a_changed_file_is_read_again(file: Path):
@@ -198,6 +199,60 @@ async def test_a_write_through_us_forgets_what_depends_on_it(file: Path):
     writing = tool(Tries(0), Effect.WRITE, facts=ToolFacts(paths=("path",)))
     await results(once(memory)(writing), {"path": str(file)})
     await results(probe, {"path": str(file)})
+    assert run.runs == 2
+
+
+@pytest.mark.parametrize(
+    ("effect", "args", "fails", "runs"),
+    [
+        (Effect.WRITE, {"path": "FOLDER/b.txt"}, False, 1),
+        (Effect.WRITE, {"path": "FOLDER/a.txt"}, True, 2),
+        (Effect.WRITE, {"path": "a\0b"}, False, 2),
+        (Effect.WRITE, {}, False, 2),
+        (Effect.EXECUTE, {"path": "FOLDER/b.txt"}, False, 2),
+        (Effect.NETWORK, {"path": "FOLDER/a.txt"}, False, 1),
+    ],
+)
+async def test_what_a_call_may_have_changed_is_forgotten(
+    file: Path, effect: Effect, args: dict[str, str], fails: bool, runs: int
+):
+    """Also where the call failed: it may have changed something before."""
+
+    def resolve(text: str) -> Path:
+        if "\0" in text:
+            raise UsageError("That is no path.")
+        return Path(text)
+
+    async def change(args: Mapping[str, Any], call: Call) -> ToolResult:
+        if fails:
+            raise ZeroDivisionError
+        return ToolResult("changed")
+
+    memory = Memory(resolve)
+    probe, run = reading(file, memory)
+    await results(probe, {"path": str(file)})
+    args = {name: value.replace("FOLDER", str(file.parent)) for name, value in args.items()}
+    changing = once(memory)(tool(change, effect, facts=ToolFacts(paths=("path",))))
+    await results(changing, args)
+    await results(probe, {"path": str(file)})
+    assert run.runs == runs
+
+
+async def test_what_changed_while_it_was_read_or_is_not_there_is_not_remembered(file: Path):
+    memory = Memory(Path)
+
+    async def reads(args: Mapping[str, Any], call: Call) -> ToolResult:
+        seen.append(file.read_text())
+        file.write_text(f"{seen[-1]}+")
+        return ToolResult(seen[-1])
+
+    seen: list[str] = []
+    facts = ToolFacts(paths=("path", "other"), cacheable=True)
+    probe = once(memory)(tool(reads, facts=facts))
+    await results(probe, {"path": str(file)}, {"path": str(file)})
+    assert seen == ["one", "one+"]
+    gone, run = reading(file, memory)
+    await results(gone, {"path": str(file.parent / "none")}, {"path": str(file.parent / "none")})
     assert run.runs == 2
 
 

@@ -282,7 +282,7 @@ async def test_a_restarted_answer_replaces_its_first_words_but_a_final_failure_k
         raise ConnectionLost("lost")
 
     talk = conversation(Script(again))
-    await collect(talk.say("go"))
+    assert "message_restarted" in kinds(await collect(talk.say("go")))
     assert talk.transcript.messages[-1].text == "first try"
 
 
@@ -319,9 +319,10 @@ async def test_the_step_limit_goes_on_when_the_person_says_so():
     assert events[-1].reason == "done"
 
 
-async def test_a_guard_that_stops_the_turn_gets_one_last_answer():
+@pytest.mark.parametrize("closing", ["", "Enough of that."])
+async def test_a_guard_that_stops_the_turn_gets_one_last_answer(closing: str):
     async def stops(args: Mapping[str, Any], call: Call) -> ToolResult:
-        raise StopTurn("The same call was made three times.")
+        raise StopTurn("The same call was made three times.", closing=closing)
 
     provider = Script(says("", ("stops", {})), says("Best so far."))
     talk = conversation(provider, tool("stops", stops))
@@ -332,6 +333,8 @@ async def test_a_guard_that_stops_the_turn_gets_one_last_answer():
         "The same call was made three times.",
     )
     assert paired(talk.transcript.messages)
+    assert talk.transcript.messages[-1].text == "Best so far."
+    assert f"{closing or 'The same call was made three times.'} No tool" in provider.requests[-1].messages[-1].text
 
 
 async def test_an_answer_cut_at_the_output_limit_is_continued():

@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from ba_tui.core.profiles import Profile
@@ -214,7 +215,7 @@ class ProtectedWatch:
         marks: dict[Path, Mark] = {}
         folders: dict[Path, int] = {}
         size = 0
-        for outermost, path in _watched(findings):
+        for outermost, path in islice(_watched(findings), MOST_FILES):
             try:
                 status = path.lstat()
             except OSError:
@@ -226,12 +227,8 @@ class ProtectedWatch:
             content = self._contents.get(stamp)
             if content is None and contents and size < MOST_KEPT:
                 content = _content(path)
-                if content is not None:
-                    self._contents[stamp] = content
             size += len(content or b"")
             marks[path] = Mark(stamp, folders[path.parent], outermost, content)
-            if len(marks) > MOST_FILES:
-                break
         self._contents = {mark.stamp: mark.content for mark in marks.values() if mark.content is not None}
         return marks
 

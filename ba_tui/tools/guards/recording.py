@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -72,10 +72,8 @@ class Recording:
     def _paths(self, texts: Iterable[str]) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for text in texts:
-            try:
+            with suppress(PathRefused):
                 found.update(dict.fromkeys(map(str, self.workspace.both(text))))
-            except PathRefused:
-                continue
         return tuple(found)
 
     def _harmless(self, tool: Tool, paths: tuple[str, ...]) -> bool:

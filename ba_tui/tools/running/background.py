@@ -274,8 +274,7 @@ async def _freed(process: Process, seconds: float, program: Program) -> None:
                 await process.freed.wait()
             return
         except TimeoutError:
-            waited = program.egress.waited if program.egress else 0.0
-            if waited <= counted:
+            if program.egress is None or (waited := program.egress.waited) <= counted:
                 raise
             # While it is being asked, this is looked at again twice a second.
             counted, left = waited, max(waited - counted, 0.5)

@@ -160,6 +160,7 @@ async def test_a_flood_is_bounded(harness: Harness) -> None:
     assert result.text.endswith("end")
     assert "left out" in result.text
     assert len(printed(harness)) < 3_000_000
+    assert " bytes not shown live …]\n" in printed(harness)
 
 
 async def test_broken_and_split_characters(harness: Harness) -> None:

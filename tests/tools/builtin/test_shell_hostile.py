@@ -38,6 +38,7 @@ import ctypes, threading, time
 threading.Thread(target=time.sleep, args=(60,)).start()
 ctypes.CDLL(None).pthread_exit(None)
 """
+OPEN = 'import os; print([number for number in range(100) if os.path.exists(f"/proc/self/fd/{number}")])'
 UNTIL_HEADLESS = "until grep -q '^State:.Z' /proc/$!/status; do :; done"
 
 
@@ -63,6 +64,8 @@ UNTIL_HEADLESS = "until grep -q '^State:.Z' /proc/$!/status; do :; done"
         ("mkdir gone && cd gone && rmdir ../gone && pwd; ls", ""),
         ("mkdir locked && cd locked && chmod 0 . && ls; true", ""),
         ("ulimit -n 3; cat x; echo on", "on"),
+        (f"{sys.executable} -c '{OPEN}'", "[0, 1, 2, 98]"),
+        ("grep SigIgn /proc/self/status", "SigIgn:\t0000000000000000"),
         ("set -u; echo $nothing", "unbound"),
         ("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo woken", "woken"),
     ],

@@ -11,7 +11,8 @@ from ba_tui.tools.editing.seen import SeenFiles
 from tests.tools.conftest import Harness
 
 
-async def test_lines_that_nobody_read_do_not_go_unasked(harness: Harness) -> None:
+@pytest.mark.parametrize("edited", [5, 59])
+async def test_lines_that_nobody_read_do_not_go_unasked(harness: Harness, edited: int) -> None:
     harness.write("a.txt", "".join(f"line {number}\n" for number in range(100)))
     kept = "".join(f"line {number}\n" for number in range(70))
     harness.answer = lambda question: Reply("deny")
@@ -19,7 +20,8 @@ async def test_lines_that_nobody_read_do_not_go_unasked(harness: Harness) -> Non
     assert (await harness.run("write_file", path="a.txt", content=kept)).is_error
     assert harness.asked[0].reason == "30 lines of a.txt would go that were never read"
     # What an edit knows of the file is no more than before.
-    assert not (await harness.run("edit_file", path="a.txt", old_string="line 5\n", new_string="5\n5b\n")).is_error
+    edit = {"old_string": f"line {edited}\n", "new_string": "5\n5b\n"}
+    assert not (await harness.run("edit_file", path="a.txt", **edit)).is_error
     assert (await harness.run("write_file", path="a.txt", content=kept)).is_error
     assert len(harness.asked) == 2
     await harness.run("read_file", path="a.txt", offset=62)
@@ -78,3 +80,16 @@ async def test_what_was_read_is_known_in_a_later_run_of_ba(harness: Harness) -> 
     harness.answer = lambda question: Reply("deny")
     assert (await harness.run("write_file", path="part.txt", content="new\n")).is_error
     assert harness.asked[-1].reason == "40 lines of part.txt would go that were never read"
+
+
+async def test_what_was_forgotten_is_not_remembered_from_an_earlier_run(harness: Harness) -> None:
+    path = harness.write("a.txt", "one\n")
+    seen = SeenFiles()
+    seen.note(path, b"one\n")
+    kept = {each.path: each for each in seen.take()}
+    again = SeenFiles(kept.get)
+    assert path in again
+    again.forget(path)
+    assert path not in again
+    kept |= {each.path: each for each in again.take()}
+    assert path not in SeenFiles(kept.get)

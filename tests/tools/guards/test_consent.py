@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import pytest
 
-from ba_tui.core.events import Answered, Asked, Event, Judged, Notice
+from ba_tui.core.events import PERSON, Answered, Asked, Event, Judged, Notice
 from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.profiles import READING
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.json_line import args_hash
@@ -24,8 +25,9 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.editing.disk import write_bytes
-from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.tools.guards.permission import Gate, GuardVerdict, permission
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
@@ -76,6 +78,13 @@ async def test_every_decision_goes_out(tmp_path: Path) -> None:
     first, _, last = (event for event in room.events if isinstance(event, Judged))
     assert (first.tool, first.call_id, first.hash) == ("read_file", "c1", args_hash({"path": "a"}))
     assert "Denied by the rule" in last.reason
+
+
+async def test_what_users_run_themselves_they_decided_about_unless_a_rule_did(tmp_path: Path) -> None:
+    room = Room(tmp_path, RuleLine("*(secret)", "deny", "test"))
+    for path in ("a", "secret"):
+        await room.write.run({"path": path}, Call("c1", Branch(room.turn, Transcript(PERSON))))
+    assert room.judged() == [("allow", "person", ""), ("deny", "rule", "*(secret)")]
 
 
 @pytest.mark.parametrize("choice", ["once", "deny"])
@@ -209,3 +218,47 @@ async def test_no_file_is_written_on_the_loop_while_a_rule_is_given(tmp_path: Pa
     assert loop not in opened
     assert (await room.call(room.write)).text == "ran"
     assert room.judged()[-1] == ("allow", "rule", "write_file(a)")
+
+
+ASKED = Ask("Why.", "write_file(a)", ("writes",), profile=READING)
+
+
+@pytest.mark.parametrize("effect", [Effect.WRITE, Effect.EXECUTE])
+@pytest.mark.parametrize(
+    ("second", "edited", "said"),
+    [
+        (ASKED, None, "allow"),
+        (Allow(), None, "allow"),
+        (Deny("Plan mode."), None, "deny"),
+        (replace(ASKED, rule="other"), None, "deny"),
+        (replace(ASKED, risks=("outside the workspace",)), None, "deny"),
+        (Deny("Plan mode."), {"path": "b"}, "deny"),
+        (Allow(profile=READING), {"path": "b"}, "allow"),
+    ],
+)
+async def test_what_is_judged_again_after_the_answer_goes_out(
+    effect: Effect, second: GuardVerdict, edited: Mapping[str, Any] | None, said: str
+) -> None:
+    profiles: list[str] = []
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        profiles.append(call.profile.name)
+        return ToolResult("ran")
+
+    events: list[Event] = []
+    turn = Turn(events.append)
+    verdicts = iter([ASKED, second])
+    tool = Tool("write_file", "", SCHEMA, run, effect, facts=ToolFacts(target="path"))
+    guarded = permission(Gate(lambda request: next(verdicts), lambda rule, scope: None, lambda call: Path("/srv")))(
+        tool
+    )
+    running = asyncio.ensure_future(guarded.run({"path": "a"}, Call("c1", Branch(turn, Transcript()))))
+    async for event in turn:
+        if isinstance(event, Asked):
+            turn.answer(event.ask_id, Reply("once", edited=dict(edited) if edited else None))
+            break
+    result = await running
+    judged = [(event.verdict, event.profile) for event in events if isinstance(event, Judged)]
+    assert judged == [("ask", ""), (said, "reading" if (said, effect) == ("allow", Effect.EXECUTE) else "")]
+    assert result.is_error == (said == "deny")
+    assert profiles == (["reading"] if said == "allow" else [])

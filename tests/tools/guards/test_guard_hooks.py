@@ -110,13 +110,13 @@ async def test_what_a_hook_allows_is_judged_all_the_same(harness: Harness, verdi
 
 
 async def test_rewritten_arguments_are_checked_judged_shown_and_told(harness: Harness) -> None:
-    scene = Scene(harness, answers(updatedInput={"path": "b"}), verdict=Ask("it writes", None))
+    scene = Scene(harness, answers(updatedInput={"path": "bä"}), verdict=Ask("it writes", None))
     harness.answer = lambda question: Reply("once")
     result = await scene.run(path="a", content="x")
-    assert result.text == 'A hook of the user changed the arguments of the call: {"path": "b"}\nwritten'
-    assert (scene.judged[0], scene.seen) == ({"path": "b"}, [{"path": "b"}])
+    assert result.text == 'A hook of the user changed the arguments of the call: {"path": "bä"}\nwritten'
+    assert (scene.judged[0], scene.seen) == ({"path": "bä"}, [{"path": "bä"}])
     question = harness.asked[0]
-    assert question.args == {"path": "b"}
+    assert question.args == {"path": "bä"}
     assert question.rewritten.startswith("the hook “echo ")
 
 
@@ -125,6 +125,32 @@ async def test_rewritten_arguments_that_do_not_fit_do_not_run(harness: Harness) 
     result = await scene.run(path="a")
     assert "changed the arguments, but they do not fit: path: expected string, got integer 3" in result.text
     assert (scene.seen, scene.judged) == ([], [])
+
+
+@pytest.mark.parametrize("folder", ["", "sub"])
+async def test_a_hook_is_told_the_folder_of_the_session(harness: Harness, folder: str) -> None:
+    scene = Scene(harness, Hook("pre_tool", "cat > told"))
+    harness.branch.transcript.cwd = str(harness.root / folder) if folder else None
+    await scene.run(path="a")
+    assert json.loads((harness.root / "told").read_text())["cwd"] == str(harness.root / folder)
+
+
+@pytest.mark.parametrize(
+    ("changed", "path"),
+    [
+        ({"path": "b"}, "b"),
+        ({"file_path": "FOLDER/c"}, "FOLDER/c"),
+        ({"path": "b", "file_path": "FOLDER/a"}, "b"),
+        ({"path": "b", "file_path": "FOLDER/c"}, "FOLDER/c"),
+    ],
+)
+async def test_the_path_that_a_hook_changed_counts(harness: Harness, changed: dict[str, str], path: str) -> None:
+    folder = str(harness.root)
+    scene = Scene(
+        harness, answers(updatedInput={name: each.replace("FOLDER", folder) for name, each in changed.items()})
+    )
+    await scene.run(path="a")
+    assert scene.seen == [{"path": path.replace("FOLDER", folder)}]
 
 
 async def test_claude_codes_name_of_the_path_is_there_and_may_be_rewritten(harness: Harness) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 
 from ba_tui.core.events import Asked, Event
 from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.profiles import READING, WORKING, ProfileStep
 from ba_tui.core.questions import Reply
-from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.results import ToolResult
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
@@ -32,12 +36,13 @@ DEFINITIONS = load_definitions(bundled("config") / "prompts" / "tools")
 class Room:
     """The real write_file behind consent and the record, in a project at ``root``; the user gives ``reply``."""
 
-    def __init__(self, folder: Path, *rules: RuleLine) -> None:
+    def __init__(self, folder: Path, *rules: RuleLine, imported: str = "none.md") -> None:
         self.root = folder / "work"
         self.root.mkdir()
         self.reply: Reply | None = None
         self.records = WriteRecords(folder / "written")
-        place = WatchedPlace(self.root, folder / "own", WorkspaceScan([self.root]))
+        place = WatchedPlace(self.root, folder / "own", WorkspaceScan([self.root]), self.instructions)
+        self.imported = imported
         self.writes = SessionWrites(self.records, place, recent=0)
         workspace = Workspace(self.root)
         policy = Policy(workspace, rules)
@@ -46,6 +51,9 @@ class Room:
         gate = Gate(policy.judge, policy.remember, lambda _: self.root)
         self.write: Tool = permission(gate)(recording.guard(tool))
         self.turn = Turn(self.hear)
+
+    def instructions(self, found: Sequence[Path]) -> Sequence[Path]:
+        return [*found, self.root / self.imported]
 
     def hear(self, event: Event) -> None:
         if isinstance(event, Asked) and self.reply:
@@ -101,10 +109,132 @@ async def test_readers_keep_no_record(tmp_path: Path) -> None:
 
 
 async def test_where_no_record_can_be_kept_only_ordinary_files_are_written(tmp_path: Path) -> None:
-    room = Room(tmp_path, RuleLine("write_file", "allow", "test"))
+    room = Room(tmp_path, RuleLine("write_file", "allow", "test"), imported="docs/rules.md")
     room.records.folder.write_text("a file in its place")
-    for name in ("AGENTS.md", ".ba/config.yaml", "a/.mcp.json"):
+    for name in ("AGENTS.md", ".ba/config.yaml", "a/.mcp.json", "docs/rules.md"):
         await room.call(path=name, content="planted")
         assert not (room.root / name).exists()
     await room.call(path="a.txt", content="plain")
     assert (room.root / "a.txt").read_text() == "plain"
+
+
+STEP = ProfileStep("true", WORKING)
+
+
+@pytest.mark.parametrize(
+    ("effect", "facts", "call", "holds", "listed"),
+    [
+        (Effect.EXECUTE, {}, {"profile": READING}, True, False),
+        (Effect.EXECUTE, {}, {"profile": READING}, False, True),
+        (Effect.EXECUTE, {}, {"profile": READING, "steps": (STEP,)}, True, True),
+        (Effect.EXECUTE, {}, {"profile": WORKING}, True, True),
+        (Effect.WRITE, {}, {"profile": READING}, True, True),
+        (Effect.READ, {"writes": "save"}, {}, True, False),
+        (Effect.EXECUTE, {"reads": True}, {}, True, False),
+        (Effect.EXECUTE, {"below": lambda args: Effect.READ}, {}, True, False),
+        (Effect.NETWORK, {"category": "web"}, {}, True, False),
+        (Effect.NETWORK, {}, {}, True, True),
+    ],
+)
+async def test_what_can_write_is_listed(
+    tmp_path: Path, effect: Effect, facts: dict[str, Any], call: dict[str, Any], holds: bool, listed: bool
+) -> None:
+    room = Room(tmp_path)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        (room.root / "AGENTS.md").write_text("planted")
+        return ToolResult("done")
+
+    tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(**facts))
+    guarded = Recording(room.writes, Workspace(room.root), lambda: holds).guard(tool)
+    await guarded.run({}, Call("c1", Branch(room.turn, Transcript()), **call))
+    assert room.listed() == (["AGENTS.md"] if listed else [])
+
+
+@pytest.mark.parametrize(
+    ("effect", "args", "said"),
+    [
+        (Effect.EXECUTE, {"path": "a.txt"}, "so probe was not run:"),
+        (Effect.WRITE, {}, "so probe was not run:"),
+        (Effect.WRITE, {"path": "AGENTS.md"}, "work/AGENTS.md was not written:"),
+    ],
+)
+async def test_a_call_that_cannot_be_recorded_is_not_made_and_says_why(
+    tmp_path: Path, effect: Effect, args: dict[str, str], said: str
+) -> None:
+    room = Room(tmp_path)
+    room.records.folder.write_text("a file in its place")
+    ran: list[Mapping[str, Any]] = []
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        ran.append(args)
+        return ToolResult("done")
+
+    tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(paths=("path",)))
+    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    result = await guarded.run(args, Call("c1", Branch(room.turn, Transcript())))
+    assert said in result.text
+    assert ran == []
+
+
+async def test_a_call_that_fails_or_is_cancelled_is_listed_too(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    begun = asyncio.Event()
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        (room.root / args["path"]).write_text("planted")
+        if args["path"] == "AGENTS.md":
+            raise ZeroDivisionError
+        begun.set()
+        await asyncio.Event().wait()
+        return ToolResult("never")
+
+    tool = Tool("probe", "", {}, run, Effect.WRITE, facts=ToolFacts(paths=("path",)))
+    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    call = Call("c1", Branch(room.turn, Transcript()))
+    with pytest.raises(ZeroDivisionError):
+        await guarded.run({"path": "AGENTS.md"}, call)
+    running = asyncio.ensure_future(guarded.run({"path": "CLAUDE.md"}, call))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert room.listed() == ["AGENTS.md", "CLAUDE.md"]
+
+
+async def test_a_record_that_breaks_meanwhile_leaves_the_result(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Room(tmp_path)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        shutil.rmtree(room.records.folder)
+        room.records.folder.write_text("a file in its place")
+        return ToolResult("done")
+
+    tool = Tool("probe", "", {}, run, Effect.EXECUTE)
+    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    assert (await guarded.run({}, Call("c1", Branch(room.turn, Transcript())))).text == "done"
+    assert "could not be listed" in caplog.text
+    room.records.folder.unlink()
+
+
+@pytest.mark.parametrize(
+    ("effect", "target", "by"),
+    [
+        (Effect.EXECUTE, "make all", "`make all`"),
+        (Effect.WRITE, "AGENTS.md", "probe AGENTS.md"),
+        (Effect.WRITE, "no\0path", "probe no\0path"),
+    ],
+)
+async def test_who_wrote_a_file_is_listed(tmp_path: Path, effect: Effect, target: str, by: str) -> None:
+    room = Room(tmp_path)
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        (room.root / "AGENTS.md").write_text("planted")
+        return ToolResult("done")
+
+    tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(target="path", paths=("path",)))
+    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    await guarded.run({"path": target}, Call("c1", Branch(room.turn, Transcript())))
+    assert [each.by for each in room.records.of(room.root).written.values()] == [by]

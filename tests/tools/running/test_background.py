@@ -24,7 +24,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.tools.running.background import MAX_SHELLS, EndedShells
 from tests.tools.own.test_loop import Script, assert_paired, calls
-from tests.tools.running.processes import Floor, all_gone, another, floor, tagged, until_printed, word
+from tests.tools.running.processes import Floor, all_gone, another, floor, printed, tagged, until_printed, word
 
 __all__ = ["floor"]
 
@@ -163,10 +163,14 @@ async def test_a_shell_that_kills_its_supervisor_has_ended(floor: Floor) -> None
 
 
 async def test_closing_ends_every_shell(floor: Floor) -> None:
-    for _ in range(3):
+    for _ in range(2):
         await floor.start("exec sleep 60")
+    flood = await floor.start("seq 30000; echo all of it; exec sleep 60")
+    await floor.harness.run("shell_output", id=flood, filter="all of it", wait=20)
+    assert floor.files
     await floor.shells.close()
     await all_gone(floor.tag)
+    assert floor.files == [], "nobody can read it any more"
     result = await floor.harness.run("shell", command="true", background=True)
     assert "is being closed" in result.text
     assert "is being closed" in (await floor.harness.run("shell", command="true")).text
@@ -329,6 +333,7 @@ async def test_a_running_command_moves_to_the_background(floor: Floor) -> None:
     await asyncio.to_thread((harness.root / "gate").write_text, "second\n")
     await floor.ended(moved.id)
     assert body((await harness.run("shell_output", id=moved.id)).text) == "second"
+    assert printed(harness) == "first\n", "the call has ended"
     assert not floor.shells.detach("call")
 
 

@@ -35,7 +35,7 @@ from ba_tui.tools.own.workers import Code, WorkerPool
 from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner
 from ba_tui.tools.running.protected_review import ProtectedReview
 from tests.tools.conftest import Harness
-from tests.tools.running.processes import Floor, all_gone, floor, tagged, until_printed, within_guards
+from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed, within_guards
 
 __all__ = ["floor"]
 
@@ -147,7 +147,7 @@ async def test_a_reader_that_writes_is_offered_the_workspace_once(yard: Yard) ->
     (question,) = asked
     assert (question.text, question.rule) == ("Run it again with write access to the workspace?", None)
     assert "tried to write made." in question.reason
-    assert yard.tried == ["made"]
+    assert (yard.tried, "[again, with write access" in printed(yard.harness)) == (["made"], True)
     assert [(judged.verdict, judged.by, judged.profile) for judged in yard.audit] == [("allow", "person", "working")]
 
 

@@ -83,6 +83,8 @@ async def test_a_dry_run_of_make_has_no_effect_and_shows_no_secret(yard: Yard) -
         ("sha256sum .env", True),
         ("wc -c < ./.env", True),
         ("sort -u .en* | wc -l", True),
+        ("sort -u .en? | wc -l", True),
+        ("wc -c ?env || true", False),
         ("ls *", False),
         ("cat plain.txt", False),
         ("echo .environment", False),

@@ -15,7 +15,7 @@ from ba_tui.tools.session_scope import SessionScope
 
 
 def tools_alone(cwd: Path, flags: Mapping[str, object], results: Path | None = None) -> SessionTools:
-    """The tools of ``cwd`` for work that needs no model; long results go to ``results``. Close the registry after.
+    """The tools of ``cwd`` for work that needs no model; long results go to ``results``.
     Raises UsageError when a flag or a settings file is wrong."""
     start = Startup(cwd, StartOptions(flags), conversation)
     stored = Artifacts(results or start.where.cache / FOLDER, int(start.settings.commands.output_mb * 1e6))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ba_tui.assembly.alone import tools_alone
@@ -15,6 +16,7 @@ from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.resources import places
 from ba_tui.tools.builtin.search import find_ripgrep
+from ba_tui.tools.registry import Registry
 
 
 def examined(folder: Path) -> Iterator[CheckResult]:
@@ -23,5 +25,11 @@ def examined(folder: Path) -> Iterator[CheckResult]:
     access = ProviderAccess(loaded, chosen_catalog(where, strict=False)[0], where)
     yield from examine(Patient(where, loaded, find_ripgrep(), model=asked_model(access)))
     yield from server_checks(access, where)
-    rooms = checked_rooms(loaded, where, folder, lambda: tools_alone(folder, {}).registry)
+    rooms = checked_rooms(loaded, where, folder, lambda: _registry(folder))
     yield from (finding for room in rooms for check in room.checks for finding in check())
+
+
+@contextmanager
+def _registry(folder: Path) -> Generator[Registry]:
+    with tools_alone(folder, {}) as tools:
+        yield tools.registry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def session_rooms(
 
 
 def checked_rooms(
-    loaded: Loaded, where: Places, folder: Path, tools: Callable[[], Registry]
+    loaded: Loaded, where: Places, folder: Path, tools: Callable[[], AbstractContextManager[Registry]]
 ) -> tuple[RoomContribution, ...]:
     """For the doctor, in the order in which it reports. No session is begun; ``tools`` are those of ``folder``."""
     from ba_tui.hooks.checks import hook_checks  # noqa: PLC0415 - no session needs them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Self
 
 from ba_tui.assembly.rooms import session_rooms
 from ba_tui.assembly.start import Startup
@@ -70,6 +71,14 @@ class SessionTools:
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what loading the tools opened. Who ran one calls ``close`` before, in the same event loop."""
+        self.registry.close()
+        self.permissions.sandbox.close()
 
     async def close(self) -> None:
         if self.hooks:

@@ -100,9 +100,8 @@ def _agents(folder: Path) -> AgentFiles:
     """All agents as the app would have them in ``folder``."""
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
 
-    tools = tools_alone(folder, {})
-    tools.registry.close()
-    return tools.agents
+    with tools_alone(folder, {}) as tools:
+        return tools.agents
 
 
 def _checked(agents: AgentFiles, path: Path) -> Sequence[AgentLine]:

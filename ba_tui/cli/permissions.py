@@ -173,14 +173,11 @@ def _tool(name: str, folder: Path) -> Tool:
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
     from ba_tui.core.calls import unknown_tool  # noqa: PLC0415
 
-    registry = tools_alone(folder, {}).registry
-    try:
-        if tool := registry.get_tool(name):
+    with tools_alone(folder, {}) as tools:
+        if tool := tools.registry.get_tool(name):
             return tool
-        error = unknown_tool(name, sorted(registry.names())).error
+        error = unknown_tool(name, sorted(tools.registry.names())).error
         raise UsageError(error.message if error else name, error.hint if error else "")
-    finally:
-        registry.close()
 
 
 def _arguments(tool: Tool, text: str) -> Mapping[str, Any]:

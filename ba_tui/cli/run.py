@@ -10,7 +10,7 @@ import difflib
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -31,6 +31,7 @@ from ba_tui.processes.signals import interrupts
 from ba_tui.resources import bundled, places, project_root
 
 if TYPE_CHECKING:
+    from ba_tui.assembly.tools import SessionTools
     from ba_tui.core.tool import Tool
     from ba_tui.core.turn import Branch
     from ba_tui.planning.flow_run import Runtime
@@ -79,12 +80,11 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     folder = folder_of(cwd)
     if permission_mode == "bypass":
         check_bypass(yes_bypass_as_root)
-    flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
+    given_flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
+    flags = {key: value for key, value in given_flags.items() if value}
     chosen, flows, problems = _find(flow, project_root(folder))
-    with scratch("run") as kept:
-        flags = {key: value for key, value in flags.items() if value}
+    with scratch("run") as kept, tools_alone(folder, flags, kept) as alone:
         # Workflows are not among the tools here: one within another is run by its steps, each of which is judged.
-        alone = tools_alone(folder, flags, kept)
         entries, results = alone.registry.entries(), alone.guarded.results
         tools = {entry.tool.name: entry.tool for entry in entries if entry.origin != "workflow"}
         if chosen and not problems:
@@ -97,7 +97,8 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
             raise UsageError(f"The parameters do not fit: {' '.join(wrong)}", _takes(chosen))
         if dry_run:
             return _plan(chosen, tools, output_format)
-        return run_loop(_perform(chosen, given, Runtime(lambda: tools, flows, results), output_format))
+        work = _perform(chosen, given, Runtime(lambda: tools, flows, results), output_format)
+        return run_loop(_then_close(work, alone))
 
 
 def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:
@@ -227,6 +228,13 @@ class _Ending:
         if self.error is None:
             return OK
         return INFRASTRUCTURE if self.facts else USAGE
+
+
+async def _then_close(work: Coroutine[Any, Any, int], tools: SessionTools) -> int:
+    try:
+        return await work
+    finally:
+        await tools.close()
 
 
 async def _perform(flow: Flow, given: dict[str, Any], runtime: Runtime, format: Format) -> int:

@@ -20,6 +20,7 @@ from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.resources import places, project_root, user_home
 
 if TYPE_CHECKING:
+    from ba_tui.assembly.tools import SessionTools
     from ba_tui.core.events import Event
     from ba_tui.core.results import ToolResult
     from ba_tui.tools.registry import Registry, ToolEntry
@@ -36,9 +37,8 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object
     from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
 
     folder = folder_of(cwd)
-    registry = _registry(folder)
-    try:
-        entries, problems = registry.entries(), registry.problems()
+    with _tools(folder) as tools:
+        entries, problems = tools.registry.entries(), tools.registry.problems()
         if json_:
             wrong = [
                 {"file": each.file, "line": each.line, "text": each.text, "trace": each.trace} for each in problems
@@ -54,8 +54,6 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object
             say(str(problem))
         if note := untrusted(project_root(folder)):
             say(note)
-    finally:
-        registry.close()
     return 1 if problems else 0
 
 
@@ -67,11 +65,8 @@ def show(
     from ba_tui.settings import printable  # noqa: PLC0415 - see list_
 
     folder = folder_of(cwd)
-    registry = _registry(folder)
-    try:
-        facts = _facts(_entry(registry, name, project_root(folder)))
-    finally:
-        registry.close()
+    with _tools(folder) as tools:
+        facts = _facts(_entry(tools.registry, name, project_root(folder)))
     if json_:
         print_line(json.dumps(facts, indent=2))
         return 0
@@ -103,18 +98,14 @@ def try_(
     if not isinstance(given, dict):
         raise UsageError("--args must be a JSON object.", """Such as --args '{"path": "README.md"}'.""")
     folder = folder_of(cwd)
-    registry = _registry(folder)
-    try:
-        entry = _entry(registry, name, project_root(folder))
-        start = time.monotonic()
-        result = run_loop(_called(entry, cast("dict[str, Any]", given), quiet=json_))
-    finally:
-        registry.close()
+    with _tools(folder) as tools:
+        entry = _entry(tools.registry, name, project_root(folder))
+        result, seconds = run_loop(_called(tools, entry, cast("dict[str, Any]", given), quiet=json_))
     if json_:
         told = {
             "tool": name,
             "ok": not result.failed,
-            "seconds": round(time.monotonic() - start, 3),
+            "seconds": round(seconds, 3),
             "summary": result.summary,
             "text": result.text,
             "error": result.error.kind if result.error else None,
@@ -136,12 +127,9 @@ def new(
 
     check_name(name)
     folder = folder_of(cwd)
-    registry = _registry(folder)
-    try:
-        if there := registry.entry(name):
+    with _tools(folder) as tools:
+        if there := tools.registry.entry(name):
             raise UsageError(f"There is a tool {name} already: {there.place}.", "Choose another name.")
-    finally:
-        registry.close()
     attempt = f"""Try it: ba tools test {name} --args '{{"text": "some words"}}'"""
     if user:
         files = write_tool(places().config / "tools", name)
@@ -161,11 +149,11 @@ def new(
     return 0
 
 
-def _registry(folder: Path) -> Registry:
+def _tools(folder: Path) -> SessionTools:
     """All tools as the app would have them in ``folder``, each within its guards."""
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
 
-    return tools_alone(folder, {}).registry
+    return tools_alone(folder, {})
 
 
 def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:
@@ -182,7 +170,10 @@ def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:
     raise UsageError(error.message if error else name, error.hint if error else "")
 
 
-async def _called(entry: ToolEntry, args: dict[str, Any], *, quiet: bool) -> ToolResult:
+async def _called(
+    tools: SessionTools, entry: ToolEntry, args: dict[str, Any], *, quiet: bool
+) -> tuple[ToolResult, float]:
+    """Return the result and the seconds that the call took, and close ``tools``."""
     from ba_tui.core.events import Asked, ToolProgress  # noqa: PLC0415 - see list_
     from ba_tui.core.questions import Reply  # noqa: PLC0415
     from ba_tui.core.text.untrusted import paintable  # noqa: PLC0415
@@ -199,8 +190,12 @@ async def _called(entry: ToolEntry, args: dict[str, Any], *, quiet: bool) -> Too
             case _:
                 pass
 
-    turn = Turn(listen)
-    return await entry.tool.run(args, Call("test", Branch(turn, Transcript())))
+    turn, start = Turn(listen), time.monotonic()
+    try:
+        result = await entry.tool.run(args, Call("test", Branch(turn, Transcript())))
+        return result, time.monotonic() - start
+    finally:
+        await tools.close()
 
 
 def _facts(entry: ToolEntry) -> dict[str, Any]:

@@ -22,6 +22,9 @@ class Exact:
         self._ids: list[str] = []
         self._vectors: Vectors = numpy.empty((0, dimensions), dtype=numpy.float32)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         self.remove(ids)
         self._places.update({id: len(self._ids) + at for at, id in enumerate(ids)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.rooms import CheckResult
@@ -18,16 +19,13 @@ def sandbox_checks(settings: Settings, where: Places) -> Iterator[CheckResult]:
         yield CheckResult("sandbox", *report)
 
 
-def tool_checks(found: Callable[[], Registry]) -> Iterator[CheckResult]:
+def tool_checks(found: Callable[[], AbstractContextManager[Registry]]) -> Iterator[CheckResult]:
     """What keeps tools out of the registry ``found``; nothing when the settings are wrong, which is told elsewhere."""
     try:
-        registry = found()
+        with found() as registry:
+            problems = registry.problems()
     except UsageError:
         return
-    try:
-        problems = registry.problems()
-    finally:
-        registry.close()
     for problem in problems:
         yield CheckResult(
             "tools", "warn", str(problem), "Correct the file; ba tools list shows the rest.", problem.trace

@@ -45,9 +45,9 @@ class Session:
         (self.work / ".env").write_text("TOKEN=hunter2\n")
         settings = Settings(analysis=AnalysisSettings(python_memory_gb=MEMORY_GB), sandbox="required")
         where = Places(*(base / name for name in ("config", "data", "cache", "state")))
-        permissions = SessionPermissions(settings, where, Workspace(self.work), (), untrusted=False)
+        self.permissions = SessionPermissions(settings, where, Workspace(self.work), (), untrusted=False)
         self.engine = Analysis(place_in(self.work, state=base / "session" / "analysis"))
-        self.place = PythonPlace(permissions, base / "session", settings, {"PATH": os.defpath})
+        self.place = PythonPlace(self.permissions, base / "session", settings, {"PATH": os.defpath})
         self.kernel = self.another()
 
     def another(self, **changed: Any) -> PythonKernel:
@@ -89,6 +89,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Se
     yield made
     await made.kernel.close()
     await made.engine.close()
+    await made.permissions.close()
 
 
 async def test_variables_stay_and_the_last_value_is_shown(session: Session) -> None:

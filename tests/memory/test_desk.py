@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
+import chromadb
 import numpy
+import pytest
+from chromadb.api.client import Client
+from chromadb.config import Settings
 
 from ba_tui.memory.embedding import Traits
 from ba_tui.memory.store_process.desk import DAMAGED, Desk
@@ -29,6 +33,13 @@ class Random:
         return self.entries([text])[0]
 
 
+@pytest.fixture(scope="session")
+def chroma() -> None:
+    """The first client of a process opens two sockets for signals, which no client closes."""
+    cast(Client, chromadb.EphemeralClient(Settings(anonymized_telemetry=False))).close()
+
+
+@pytest.mark.usefixtures("chroma")
 def test_an_index_that_is_being_filled_is_healthy_and_one_that_lost_entries_is_not(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "projects" / "shop", Mind(Random(), VectorFile(tmp_path / "words.sqlite")))
     facts = [entry(f"fact {number}") for number in range(700)]
@@ -50,3 +61,4 @@ def test_an_index_that_is_being_filled_is_healthy_and_one_that_lost_entries_is_n
         pass
     vector = Random().question(facts[9].text)
     assert max(desk.cosines(vector, [facts[9].id]).values()) > 0.99
+    desk.close()

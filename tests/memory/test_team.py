@@ -12,11 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import chromadb
 import pytest
-from chromadb.api.client import Client
 
 from ba_tui.assembly import connect
 from ba_tui.core.ports.memory import Draft
@@ -63,15 +61,22 @@ class Server:
         self._process.kill()
         self._process.wait()
 
+    def collections(self) -> set[str]:
+        """The names of all collections."""
+        return {each["name"] for each in self._got("tenants/default_tenant/databases/default_database/collections")}
+
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
-            connection.request("GET", "/api/v2/heartbeat")
-            return connection.getresponse().status == 200
+            return bool(self._got("heartbeat"))
         except OSError:
             return False
-        finally:
-            connection.close()
+
+    def _got(self, path: str) -> Any:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection:
+            connection.request("GET", f"/api/v2/{path}")
+            response = connection.getresponse()
+            assert response.status == 200
+            return json.load(response)
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +206,8 @@ def test_what_is_changed_or_forgotten_during_an_exchange_is_newer_than_the_serve
     his.exchange()
     hers.exchange()
     assert text(omar) == text(ines) == ""
+    his.close()
+    hers.close()
 
 
 @pytest.mark.timeout(55)
@@ -218,10 +225,6 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
     (root / ".ba" / "config.yaml").write_text("memory: {project: finance-of-others}\n")
     trust_folder(root)
 
-    def collections() -> set[str]:
-        with closing(cast(Client, chromadb.HttpClient("127.0.0.1", server.port))) as client:
-            return {each.name for each in client.list_collections()}
-
     async def shared_as(name: str) -> set[str]:
         """What the server holds once a session shared its memory under ``name``."""
         talk = connect({"model": "demo"}, root).library.create()
@@ -231,11 +234,11 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
 
         async def arrived() -> bool:
             await memory.find("fiscal year")
-            return collection_name(name, "letters") in collections()
+            return collection_name(name, "letters") in server.collections()
 
         await until(arrived)
         await talk.close()
-        return collections()
+        return server.collections()
 
     assert collection_name("finance-of-others", "letters") not in await shared_as(folder_slug(root))
     MemoryNames(places()).bind(root, "finance-of-others")

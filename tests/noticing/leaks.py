@@ -12,7 +12,6 @@ import gc
 import os
 import threading
 import time
-import warnings
 from asyncio import TimerHandle
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -44,16 +43,6 @@ KEPT_TIMERS: dict[str, str] = {
 BY_FILE = pytest.StashKey[dict[Path, list[pytest.Item]]]()
 SHARED = ("new_folder", "outside_data")
 """Fixtures of the whole session that open nothing."""
-EXEMPT: dict[str, str] = {
-    "analysis/test_kernel.py": "makes a sandbox of its own, which searches for secrets to the end of the process",
-    "house/test_guide_commands.py": "runs `ba` in this process, and its search for secrets ends with the process",
-    "faces/tui/": "an app that its test ends without leaving keeps the lock of its drafts to the end of the process",
-    "eval/test_traps.py": "opens the database of the helper in this process, whose thread for progress ends with it",
-    "cli/test_tools.py": "`ba tools` leaves the search for secrets to the end of its process",
-    "memory/test_desk.py": "Chroma keeps its files open in the process of the test",
-    "memory/test_team.py": "the client of Chroma keeps connections of the test's own process",
-}
-"""Folders and files below ``tests`` that are not checked yet, each with the reason."""
 
 
 def files() -> dict[str, str]:
@@ -120,14 +109,8 @@ def new(before: dict[str, str]) -> dict[str, str]:
     return {name: what for name, what in everything().items() if before.get(name) != what}
 
 
-def exempt(node: pytest.Item | pytest.Module) -> bool:
-    return any(node.nodeid.startswith(f"tests/{place}") for place in EXEMPT)
-
-
 def check(node: pytest.Item | pytest.Module, before: dict[str, str]) -> None:
     """Fail when something is new and stays."""
-    if exempt(node):
-        return
     found = new(before)
     if found:
         # Captured log records keep errors, whose tracebacks keep the frames that opened something.
@@ -180,11 +163,6 @@ def nothing_outlives_its_module(request: pytest.FixtureRequest) -> Iterator[None
             request.getfixturevalue(name)
     before = everything()
     yield
-    if exempt(request.node) and any(what.startswith("socket:") for what in new(before).values()):
-        # Their end would be reported in some later test.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
     check(request.node, before)
 
 
@@ -217,5 +195,5 @@ def nothing_stays_scheduled(request: pytest.FixtureRequest, nothing_stays_open: 
     while found and time.monotonic() < deadline:
         loop.run_until_complete(asyncio.sleep(PAUSE))
         found = found & pending(loop)
-    if found and not exempt(request.node):
+    if found:
         pytest.fail("left in the loop: " + ", ".join(repr(each)[:500] for each in found), pytrace=False)

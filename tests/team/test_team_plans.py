@@ -21,6 +21,7 @@ from tests.team.house import TeamHouse, answer
 from tests.team.test_running import ending, forever, plan_of, told
 
 
+@pytest.mark.timeout(180)
 async def test_a_thousand_subtasks_are_carried_out(tmp_path: Path) -> None:
     house = TeamHouse(tmp_path)
     steps = [SubTask(f"s{number}", "x", role="researcher") for number in range(1_000)]

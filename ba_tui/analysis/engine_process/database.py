@@ -6,7 +6,6 @@ Requests share it; one that loads files has it alone, because the list of readab
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -48,8 +47,10 @@ class _Reports:
     def __init__(self) -> None:
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, WorkerRequest, str]] = {}
         self._any = threading.Event()
+        self._closing = threading.Event()
         self._telling = threading.Lock()
-        threading.Thread(target=self._tell, daemon=True, name="progress").start()
+        self._thread = threading.Thread(target=self._tell, daemon=True, name="progress")
+        self._thread.start()
 
     def add(self, cursor: duckdb.DuckDBPyConnection, request: WorkerRequest, doing: str) -> None:
         self._running[id(cursor)] = (cursor, request, doing)
@@ -60,11 +61,19 @@ class _Reports:
         with self._telling:
             self._running.pop(id(cursor), None)
 
+    def close(self) -> None:
+        self._closing.set()
+        self._any.set()
+        self._thread.join()
+
     def _tell(self) -> None:
         while self._any.wait():
             seen = set(self._running)
-            time.sleep(TICK_SECONDS)
+            self._closing.wait(TICK_SECONDS)
             self._any.clear()
+            # After the line above, which may undo what ``close`` has just set.
+            if self._closing.is_set():
+                return
             with self._telling:
                 for key, (cursor, request, doing) in list(self._running.items()):
                     self._any.set()
@@ -90,6 +99,12 @@ class Database:
         for path in (*(folder / WORK).iterdir(), *(folder / EXPORTS).iterdir()):
             path.unlink(missing_ok=True)
         self._reports = _Reports()
+
+    def close(self) -> None:
+        """Close the file and end the thread for progress. No request may be using the database."""
+        self._reports.close()
+        self._parser.close()
+        self._connection.close()
 
     @contextmanager
     def shared(self, request: WorkerRequest, doing: str = "") -> Generator[duckdb.DuckDBPyConnection]:

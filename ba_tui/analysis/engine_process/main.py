@@ -84,6 +84,11 @@ class TextHandlers:
                 self._opened = _opened(self._folder, self._limits)
             return self._opened
 
+    def close(self) -> None:
+        """Close the database if a request opened it."""
+        if self._opened:
+            self._opened.database.close()
+
     def samples(self, request: WorkerRequest) -> object:
         """Texts of the datasets that were read since the last request of this kind."""
         engine = self._engine

@@ -109,9 +109,8 @@ def roles_(
     from ba_tui.team.roles import Roles  # noqa: PLC0415 - see run
 
     folder = folder_of(cwd)
-    tools = tools_alone(folder, {})
-    tools.registry.close()
-    found = Roles(tools.agents).look()
+    with tools_alone(folder, {}) as tools:
+        found = Roles(tools.agents).look()
     if json_:
         rows = [
             {

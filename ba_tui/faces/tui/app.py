@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
     from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
+
+log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -97,6 +100,7 @@ class BaApp(ThemedApp[None]):
         """Comes right after the first paint."""
         self._connect = connect
         self._start = start
+        self._session_closed = False
         self._themes_loaded = False
         self._next: tuple[str, ...] = ()
 
@@ -285,8 +289,18 @@ class BaApp(ThemedApp[None]):
             from ba_tui.faces.tui.acts.writing import code_of  # noqa: PLC0415 - loaded with the chat
 
             await self.chat.close_session(self.left_because)
+            self._session_closed = True
             code = code_of(self.chat)
         self.exit(return_code=code)
+
+    async def _on_unmount(self) -> None:
+        """Close the session where nobody left it, as after an error."""
+        if self.chat and not self._session_closed:
+            try:
+                await self.chat.close_session(self.left_because)
+            except Exception:
+                # The terminal is still to be given back.
+                log.exception("the session was not closed")
 
     async def leave_for(self, command: str) -> None:
         """Leave, and run a sub-command of ba in this terminal instead."""

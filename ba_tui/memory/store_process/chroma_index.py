@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,14 +35,20 @@ class ChromaIndex:
     def __init__(self, folder: Path, shelf: str, model: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings = Settings(anonymized_telemetry=False, allow_reset=False)
-
-        def opened() -> Any:
-            client = chromadb.PersistentClient(str(folder), settings)
-            return client.get_or_create_collection(
-                collection_name(shelf, model), embedding_function=None, configuration=_SPACE
+        self._client: Any = _checked(lambda: chromadb.PersistentClient(str(folder), settings))
+        name = collection_name(shelf, model)
+        try:
+            self._collection: Any = _checked(
+                lambda: self._client.get_or_create_collection(name, embedding_function=None, configuration=_SPACE)
             )
+        except IndexBroken:
+            self.close()
+            raise
 
-        self._collection = _checked(opened)
+    def close(self) -> None:
+        """Close the files. Every other method raises IndexBroken from then on."""
+        with suppress(IndexBroken):
+            _checked(self._client.close)
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         """Take in vectors, in place of those that the ids had."""

@@ -48,6 +48,7 @@ DAMAGED = "damaged"
 class VectorIndex(Protocol):
     """Where the vectors of a shelf are searched. Raises BaError when it is broken."""
 
+    def close(self) -> None: ...
     def add(self, ids: Sequence[str], vectors: Vectors) -> None: ...
     def remove(self, ids: Iterable[str]) -> None: ...
     def nearest(self, vector: Vectors, limit: int) -> Mapping[str, float]: ...
@@ -84,6 +85,12 @@ class Desk:
                 self._open_chroma()
             else:
                 self._do_without(f"Another ba (process {self._ownership.owner() or 'unknown'}) keeps the vector index.")
+
+    def close(self) -> None:
+        """Close the index and let another process own it."""
+        with self._turns.lock:
+            self._drop_index()
+            self._ownership.release()
 
     def load(self) -> None:
         """Let the index read its files, so that the first question does not: a second with 100,000 entries."""
@@ -161,7 +168,7 @@ class Desk:
                 self._record = replace(self._record, mark=Mark())
             elif self._index is not None:
                 old = self._record.folder
-                self._index = None
+                self._drop_index()
                 self._start_anew()
                 shutil.rmtree(self.shelf.folder / old, ignore_errors=True)
             self.done, self.full = 0, False
@@ -170,7 +177,7 @@ class Desk:
         """Put a suspect index away and make a new one."""
         log.warning("memory: the vector index of %s is made anew, because %s", self.shelf.folder.name, why)
         with self._turns.lock:
-            self._index = None
+            self._drop_index()
             aside = self.shelf.folder / DAMAGED
             shutil.rmtree(aside, ignore_errors=True)
             with contextlib.suppress(OSError):
@@ -247,9 +254,14 @@ class Desk:
         self.why = ""
         return ChromaIndex(self.shelf.folder / folder, self.shelf.folder.name, self._mind.traits.name)
 
+    def _drop_index(self) -> None:
+        if self._index:
+            self._index.close()
+        self._index = None
+
     def _do_without(self, why: str) -> None:
         """Hold the vectors in memory, when they are few, or have none."""
-        self._index = None
+        self._drop_index()
         self._record = IndexRecord("", self._mind.traits.name)
         self.done, self.full = 0, False
         self.shelf.index.update()
@@ -264,7 +276,8 @@ class Desk:
         with self._turns.lock, contextlib.suppress(OSError):
             if self._ownership.held or not self.shelf.exists or not self._ownership.take():
                 return
-            self._index, self.full, self.done = None, False, 0
+            self._drop_index()
+            self.full, self.done = False, 0
             self._open_chroma()
         self.check()
 

@@ -41,6 +41,12 @@ class Ownership:
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         return True
 
+    def release(self) -> None:
+        """Let another process take the index."""
+        if self.held:
+            os.close(self._fd)
+            self._fd = -1
+
     def owner(self) -> str:
         """The process id in the file; empty when it is not known."""
         try:

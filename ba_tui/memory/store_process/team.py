@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import chromadb
 import numpy
+from chromadb.api import ServerAPI
+from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import Settings
 
 from ba_tui.core.errors import UsageError
@@ -54,6 +56,7 @@ class Team:
         host = urlsplit(server.url).netloc.rpartition("@")[2]
         self._origin = one_line(f"{host}, project {server.project}", 200)
         self._path = shelf.folder / f"team-{self._place}.json"
+        self._settings = Settings(anonymized_telemetry=False)
         self._collection: Any = None
         self._mark, self._cursor = _loaded(self._path)
         self._failed = ""
@@ -91,13 +94,30 @@ class Team:
         self._cursor = min(newest, time.time())
         self._save()
 
+    def close(self) -> None:
+        """Close the connections to the server; the next exchange opens new ones.
+
+        The ``close`` of Chroma's HTTP client (1.5.9) leaves them open, and keeps the client for the whole process.
+        """
+        self._collection = None
+        systems: dict[str, Any] = getattr(SharedSystemClient, "_identifier_to_system", {})
+        counts: dict[str, int] = getattr(SharedSystemClient, "_identifier_to_refcount", {})
+        for id, system in list(systems.items()):
+            if system.settings is self._settings:
+                systems.pop(id, None)
+                counts.pop(id, None)
+                session: Any = getattr(system.instance(ServerAPI), "_session", None)
+                if session:
+                    session.close()
+        self._settings = Settings(anonymized_telemetry=False)
+
     def _keep_exchanging(self) -> None:
         while True:
             self._since = time.monotonic()
             try:
                 self.exchange()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next exchange may work
-                self._collection = None
+                self.close()
                 text = f"{type(error).__name__}: {error}"
                 token = self._server.token
                 self._failed = one_line(text.replace(token, "***") if token else text, 200)
@@ -119,7 +139,7 @@ class Team:
                 address.port or (443 if secure else 80),
                 secure,
                 {"Authorization": f"Bearer {token}", "X-Chroma-Token": token} if token else None,
-                Settings(anonymized_telemetry=False),
+                self._settings,
             )
             space: Any = {"hnsw": {"space": "cosine"}}
             name = collection_name(self._server.project, self._mind.traits.name)

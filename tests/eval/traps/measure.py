@@ -132,6 +132,8 @@ def _run(case: Case, folder: Path, score: Score) -> None:
     except (CheckFailed, HandlerFailed, duckdb.Error, *FAULTS) as error:
         score.unproved += 1
         score.errors.append(f"failed  {case.id}: {error}")
+    finally:
+        handlers.close()
     score.note(case, findings)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import shutil
 import signal
 import stat
+import subprocess
+import sys
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from tests.faces.tui.fakes import World
 
 LONG = "".join(f"{number}:\n\tretries: 3  \n\n" for number in range(20_000))
 CONTINUE = Start(resume="last")
-FORK = multiprocessing.get_context("spawn")
 
 
 def left_in(state: Path) -> list[str]:
@@ -109,7 +109,8 @@ def after_a_kill(state: Path, copy: Path, cwd: Path, session: str = "") -> LeftB
     with suppress(OSError):
         # A file that is being replaced may be gone.
         shutil.copytree(state / "drafts", copy / "drafts")
-    return DraftStore(copy, cwd, session).take_over(nothing_begun, lambda _: True)
+    with closing(DraftStore(copy, cwd, session)) as drafts:
+        return drafts.take_over(nothing_begun, lambda _: True)
 
 
 async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
@@ -127,6 +128,14 @@ async def test_what_is_written_before_there_is_a_session_outlives_a_kill(
         await hand.until(lambda: after_a_kill(state, tmp_path / "copy", world.cwd, id).own == SavedInput("a draft"))
         await hand.until(lambda: len(left_in(state)) == 2)
         assert hand.text == "a draft"
+
+
+async def test_an_app_that_ends_without_leaving_saves_and_releases_what_is_unsent(world: World, state: Path) -> None:
+    async with running(world) as hand:
+        await hand.type("a draft")
+        id = hand.chat.session.live[1].id
+    with closing(DraftStore(state, world.cwd, id)) as drafts:
+        assert left_of(drafts) == SavedInput("a draft")
 
 
 async def test_a_prompt_at_the_start_goes_before_what_was_left(world: World) -> None:
@@ -244,20 +253,24 @@ def test_what_cannot_be_shelved_stays(tmp_path: Path) -> None:
     assert not DraftStore(tmp_path, tmp_path, "s4").take_over(nothing_begun, lambda _: True).texts
 
 
-def _leave(state: Path, text: str) -> None:
-    drafts = DraftStore(state, state, "s1")
-    drafts.current = SavedInput(text, (text,))
-    drafts.save()
-    os.kill(os.getpid(), signal.SIGKILL)
+LEAVE = """
+import os, signal, sys
+from pathlib import Path
+from ba_tui.faces.tui.drafts import DraftStore, SavedInput
+state, text = Path(sys.argv[1]), sys.argv[2]
+drafts = DraftStore(state, state, "s1")
+drafts.current = SavedInput(text, (text,))
+drafts.save()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def test_what_killed_processes_left_is_all_taken_over(tmp_path: Path) -> None:
     for text in ("first", "second"):
-        process = FORK.Process(target=_leave, args=(tmp_path, text))
-        process.start()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-    assert left_of(DraftStore(tmp_path, tmp_path, "s1")) == SavedInput("first\n\nsecond", ("first", "second"))
+        done = subprocess.run([sys.executable, "-c", LEAVE, tmp_path, text], check=False)
+        assert done.returncode == -signal.SIGKILL
+    with closing(DraftStore(tmp_path, tmp_path, "s1")) as drafts:
+        assert left_of(drafts) == SavedInput("first\n\nsecond", ("first", "second"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"draft": 1}', b'{"draft": "", "prompts": 5}'])
@@ -281,9 +294,10 @@ def test_a_folder_that_cannot_be_written_keeps_what_is_there(tmp_path: Path, mon
     second = DraftStore(tmp_path, tmp_path, "s1")
     monkeypatch.setattr(os, "replace", _full)
     assert left_of(second) == SavedInput("one")
+    second.close()
     monkeypatch.undo()
-    del second
-    assert left_of(DraftStore(tmp_path, tmp_path, "s1")) == SavedInput("one")
+    with closing(DraftStore(tmp_path, tmp_path, "s1")) as third:
+        assert left_of(third) == SavedInput("one")
 
 
 def _full(*_: object) -> None:

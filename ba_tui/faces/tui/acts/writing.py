@@ -133,8 +133,7 @@ async def follow_session(chat: Actions) -> None:
     if before is None or history is None or before.session == conversation.id:
         return
     if chat.session.started:
-        before.current = SavedInput(chat.composer.text, tuple(chat.turns.unsent))
-        await asyncio.to_thread(before.close)
+        await chat.composer.release(chat.turns.unsent)
         chat.composer.drafts = None
         chat.composer.prompt.reset()
         chat.turns.forget()
@@ -200,6 +199,4 @@ def losses(chat: Actions) -> Iterator[str]:
 
 async def end(chat: Actions) -> None:
     """Keep what is unsent: nothing changes that any more."""
-    if drafts := chat.composer.drafts:
-        drafts.current = SavedInput(chat.composer.text, tuple(chat.turns.unsent))
-        await asyncio.to_thread(drafts.close)
+    await chat.composer.release(chat.turns.unsent)

@@ -185,9 +185,17 @@ class Composer(Vertical):
     def keep(self, prompts: Sequence[str] | None = None) -> None:
         """Keep what stands in the input, and ``prompts`` that wait, beyond the end of ba; None: those that did."""
         if self.drafts:
-            left = self.drafts.current
-            self.drafts.current = SavedInput(self.text, left.prompts if prompts is None else tuple(prompts))
+            self.drafts.current = self._unsent(self.drafts, prompts)
             asyncio.get_running_loop().run_in_executor(None, self.drafts.save)
+
+    async def release(self, prompts: Sequence[str] | None = None) -> None:
+        """As ``keep``, for the last time: another process may take it over."""
+        if self.drafts:
+            self.drafts.current = self._unsent(self.drafts, prompts)
+            await asyncio.to_thread(self.drafts.close)
+
+    def _unsent(self, drafts: DraftStore, prompts: Sequence[str] | None) -> SavedInput:
+        return SavedInput(self.text, drafts.current.prompts if prompts is None else tuple(prompts))
 
     @on(PromptInput.Recalled)
     def _recalled(self, event: PromptInput.Recalled) -> None:

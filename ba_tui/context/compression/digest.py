@@ -22,7 +22,7 @@ FACTS_SHARE = 0.3
 """The part of the notes that is left to facts, however much the person wrote."""
 FACTS_LEAST, SMALL_SHARE = 300, 0.6
 """Tokens that facts have at least, where that is no more than this part of the notes."""
-LEDGER, LEDGER_LEAST, SMALL_LEDGER = 0.25, 5_000, 0.6
+LEDGER, LEDGER_LEAST, SMALL_LEDGER = 0.25, 5_000, 0.7
 """The part of what texts leave that exact strings get at least; the bytes they get where other facts keep so many, as
 in a small window they say most for their size."""
 CODE = 600

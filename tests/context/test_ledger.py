@@ -62,7 +62,7 @@ def test_a_small_room_has_the_likeliest_of_each_kind() -> None:
     printed = "\n".join(f"src/part{number}.py: hook_{number} {number * 111 + 100}" for number in range(40))
     strings = StringUses(conversation(*step("a", printed))).ranked([])
     chosen = picked(strings, 900, "")
-    assert sum(named.cost for named in chosen) <= 900
+    assert sum(len(named.text) + 2 for named in chosen) <= 900
     assert {named.kind for named in chosen} >= {"path", "name", "figure"}
     assert picked(strings, 4, "") == []
     assert not {named.text for named in picked(strings, 900, "src/part3.py")} & {"src/part3.py"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 from ba_tui.context.compression.facts import ConversationFacts, Fact, FactKind, newest, open_todos, spoken
 from ba_tui.context.compression.keywords import code
@@ -23,7 +22,7 @@ FACTS_SHARE = 0.3
 """The part of the notes that is left to facts, however much the person wrote."""
 FACTS_LEAST, SMALL_SHARE = 300, 0.6
 """Tokens that facts have at least, where that is no more than this part of the notes."""
-LEDGER, LEDGER_LEAST, SENTENCES = 0.25, 3_000, 400
+LEDGER, LEDGER_LEAST, SMALL_LEDGER = 0.25, 5_000, 0.7
 """The part of what texts leave that exact strings get at least; the bytes they get where other facts keep so many, as
 in a small window they say most for their size."""
 CODE = 600
@@ -80,15 +79,14 @@ def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, .
             best = bare
             break
     bytes_ = max(0, room - spoken_for) * 3
-    # The texts are the same in each attempt, and may be long: each string is looked up in them once.
-    in_texts = cache("\n".join(text.head + text.tail for text in kept.texts).__contains__)
+    ranked = by_worth(kept.facts)
     for _ in range(5):
-        least = min(bytes_ - SENTENCES, LEDGER_LEAST)
-        strings_room = max(int(bytes_ * LEDGER), least) if kept.strings else 0
-        facts = pick(kept.facts, bytes_ - strings_room)
+        least = min(bytes_ * SMALL_LEDGER, LEDGER_LEAST)
+        strings_room = int(max(bytes_ * LEDGER, least)) if kept.strings else 0
+        facts = pick(ranked, bytes_ - strings_room)
         spare = bytes_ - strings_room - sum(fact.cost for fact in facts)
-        held = "\n".join(fact.text for fact in facts)
-        strings = picked(kept.strings, strings_room + max(0, spare), held, in_texts)
+        held = "\n".join([*(fact.text for fact in facts), *(text.head + text.tail for text in kept.texts)])
+        strings = picked(kept.strings, strings_room + max(0, spare), held)
         if not facts and not strings:
             break
         made = opening(written(replace(kept, facts=tuple(facts), strings=tuple(strings))))
@@ -133,15 +131,19 @@ def _with_texts(all_: Notes, room: int, count: Count) -> Notes:
     return replace(all_, texts=texts, facts=tuple(newest([*said, *all_.facts])), left_out=left_out)
 
 
+def by_worth(facts: Sequence[Fact]) -> list[Fact]:
+    """Those first that are worth most for the room they take."""
+    return sorted(facts, key=lambda fact: -fact.score * _URGENCY.get(fact.kind, 1.0) / (fact.cost + 20) ** 0.6)
+
+
 def pick(facts: Sequence[Fact], room: int) -> list[Fact]:
-    """The facts that are worth most within ``room`` bytes, in their order."""
+    """The first of ``facts`` within ``room`` bytes, in the order of the conversation."""
     steps = {fact.place: fact for fact in facts if fact.kind == "step"}
-    ranked = sorted(facts, key=lambda fact: -fact.score * _URGENCY.get(fact.kind, 1.0) / (fact.cost + 20) ** 0.6)
     left = room
     taken: dict[int, Fact] = {}
     spent: dict[str, int] = {}
     rounds: set[int] = set()
-    for fact in ranked:
+    for fact in facts:
         if left < 20:
             break
         if id(fact) in taken:

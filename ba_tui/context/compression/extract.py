@@ -46,11 +46,11 @@ class _Extraction:
 
     def run(self, total: int) -> Compression:
         parts = rounds_of(self.messages, self.keep.starts)
-        self.uses = StringUses(self.messages, read(parts.earlier).strings)
         split = max(0, len(parts.rounds) - 1 - self.keep.rounds)
         old, tail = list(parts.rounds[:split]), list(parts.rounds[split:])
         if (stubbed := self._old_stubbed(old, len(parts.earlier), total)) is not None:
             return stubbed
+        self.uses = StringUses(self.messages, read(parts.earlier).strings)
         words = int(self.target * WORDS_SHARE)
         least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
         shortening = TailShortening(tuple(tail), self.target, self.target / total, self.target - least, self.count)

@@ -109,7 +109,10 @@ def sentences(text: str) -> Iterator[str]:
 def lines(text: str) -> Iterator[str]:
     """The lines of ``text``; very long ones in pieces."""
     for line in text.splitlines():
-        yield from _pieces(line)
+        if len(line) > LONGEST:
+            yield from _pieces(line)
+        elif said := line.rstrip():
+            yield said
 
 
 def result_lines(output: ToolOutput) -> list[str]:

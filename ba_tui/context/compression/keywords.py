@@ -60,7 +60,8 @@ _OUTCOME = r"""
     |结论|结果|总(?:计|共|额)|合计|平均|发现|原来|根本原因|已(?:完成|修复|部署|改)|最高|最低|负责|版本|增长|下降|占比|联系
 """
 _FIGURE = r"""
-    (?:[$€£¥]\ ?\d|(?<![\d.,])\d[\d.,\ ]*+(?:%|‰|[kKMGT]i?B\b|[kMG]?Hz\b|ms\b|µs\b|s\b|min\b|h\b|kg\b|g\b|km\b|m²|°C
+    [$€£¥\d](?:(?<=[$€£¥])\ ?\d|(?<=\d)(?<![\d.,].)[\d.,\ ]*+(?:
+    %|‰|[kKMGT]i?B\b|[kMG]?Hz\b|ms\b|µs\b|s\b|min\b|h\b|kg\b|g\b|km\b|m²|°C
     |px\b|x\b
     |(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|rows?|lines?|files?|tokens?|users?|orders?|requests?
     |percent|points?|times|million|billion|thousand|EUR|USD|GBP|CNY|RMB|tons?|units?|pods?|nodes?|replicas?|retries
@@ -101,13 +102,10 @@ def keyword_patterns() -> KeywordPatterns:
     )
 
 
-_BAD = (
-    *("rror", "ERROR", "raceback", "FAIL", "ailed", "atal", "anic", "xception", "enied", "refused", "timeout"),
-    *("CRITICAL", "错误", "失败", "异常", "超时"),
-)
-_TELLING = (
-    *("otal", "ean", "edian", "assed", "esult", "rows", "ersion", "arning", "WARN", "p95", "p99", "score", "rate"),
-    *("ummary", "owner", "TODO", "FIXME", "note", "NOTE", "共", "合计", "总", "平均", "结果", "注意"),
+_BAD = regex(r"rror|ERROR|raceback|FAIL|ailed|atal|anic|xception|enied|refused|timeout|CRITICAL|错误|失败|异常|超时")
+_TELLING = regex(
+    r"otal|ean|edian|assed|esult|rows|ersion|arning|WARN|p95|p99|score|rate|ummary|owner|TODO|FIXME|note|NOTE"
+    r"|共|合计|总|平均|结果|注意"
 )
 _CODE = (
     *("def ", "class ", "import ", "from ", "return ", "raise ", "except", "if ", "for ", "elif ", "else", "try:"),
@@ -122,15 +120,16 @@ _FAULT = regex(
 )
 FAULT = 3.0
 """What a line counts more that begins with the name of an error."""
-_TICKET = regex(r"\b[A-Z]{2,8}-\d{2,}\b")
+_TICKET = regex(r"[A-Z](?<!\w.)[A-Z]{1,7}-\d{2,}\b")
 TICKET = 1.5
-_FILE = regex(r"(?:[\w.-]+/){1,8}[\w.-]+\.?\w+")
+_FILE = regex(r"/(?<=[\w.-]/)[\w.-]+\w")
 _GUTTER = regex(r"\s*\d+[:|\t→]\s*")
 _NUMBER = regex(r"(?<!\d)\d[\d,]*(?:\d{2}|\.\d)")
 """Three digits, or a fraction."""
 FIGURES = 8.0
 """What further figures add at most to a sentence that has one; each counts as much as the first."""
 _DIGITS = str.maketrans("0123456789", "0000000000")
+_ASCII_DIGITS = bytes.maketrans(b"0123456789", b"0000000000")
 
 
 def prose_score(text: str) -> float:
@@ -172,19 +171,25 @@ def decided(text: str) -> bool:
 
 
 def line_score(line: str) -> float:
-    """The same for a line that a tool printed: cheap, because there are many of them."""
-    if code(line):
+    """The same for a line that a tool printed."""
+    return shaped_score(line, masked(line), program=code(line))
+
+
+def shaped_score(line: str, shape: str, *, program: bool) -> float:
+    """The same where its ``shape`` is known, and whether it looks like a line of a ``program``: cheap, because there
+    are many lines."""
+    if program:
         # Of a program, the lines that count are those where something goes wrong or is caught, and what names a ticket.
         named = TICKET if "-" in line and _TICKET.search(line) else 0.0
-        if any(map(line.__contains__, _BAD)):
+        if _BAD.search(line):
             return named + (RAISING if _RAISED.search(line) else 0.3)
         return named
     score = 0.0
-    if any(map(line.__contains__, _BAD)):
+    if _BAD.search(line):
         score += 3.0 + (FAULT if _FAULT.match(line) else 0.0)
-    if any(map(line.__contains__, _TELLING)):
+    if _TELLING.search(line):
         score += 1.5
-    if masked(line) != line:
+    if shape != line:
         score += 0.4
         if keyword_patterns().figure.search(line):
             score += 0.8
@@ -206,7 +211,8 @@ def code(line: str) -> bool:
 
 def masked(line: str) -> str:
     """``line`` with all digits alike: what repeats but for its figures is one shape."""
-    return line.translate(_DIGITS)
+    # Bytes take a quarter of the time.
+    return line.encode().translate(_ASCII_DIGITS).decode() if line.isascii() else line.translate(_DIGITS)
 
 
 def body(line: str) -> str:

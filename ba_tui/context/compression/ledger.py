@@ -7,48 +7,46 @@ hundreds in a printed table is not. No list of words is needed, so this works fo
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import log2
-from typing import Any, Literal, TypeAlias, cast
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from ba_tui.context.compression.facts import changes, paths
+from ba_tui.context.compression.user_text import size
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, is_reminder
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.values import frozen
 
 StringKind: TypeAlias = Literal["changed", "path", "name", "figure", "error"]
 """``changed``: a path that a call of the model wrote to; ``error``: a line that names an error."""
-Party: TypeAlias = Literal["wrote", "asked", "seen"]
-"""Who had a string: the model, the user, or a tool."""
 LONGEST = 160
 """Bytes of one string."""
 SCANNED, LOG = 20_000, 50_000
 """Characters of a text that are searched, half from either end: for strings, and for lines that name an error."""
-WROTE, ASKED, SEEN, AWAY, AMONG = 0.75, 0.1, 0.12, 0.32, 0.33
-"""What each doubling counts: of the messages in which the model wrote a string, of those of the user and of the results
-that have it; and, against it, of the messages since then, and of the strings that stood beside it. Measured on runs of
-agents: the logarithm of the odds that a string is used again."""
-CHANGED = 1.5
-FIGURE, NAME, ERROR = -1.0, -0.8, 1.0
-"""What a changed file counts more, and figures and names less than paths."""
-SHARES: Mapping[StringKind, float] = {"path": 0.65, "name": 0.35, "figure": 0.35, "error": 0.5}
-"""How much of the room each kind may take."""
-LEAST = 160
-"""Bytes that each kind may take however little room there is."""
-SIZE = 0.5
-"""What each doubling of its bytes counts against a string."""
+WROTE, READ, AWAY, AMONG, SIZE = 1.0, -0.4, -0.25, -0.75, -0.35
+"""What each doubling adds: of the messages in which the model wrote a string, of those in which it only read it, of the
+messages since then, of the strings beside it, and of its bytes. Measured on runs of agents: the logarithm of the odds
+that a string is used again, less that of the room it takes."""
+KINDS: Mapping[StringKind, float] = {"changed": 2.4, "path": 0.0, "name": 0.3, "figure": 0.5, "error": 1.0}
+"""What the kind of a string adds."""
+ERRORS, ERRORS_LEAST = 0.5, 160
+"""The part of the room that lines that name an error may take; the bytes that they may take however little there is."""
 READ_AGAIN = 3
 """A string of earlier notes counts as if the model had written it in so many messages."""
 _WORD = regex(r"[A-Za-z0-9_./\\~@+$%:\-\u00c0-\u024f\u0370-\u052f]{3,}")
 _URL = regex(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,120}")
-_FIGURE = regex(
-    r"(?<![\w.,/:-])\d{4}-\d{2}-\d{2}(?![\w-])|(?<![\w.,/:-])[$€£¥]?\d+(?:,\d{3})*(?:\.\d+)?(?:\s?(?:%|‰|[kKMGT]i?B\b|[kMG]?Hz\b|[mµn]?s\b|min\b|h\b|EUR\b|USD\b"
+_UNIT = (
+    r"(?:\s?(?:%|‰|[kKMGT]i?B\b|[kMG]?Hz\b|[mµn]?s\b|min\b|h\b|EUR\b|USD\b"
     r"|(?:seconds|minutes|hours|days|rows|lines|files|tokens|tests|items|errors|passed|failed|requests)\b"
     r"|[万亿]?(?:元|个|条|行|次|天|秒|分钟|小时)))?(?![\w/-])"
 )
+_FIGURE = regex(
+    r"[$€£¥\d](?<![\w.,/:-].)(?:(?<=\d)\d{3}-\d{2}-\d{2}(?![\w-])"
+    rf"|(?<=\d)\d*(?:,\d{{3}})*(?:\.\d+)*{_UNIT}|(?<!\d)\d+(?:,\d{{3}})*(?:\.\d+)*{_UNIT})"
+)
+"""Begins with a set of characters, not with a condition: the search then skips to the next of them."""
 _EXTENSION = regex(
     r"\.(?:py|pyi|md|rst|ya?ml|jsonl?|csv|tsv|toml|txt|sql|sh|[cm]?[jt]sx?|go|rs|rb|java|kt|cs?|cc|cpp|h|hpp|html?|css|xml"
     r"|ipynb|parquet|xlsx?|pdf|docx?|ini|cfg|lock|log|conf|env|diff|patch|db|png|svg|jpe?g|gz|zip)",
@@ -59,35 +57,32 @@ _CODE = regex(
     r"(?=\w*[A-Z])(?=\w*\d)[A-Z\d]{5,}|(?=[a-f\d]*\d)(?=[a-f\d]*[a-f])[a-f\d]{7,64}|[\w.]+(?:-[\w.]+)*-\w*\d\w*"
 )
 _ERROR = regex(r"rror\b|rror:|xception\b|\bFAILED\b|atal:|anic:|raceback|失败|错误|异常")
+_MARKS = ("rror", "xception", "FAILED", "atal:", "anic:", "raceback", "失败", "错误", "异常")
+"""What each line has that ``_ERROR`` finds: to search for it takes less time."""
+_FILE, _NAME = regex(r"[\w-]+(?:\.[\w-]+)+"), regex(r"\w+")
 LINE, SHORT = 220, 12
 """Characters of a line that names an error: at most, and more than."""
 _SPEAKING = regex(r"[^\W\d_]{2}")
 
 
-@frozen
-class Named:
-    """A string; the higher ``worth``, the likelier it is used again."""
+class Named(NamedTuple):
+    """A string; the higher ``worth``, the likelier it is used again, for the room it takes."""
 
     kind: StringKind
     text: str
     worth: float
 
-    @property
-    def cost(self) -> int:
-        """Bytes, the separator included."""
-        return len(self.text.encode("utf-8", "replace")) + 2
-
 
 @dataclass(slots=True)
 class _Uses:
-    """Of one string: in how many messages each party had it, in which, and beside how many others at the fewest."""
+    """Of one string: in how many texts the model wrote it or only read it, beside how many others at the fewest, and
+    the place of the last message that has it."""
 
     kind: StringKind
     wrote: int = 0
-    asked: int = 0
-    seen: int = 0
+    read: int = 0
     among: int = 1_000_000
-    places: list[int] = field(default_factory=list[int])
+    last: int = 0
 
 
 class StringUses:
@@ -96,58 +91,78 @@ class StringUses:
     def __init__(self, messages: Sequence[Message], earlier: Sequence[Named] = ()) -> None:
         self._messages = messages
         self._found: dict[str, _Uses] = {}
+        self._held: list[list[str]] = []
+        """The strings of each message."""
         for named in earlier:
             self._found[named.text] = _Uses(named.kind, wrote=READ_AGAIN, among=8)
         for place, message in enumerate(messages):
+            self._held.append([])
             if message.origin != "compaction":
                 self._message(place, message)
 
     def _message(self, place: int, message: Message) -> None:
-        for text, party in _texts(message):
-            self._add(place, party, _strings(_searched(text, SCANNED)))
-            self._add(place, party, _errors(_searched(text, LOG)))
+        wrote = message.role == "assistant"
+        for text in _texts(message):
+            for here in (_strings(_searched(text, SCANNED)), _errors(_searched(text, LOG))):
+                self._add(place, here, wrote=wrote)
         for call in message.calls:
             for path in paths(call):
-                uses = self._found.setdefault(path, _Uses("path", wrote=1, among=1, places=[place]))
+                uses = self._found.setdefault(path, _Uses("path", wrote=1, among=1, last=place))
+                self._held[place].append(path)
                 if uses.kind != "changed":
                     uses.kind = "changed" if changes(call) else "path"
 
-    def _add(self, place: int, party: Party, here: Mapping[str, StringKind]) -> None:
+    def _add(self, place: int, here: Mapping[str, StringKind], *, wrote: bool) -> None:
+        found, among = self._found, len(here)
+        self._held[place] += here
         for string, kind in here.items():
-            uses = self._found.setdefault(string, _Uses(kind))
-            uses.wrote += party == "wrote"
-            uses.asked += party == "asked"
-            uses.seen += party == "seen"
-            uses.among = min(uses.among, len(here))
-            uses.places.append(place)
+            uses = found.get(string)
+            if uses is None:
+                uses = found[string] = _Uses(kind)
+            if wrote:
+                uses.wrote += 1
+            else:
+                uses.read += 1
+            if among < uses.among:
+                uses.among = among
+            uses.last = place
+
+    @cached_property
+    def _worth(self) -> dict[str, float]:
+        """What each string is worth, the highest first."""
+        end = len(self._messages)
+        worth = {
+            text: _odds(uses.kind, uses.wrote, uses.read, end - uses.last, uses.among) + SIZE * log2(2 + len(text))
+            for text, uses in self._found.items()
+        }
+        return dict(sorted(worth.items(), key=itemgetter(1), reverse=True))
 
     def ranked(self, shown: Sequence[Message]) -> tuple[Named, ...]:
-        """The strings that the messages ``shown`` to the model as they were don't have, likeliest first."""
+        """The strings that the messages ``shown`` to the model as they were don't have, those worth most first."""
         whole = set(map(id, shown))
-        there = {place for place, message in enumerate(self._messages) if id(message) in whole}
-        end = len(self._messages)
-        left = ((text, uses) for text, uses in self._found.items() if there.isdisjoint(uses.places))
-        named = (Named(uses.kind, text, _worth(uses, end)) for text, uses in left)
-        return tuple(sorted(named, key=lambda string: (-string.worth, string.text)))
+        messages = zip(self._messages, self._held, strict=True)
+        there = {string for message, held in messages if id(message) in whole for string in held}
+        return tuple(
+            Named(self._found[text].kind, text, worth) for text, worth in self._worth.items() if text not in there
+        )
 
 
-def _worth(uses: _Uses, end: int) -> float:
-    worth = WROTE * log2(1 + uses.wrote) + ASKED * log2(1 + uses.asked) + SEEN * log2(1 + uses.seen)
-    worth -= AWAY * log2(1 + end - (uses.places[-1] if uses.places else 0)) + AMONG * log2(1 + uses.among)
-    return worth + {"changed": CHANGED, "path": 0.0, "name": NAME, "figure": FIGURE, "error": ERROR}[uses.kind]
+@lru_cache(maxsize=4_096)
+def _odds(kind: StringKind, wrote: int, read: int, away: int, among: int) -> float:
+    worth = WROTE * log2(1 + wrote) + READ * log2(1 + read) + AWAY * log2(1 + away) + AMONG * log2(1 + among)
+    return worth + KINDS[kind]
 
 
-def _texts(message: Message) -> Iterator[tuple[str, Party]]:
+def _texts(message: Message) -> Iterator[str]:
+    """What ``message`` says in words and calls, and results."""
     for block in message.blocks:
         match block:
-            case Text(text=text) if message.role == "assistant":
-                yield text, "wrote"
-            case Text(text=text) if not is_reminder(text):
-                yield text, "asked"
+            case Text(text=text) if message.role == "assistant" or not is_reminder(text):
+                yield text
             case ToolUse(input=given):
-                yield "\n".join(_values(given)), "wrote"
+                yield "\n".join(_values(given))
             case ToolOutput(content=text):
-                yield text, "seen"
+                yield text
             case _:
                 pass
 
@@ -177,19 +192,18 @@ def _strings(text: str) -> dict[str, StringKind]:
     found: dict[str, StringKind] = {}
     if "://" in text:
         found = {url.rstrip(".,:;"): "path" for url in _URL.findall(text)}
-    for word in set(_WORD.findall(text)):
-        for string, kind in _kinds(word):
-            found[string] = kind
-    for figure in set(_FIGURE.findall(text)):
-        if _telling(figure):
+    for word in dict.fromkeys(_WORD.findall(text)):
+        found.update(_kinds(word))
+    for figure in dict.fromkeys(_FIGURE.findall(text)):
+        if len(figure) > 2 if figure.isdigit() else _telling(figure):
             found[figure] = "figure"
     return found
 
 
 def _telling(figure: str) -> bool:
-    """A lone number of one or two digits says nothing."""
+    """False for a number of one or two digits with a sign that says nothing."""
     digits = sum(map(str.isdigit, figure))
-    return digits > 2 or (not figure.isdigit() and ("." in figure or not figure[-1:].isdigit() or figure[0] in "$€£¥"))
+    return digits > 2 or "." in figure or not figure[-1:].isdigit() or figure[0] in "$€£¥"
 
 
 @lru_cache(maxsize=32_768)
@@ -207,13 +221,11 @@ def _kinds(word: str) -> tuple[tuple[str, StringKind], ...]:
 
 def _kind(part: str) -> StringKind | None:
     last = part.rsplit("/", 1)[-1]
-    if _EXTENSION.fullmatch(last[last.rfind(".") :] if "." in last else ""):
+    if "/" in part.strip("/") or _EXTENSION.fullmatch(last[last.rfind(".") :] if "." in last else ""):
         return "path"
-    if "/" in part.strip("/"):
-        return "path" if part.startswith(("/", "~", ".")) or part.count("/") > 1 or "_" in part or "." in last else None
-    if "@" in part[1:] or part.startswith("--"):
+    if "@" in part[1:] or part.startswith("--") or "_" in part.strip("_"):
         return "name"
-    if "_" in part.strip("_") or _CAMEL.fullmatch(part) or _CODE.fullmatch(part):
+    if _CAMEL.fullmatch(part) or _CODE.fullmatch(part):
         return "name"
     return "name" if "." in part and all(map(str.isidentifier, part.split("."))) else None
 
@@ -221,37 +233,42 @@ def _kind(part: str) -> StringKind | None:
 def _errors(text: str) -> dict[str, StringKind]:
     """The lines of ``text`` that name an error, without the space around them."""
     found: dict[str, StringKind] = {}
-    end = 0
-    for mark in _ERROR.finditer(text):
-        if mark.start() < end:
-            continue
-        end = text.find("\n", mark.end())
-        end = len(text) if end < 0 else end
-        start = text.rfind("\n", 0, mark.start()) + 1
-        if end - start <= LINE and len(line := text[start:end].strip()) > SHORT:
-            found[line] = "error"
+    for mark in _MARKS:
+        place = text.find(mark)
+        while place >= 0:
+            end = text.find("\n", place)
+            end = len(text) if end < 0 else end
+            start = text.rfind("\n", 0, place) + 1
+            if end - start <= LINE and len(line := text[start:end].strip()) > SHORT and _ERROR.search(line):
+                found[line] = "error"
+            place = text.find(mark, end)
     return found
 
 
-def picked(
-    strings: Sequence[Named], room: int, held: str, known: Callable[[str], bool] = "".__contains__
-) -> list[Named]:
-    """Return the likeliest of ``strings`` in ``room`` bytes, without those that are ``known``, and those that ``held``
-    or a string before them has."""
+def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
+    """The first of ``strings`` in ``room`` bytes, without those that ``held`` or a string before them has."""
     chosen: list[Named] = []
-    said = ""
-    spent: Counter[StringKind] = Counter()
-    left = room
-    for named in sorted(strings, key=lambda named: SIZE * log2(named.cost) - named.worth):
+    words, paths_ = set(_words(held)), ""
+    left, errors = room, max(ERRORS_LEAST, room * ERRORS)
+    for named in strings:
         if left < 8:
             break
-        cost, most = named.cost, max(LEAST, room * SHARES.get(named.kind, 1.0))
-        if cost > left or spent[named.kind] + cost > most:
+        text = named.text
+        if len(text) + 2 > left or text in words or (cost := size(text) + 2) > left:
             continue
-        if named.text in said or named.text in held or known(named.text):
+        if named.kind == "error" and cost > errors:
             continue
+        if ("/" in text or " " in text) and (text in held or text in paths_):
+            continue
+        errors -= cost if named.kind == "error" else 0
         chosen.append(named)
-        said += f"\n{named.text}"
-        spent[named.kind] += cost
+        words.update(_words(text))
+        paths_ += f"\n{text}" if "/" in text else ""
         left -= cost
-    return sorted(chosen, key=lambda named: -named.worth)
+    return chosen
+
+
+def _words(text: str) -> Iterator[str]:
+    """What is within longer strings of ``text`` too: names, and files without their folders."""
+    for pattern in (_WORD, _FILE, _NAME):
+        yield from pattern.findall(text)

@@ -18,9 +18,10 @@ from ba_tui.core.messages import Message, Text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-HEAD = "Notes on the earlier rounds of this conversation, taken because it grew too long."
+HEAD = "Notes on the earlier rounds of this conversation"
+_HOW = ": recall(round=N) shows one whole, recall(query=…) finds words."
 _BACK = "Nothing is lost: recall("
-_HOW = f"{_BACK}round=N) shows a round whole, recall(query=…) finds words in all of them."
+"""How a line of earlier versions began that said the same."""
 PREFIX: dict[FactKind, str] = {"said": "- ", "step": "", "seen": "  · "}
 """How the lines of a round begin."""
 TELLING: dict[FactKind, tuple[str, float, float]] = {"seen": ("  • ", 2.6, 2.5), "said": ("* ", 5.0, 6.0)}
@@ -45,7 +46,8 @@ _STRINGS: dict[StringKind, str] = {
 _BETWEEN = "; "
 _WRONG = "! "
 """How a line that names an error begins."""
-_VERBATIM = "Exact strings of earlier rounds"
+_VERBATIM = "Exact strings"
+"""Earlier versions add words to it."""
 _FILE = regex(r"^- \[round \d+\] (.*) \((changed|read)\)$")
 """A file in the notes of an earlier version."""
 _SUMMARY = "Summary so far"
@@ -103,7 +105,7 @@ def written(notes: Notes) -> tuple[Text, ...]:
     """``notes`` as the blocks of a message."""
     said = str(notes.left_out) if notes.left_out.texts else ""
     short = said and not (notes.texts or notes.facts or notes.summary or notes.strings)
-    parts = ["\n".join(part for part in (HEAD, "" if short else _HOW, said) if part)]
+    parts = [HEAD + ("." if short else _HOW) + (f"\n{said}" if said else "")]
     for kind, title in _SECTIONS.items():
         if of_kind := [fact for fact in notes.facts if fact.kind == kind]:
             parts.append("\n".join([f"## {title}", *(f"- [round {fact.round}] {fact.text}" for fact in of_kind)]))
@@ -228,7 +230,7 @@ class _Reader:
             elif line.startswith("## ") and self.kind != "note":
                 heading = _ROUND.match(line)
                 self.round = int(heading[1]) if heading else self.round
-                self.verbatim = line[3:] in (_VERBATIM, "Files")
+                self.verbatim = line[3:].startswith((_VERBATIM, "Files"))
                 self.kind = None if heading else _KINDS.get(line[3:], "note")
             elif self.verbatim and own:
                 self.strings += _strings(line)

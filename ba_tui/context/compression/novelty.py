@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
-from ba_tui.context.compression.keywords import RAISING, body, code, line_score, masked
+from ba_tui.context.compression.keywords import RAISING, body, code, masked, shaped_score
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
@@ -53,14 +53,19 @@ def _pairs(sentence: str) -> Iterator[tuple[str, str]]:
 class _Look(NamedTuple):
     form: str
     shape: str
-    score: float
     code: bool
 
 
 @lru_cache(maxsize=16_384)
 def _look(line: str) -> _Look:
     """What a line is by itself. The same lines are looked at for the facts, for stubs and for the newest steps."""
-    return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), line_score(line), code(line))
+    return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), code(line))
+
+
+@lru_cache(maxsize=16_384)
+def _score(line: str) -> float:
+    look = _look(line)
+    return shaped_score(line, look.shape, program=look.code)
 
 
 @frozen
@@ -75,8 +80,8 @@ class KnownWords:
     def of(texts: Iterable[str]) -> KnownWords:
         """A line that comes again and again, as when a file is read anew, counts once."""
         lines = {line for text in texts for line in text.splitlines()}
-        looks = [_look(line) for line in lines]
-        raising = sum(look.code and look.score >= RAISING for look in looks)
+        looks = list(map(_look, lines))
+        raising = sum(look.code and _score(line) >= RAISING for line, look in zip(lines, looks, strict=True))
         rarity = log2(len(lines) / raising) / RARE if raising else 1.0
         return KnownWords(Counter(look.shape for look in looks), min(1.5, max(0.5, rarity)))
 
@@ -85,15 +90,15 @@ def scored_lines(found: Sequence[str], known: KnownWords, each: float) -> Iterat
     """Score and place of each line of a result: more for one that is unlike the others, less for what repeats.
     ``each``: what any line of this result counts."""
     count = len(found)
-    looks = [_look(line) for line in found]
+    looks = list(map(_look, found))
     beginnings = Counter(look.form for look in looks)
     uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
-    for place, look in enumerate(looks):
+    for place, (look, scored) in enumerate(zip(looks, map(_score, found), strict=True)):
         alike = beginnings[look.form]
         # Each place where a program raises an error tells something else, however alike they look.
-        raises = look.code and look.score >= RAISING
+        raises = look.code and scored >= RAISING
         often = 1 if raises else max(1, known.shapes[look.shape])
-        said = look.score * known.raising if look.code else look.score
+        said = scored * known.raising if look.code else scored
         if count >= _FEW and alike > 2 and not raises:
             said /= 1 + log2(alike) / 3
         score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + said

@@ -16,7 +16,7 @@ from ba_tui.core.values import frozen
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 """Tokens of messages."""
 
-ACKNOWLEDGED = "I have read these notes and go on from them."
+ACKNOWLEDGED = "Noted."
 CHANGED = "~"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
-from ba_tui.core.errors import StopTurn, StorageError, UsageError
+from ba_tui.core.errors import StopTurn, StorageError
 from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.tool import Call, Tool

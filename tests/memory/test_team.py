@@ -19,7 +19,7 @@ import pytest
 from chromadb.api.client import Client
 
 from ba_tui.assembly import connect
-from ba_tui.core.ports.memory import Draft
+from ba_tui.core.ports.memory import Draft, Memory
 from ba_tui.memory.recall import Ask
 from ba_tui.memory.setup import StoreSetup, TeamServer
 from ba_tui.memory.shelf import Shelf
@@ -225,7 +225,7 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
     async def shared_as(name: str) -> set[str]:
         """What the server holds once a session shared its memory under ``name``."""
         talk = connect({"model": "demo"}, root).library.create()
-        memory = talk.inventory.memory
+        memory = talk.inventory.feature(Memory)
         assert memory
         await memory.remember(Draft(f"The fiscal year of {name} starts in April"))
 

@@ -159,7 +159,7 @@ def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None,
 async def _on_source(data: OpenedData, source: str, sql: str, folder: Path) -> QueryResult:
     """Run a statement on a source, in a helper that ends with it."""
     from ba_tui.analysis.errors import QueryRefused  # noqa: PLC0415 - see query
-    from ba_tui.tools.data.checks import session_sources  # noqa: PLC0415
+    from ba_tui.features.data.checks import session_sources  # noqa: PLC0415
     from ba_tui.tools.data.source_queries import SourceQueries  # noqa: PLC0415
 
     sources = session_sources(data.engine, data.place, load(folder).settings, folder)

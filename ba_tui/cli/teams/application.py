@@ -17,7 +17,7 @@ from ba_tui.cli.teams.membership import add_commands
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
-from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
 from ba_tui.core.teamwork.teams import conflict_facts
@@ -182,7 +182,7 @@ async def _run(services: Services, order: TeamOrder, start: Start, printer: Team
         await conversation.history()
         if missing := services.setup.missing(conversation.model):
             raise UsageError(missing)
-        teams = conversation.inventory.teams
+        teams = conversation.inventory.feature(Teams)
         if teams is None:
             raise UsageError("Teams can't be used here.")
         work = await asyncio.to_thread(teams.resume if start.resume else lambda: teams.run(order))

@@ -8,11 +8,11 @@ from datetime import datetime
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import MemoryChanged
 from ba_tui.core.ports.memory import Draft
+from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.turn import Branch
-from ba_tui.tools.memory.session_room import MemoryRoom
 from ba_tui.tools.memory.storing import line_of
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def outcome_of(plan: Plan) -> str:
     return clipped(" ".join(parts), LONGEST)
 
 
-async def remember(plan: Plan, memory: MemoryRoom, branch: Branch) -> None:
+async def remember(plan: Plan, memory: TaskMemory, branch: Branch) -> None:
     """Store what became of the plan, where memory is on. A memory that is broken costs nobody an answer."""
     if memory.off():
         return
@@ -52,7 +52,7 @@ async def remember(plan: Plan, memory: MemoryRoom, branch: Branch) -> None:
             branch.emit(MemoryChanged((line_of(stored.entry),)))
 
 
-async def recalled(goal: str, memory: MemoryRoom) -> str:
+async def recalled(goal: str, memory: TaskMemory) -> str:
     """What became of similar goals, a line each; empty when nothing is known."""
     if memory.off():
         return ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.delegation import Delegation
+from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
@@ -14,7 +15,6 @@ from ba_tui.planning.plan_mode import PlanMode
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
-from ba_tui.tools.memory.session_room import MemoryRoom
 from ba_tui.tools.planning.asking import ModelRequests
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class PlanScope:
     transcript: Transcript
     tools: Callable[[], Mapping[str, Tool]]
     delegation: Delegation
-    memory: MemoryRoom
+    memory: TaskMemory
     results: Artifacts
     mode: PlanMode
     requests: ModelRequests | None = None

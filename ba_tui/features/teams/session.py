@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, TeamChanged
-from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.delegation import Delegation, Work
 from ba_tui.core.ports.rooms import ToolSource
-from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.ports.teams import TeamOrder, Teams
+from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.teamwork.teams import Role, Team
 from ba_tui.core.turn import Branch
+from ba_tui.feature import OpenFeature, SessionContext, Stage
+from ba_tui.ingress import Ingress
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.teams.scope import TeamScope
+from ba_tui.tools.teams.scope import Escalation, TeamScope
 from ba_tui.tools.teams.seating import AtWork, Listing, Seats
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from ba_tui.tools.teams.leading import Leading
 
 
-class TeamRoom:
+class TeamSession:
     """Made once for a session; a listener too."""
 
     def __init__(self, settings: TeamSettings, scope: TeamScope, definitions: Mapping[str, Definition]) -> None:
@@ -108,3 +111,32 @@ class TeamRoom:
         from ba_tui.team.roles import Roles  # noqa: PLC0415 - see _leading
 
         return Roles(self._scope.files())
+
+
+def open_teams(context: SessionContext) -> OpenFeature:
+    """Offer Teams to faces."""
+    scope, team, redact = context.scope, context.loaded.settings.team, context.offered(Ingress).clean
+    agents, memory = context.offered(Delegation), context.offered(TaskMemory)
+    escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, context.shell.inherited(), scope.id, redact)
+    session = TeamSession(
+        team,
+        TeamScope(
+            agents,
+            context.agent_files,
+            scope.results,
+            scope.history,
+            escalation,
+            redact,
+            scope.ask,
+            None if memory.off() else memory.memory.remember,
+            scope.requests,
+            tool=lambda name: context.registry().get_tool(name),
+        ),
+        context.definitions,
+    )
+    return OpenFeature(
+        sources=session.sources,
+        interceptors=((Stage.JOIN, lambda parts: session.joining(parts.visible)),),
+        listeners=(session.apply,),
+        ports={Teams: session},
+    )

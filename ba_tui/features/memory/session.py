@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
 from ba_tui.core.messages import Message
-from ba_tui.core.ports.working import WorkingMemory
+from ba_tui.core.ports.memory import Memory
+from ba_tui.core.ports.working import TaskMemory, WorkingMemory
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
 from ba_tui.memory.setup import setup_of
-from ba_tui.resources import Places, folder_slug
+from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Loaded, Settings
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
@@ -51,7 +53,7 @@ class MemoryScope:
     ask: AskModel | None
 
 
-class MemoryRoom:
+class MemorySession:
     """core.agent.Interceptor of the main agent, and a listener. Made once for a session; nothing starts before the
     first prompt."""
 
@@ -154,3 +156,26 @@ async def _shielded(work: Awaitable[None]) -> None:
 
 def _variable(name: str) -> str:
     return os.environ.get(name, "")
+
+
+def open_memory(context: SessionContext) -> OpenFeature:
+    """Offer Memory to faces and TaskMemory to features that run tasks."""
+    scope = context.scope
+    # Where no user can accept proposals, the small model is not asked for any.
+    ask = scope.ask if context.attended else None
+    root = project_root(context.permissions.workspace.root)
+    session = MemorySession(
+        context.definitions,
+        context.loaded,
+        context.where,
+        MemoryScope(scope.id, root, scope.transcript, scope.history, ask),
+    )
+    return OpenFeature(
+        session.tools,
+        needed=session.needed,
+        interceptors=((Stage.RECALL, for_main(session)),),
+        listeners=(session.apply,),
+        ports={Memory: session.memory, TaskMemory: session},
+        notices=tuple(session.problems),
+        close=session.close,
+    )

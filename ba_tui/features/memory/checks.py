@@ -11,9 +11,9 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import MemoryState
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.text.wording import byte_size, count
+from ba_tui.feature import CheckContext
 from ba_tui.memory.setup import BY_WORDS, StoreSetup, setup_of
-from ba_tui.resources import Places, folder_slug, project_root
-from ba_tui.settings import Loaded
+from ba_tui.resources import folder_slug
 from ba_tui.tools.memory.names import proposed_names, with_shared_name
 
 NAME = "memory"
@@ -22,9 +22,9 @@ PATIENCE = 30.0
 GUIDE = "See ba guide memory."
 
 
-def memory_checks(loaded: Loaded, where: Places, folder: Path) -> Iterator[CheckResult]:
+def memory_checks(context: CheckContext) -> Iterator[CheckResult]:
     """Open the memory of the project of ``folder``, and search it once."""
-    root = project_root(folder)
+    loaded, where, root = context.loaded, context.where, context.root
     named, shared = with_shared_name(loaded, where, root)
     settings, project = named.memory, folder_slug(root)
     for notice in proposed_names(shared):

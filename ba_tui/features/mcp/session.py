@@ -63,7 +63,7 @@ class McpScope:
     attended: bool = True
 
 
-class McpRoom:
+class McpSession:
     """Made once for a session. Also core.agent.Interceptor: servers whose tools are not known yet are connected to in
     the background; only a run that nobody attends waits for them."""
 

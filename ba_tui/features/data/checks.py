@@ -15,6 +15,7 @@ from ba_tui.analysis.engine import Analysis, EnginePlace
 from ba_tui.analysis.errors import AnalysisError
 from ba_tui.analysis.sources import Sources
 from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.feature import CheckContext
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
@@ -32,8 +33,9 @@ PATIENCE = 30.0
 """Seconds for all sources together."""
 
 
-def data_checks(loaded: Loaded, where: Places, folder: Path) -> Iterator[CheckResult]:
+def data_checks(context: CheckContext) -> Iterator[CheckResult]:
     """Start the engine for a moment, look for a kernel, then connect to each source, all of them at a time."""
+    loaded, where, folder = context.loaded, context.where, context.folder
     settings = loaded.settings
     yield from engine_check(temporary_place(settings, where, folder))
     yield _kernel(loaded, where, folder)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.assembly.session_tools import GuardedTools
 from ba_tui.context.admission import Admission
 from ba_tui.context.attaching import Attaching
 from ba_tui.context.attachments import FOLDER as ATTACHED
@@ -15,7 +16,8 @@ from ba_tui.context.commands import CommandFiles
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mention_sources import OtherSessions, mention_sources
 from ba_tui.context.mentions import MentionSource, Offering
-from ba_tui.context.own_commands import CommandContext, CommandExpander
+from ba_tui.context.own_commands import CommandContext, CommandExpander, ServerPrompts
+from ba_tui.context.session_data import MentionedData
 from ba_tui.context.surroundings import Surroundings
 from ba_tui.context.touched import TouchedFiles
 from ba_tui.core.messages import Message
@@ -31,7 +33,6 @@ from ba_tui.tools.builtin.images import kept_picture
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.guards.secrets import secrets
 from ba_tui.tools.mentioned_files import MentionedFiles, shortened_session
-from ba_tui.tools.session import GuardedTools
 
 if TYPE_CHECKING:
     from ba_tui.hooks.turns import HookTurns
@@ -67,7 +68,7 @@ class SessionPrompts:
     ) -> None:
         workspace, policy, registry = permissions.workspace, permissions.policy, tools.registry
         clean, self.skills = active.catalog.ingress.clean, SkillList(active)
-        resources = tools.mcp.resources(tools.data.tables)
+        data = tools.offered(MentionedData)
         files = MentionedFiles(workspace, tools.readers, policy.judge, secrets(permissions.sharing))
         sessions = OtherSessions(sources.library, sources.folder.name, shortened_session)
         index = FileIndex(workspace.root, find_ripgrep())
@@ -83,7 +84,7 @@ class SessionPrompts:
                 sources.show,
                 sessions.read,
                 index.nearest,
-                resources,
+                data,
             )
         )
         self.attaching = Attaching(attachments, sources.touched)
@@ -99,17 +100,20 @@ class SessionPrompts:
             permissions.confirms,
             rules,
             clean,
-            tools.mcp.prompts,
+            tools.port(ServerPrompts),
         )
         self.commands = CommandExpander(sources.commands, context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))
         self.admission = Admission(self.commands, hooks.admit if hooks else None, self.attaching)
         keep = partial(kept_picture, sources.folder / ATTACHED)
-        data: Mapping[MentionKind, MentionSource] = {
-            "table": tools.data.tables.tables,
-            "column": tools.data.tables.columns,
-            "metric": tools.data.tables.metrics,
-            "resource": resources.suggestions,
+        offered: dict[MentionKind, MentionSource] = {
+            kind: source for feature in tools.features for kind, source in feature.mentions.items()
         }
-        names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, data)
-        self.mentions = Offering(index, names, attachments.weigh, keep, tools.data.tables.refresh)
+        names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, offered)
+
+        def refresh() -> None:
+            for feature in tools.features:
+                if feature.refresh:
+                    feature.refresh()
+
+        self.mentions = Offering(index, names, attachments.weigh, keep, refresh)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
@@ -12,6 +13,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MAIN, Event, Steered, TurnStarted
 from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, reminder
+from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
 from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.text.patterns import regex
@@ -19,14 +21,19 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.feature import OpenFeature, SessionContext, Stage, for_every_agent
 from ba_tui.settings.sections.agents import AgentSettings
+from ba_tui.skills.active import ActiveSkills
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.delegating.agent_skills import skilled
 from ba_tui.tools.delegating.agent_types import AgentTypes
 from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
 from ba_tui.tools.delegating.foreign_calls import DELEGATE
-from ba_tui.tools.delegating.sub_agents import MakeAgent, Skilled, SubAgents, Surroundings
+from ba_tui.tools.delegating.sub_agents import Skilled, SubAgents, Surroundings
+from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
+from ba_tui.tools.session_scope import Delegating
 
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
 
@@ -37,14 +44,6 @@ APPLY = "apply_changes"
 def unskilled(spec: AgentSpec) -> tuple[AgentSpec, Sequence[str]]:
     """Where no skills are."""
     return spec, [f"{spec.name} works without the skill {name}: there are no skills here." for name in spec.skills]
-
-
-@frozen
-class Delegating:
-    """What a conversation brings: the id of the main agent's ``model``, and what makes agents to be run."""
-
-    model: Callable[[], str]
-    make: MakeAgent
 
 
 @frozen
@@ -65,7 +64,7 @@ class DelegationScope:
     copies: AgentCopies | None = None
 
 
-class DelegationRoom:
+class AgentSession:
     """core.agent.Interceptor of every agent, and a listener. Made once for a session."""
 
     def __init__(self, definitions: Mapping[str, Definition], limits: AgentSettings, scope: DelegationScope) -> None:
@@ -149,3 +148,37 @@ def no_agents(spec: AgentSpec, model: str) -> AbstractAsyncContextManager[Agent]
 def no_files() -> AgentFiles:
     """Where no agents are known. Raises UsageError."""
     raise UsageError("No agents are known here.")
+
+
+def open_agents(context: SessionContext) -> OpenFeature:
+    """Offer Delegation to faces, plans and teams. Without a kept conversation no agent works in a copy."""
+    scope, policy = context.scope, context.permissions.policy
+    copies = scope.copies(policy.denies_reading)
+    session = AgentSession(
+        context.definitions,
+        context.loaded.settings.agents,
+        DelegationScope(
+            context.agent_files,
+            scope.delegating,
+            scope.transcript,
+            scope.history,
+            lambda: context.registry().tools(),
+            lambda: policy.mode == "plan",
+            context.attended,
+            partial(skilled, skills=context.offered(ActiveSkills)),
+            copies,
+        ),
+    )
+    tools = ()
+    if copies is not None:
+        applying = Applying(copies, context.permissions.workspace, context.ahead, session.agents.works)
+        tools = (apply_changes_tool(context.definitions[APPLY], applying),)
+    return OpenFeature(
+        tools,
+        session.sources,
+        session.needed,
+        interceptors=((Stage.JOIN, for_every_agent(session)),),
+        listeners=(session.apply,),
+        ports={Delegation: session.agents},
+        close=session.close,
+    )

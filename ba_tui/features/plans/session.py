@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message, reminder
-from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.delegation import Delegation, Work
+from ba_tui.core.ports.plans import Plans
+from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.teamwork.plans import ENDED, TEAM_PLAN, Plan
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
+from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
+from ba_tui.features.plans.workflows import Workflows
+from ba_tui.ingress import Ingress
+from ba_tui.planning.plan_mode import NAME as PRESENT
+from ba_tui.planning.plan_mode import PlanMode
+from ba_tui.planning.workflows import flow_folders
+from ba_tui.resources import bundled
 from ba_tui.settings.sections.plans import PlanSettings
+from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.planning.plan_tool import NAME, Waiting, plan_tool
 from ba_tui.tools.planning.scope import PlanScope
@@ -26,7 +37,7 @@ GO_ON = "Go on with it: {}. What was completed is kept."
 OWN, TEAM = "/plan resume", "/team resume"
 
 
-class PlanRoom:
+class PlanSession:
     """core.ports.plans.Plans, a listener, and what the tool plan does. Made once for a session."""
 
     def __init__(self, definition: Definition, settings: PlanSettings, scope: PlanScope) -> None:
@@ -134,4 +145,37 @@ def resumable(plan: Plan) -> bool:
     open_ = any(step.status not in ENDED or step.undecided for step in plan.subtasks)
     return plan.state in {"proposed", "approved", "running", "paused", "cancelled"} and (
         open_ or plan.state == "running"
+    )
+
+
+def open_plans(context: SessionContext) -> OpenFeature:
+    """Offer Plans to faces; plan mode and workflows belong to it."""
+    scope, policy, where = context.scope, context.permissions.policy, context.where
+    mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=context.attended)
+    session = PlanSession(
+        context.definitions[NAME],
+        context.loaded.settings.plans,
+        PlanScope(
+            scope.transcript,
+            lambda: context.registry().tools(),
+            context.offered(Delegation),
+            context.offered(TaskMemory),
+            scope.results,
+            mode,
+            scope.requests,
+            context.attended,
+            agents=context.agent_files,
+            history=scope.history,
+        ),
+    )
+    folders = flow_folders(bundled("config"), where.config, context.trusted)
+    workflows = Workflows(folders, context.offered(Ingress).raw, lambda: context.registry().tools(), scope.results)
+    return OpenFeature(
+        (session.tool, present_plan_tool(context.definitions[PRESENT], mode)),
+        (ToolSource("workflow", workflows.look),),
+        lambda: (*((PRESENT,) if mode.presents else ()), *session.needed()),
+        interceptors=((Stage.PLAN, for_main(mode)), (Stage.FINISH, for_main(session))),
+        listeners=(session.apply,),
+        ports={Plans: session},
+        close=session.close,
     )

@@ -7,8 +7,9 @@ from functools import partial
 
 from ba_tui.assembly.session_tools import GuardedTools, ToolSettings, unusable
 from ba_tui.assembly.start import Startup
+from ba_tui.core.agent import AskModel
 from ba_tui.core.ports.rooms import MarkedShare
-from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
+from ba_tui.hooks.found import SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for

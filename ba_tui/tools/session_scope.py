@@ -10,6 +10,8 @@ from pathlib import Path
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.context.instructions import instruction_files
+from ba_tui.core.agent import AskModel
+from ba_tui.core.spawning import MakeAgent
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
@@ -20,13 +22,11 @@ from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
 from ba_tui.settings.plugins import Plugin
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
-from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
-from ba_tui.tools.delegating.sub_agents import MakeAgent
-from ba_tui.tools.isolating.copies import Copies
-from ba_tui.tools.isolating.listing import repository
-from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.planning.asking import ModelRequests
+
+PYTHON_FILES = "artifacts"
+"""Folder of a session with the files that Python writes."""
 
 
 @frozen
@@ -61,10 +61,6 @@ class SessionScope:
     def folder(self) -> Path | None:
         """The session's own folder; None where no conversation is kept."""
         return self.file.parent if self.id else None
-
-    def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
-        """The copies of the project for agents that work apart; None where no conversation is kept."""
-        return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
 
     def instructions(self, settings: Settings, where: Places, ingress: Ingress) -> InstructionFiles:
         """Returns the files that instruct models here, given those that lie in the project."""

@@ -33,6 +33,8 @@ from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
 from ba_tui.tools.delegating.foreign_calls import DELEGATE
 from ba_tui.tools.delegating.sub_agents import Skilled, SubAgents, Surroundings
 from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
+from ba_tui.tools.isolating.copies import Copies
+from ba_tui.tools.isolating.listing import repository
 from ba_tui.tools.session_scope import Delegating
 
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
@@ -153,7 +155,7 @@ def no_files() -> AgentFiles:
 def open_agents(context: SessionContext) -> OpenFeature:
     """Offer Delegation to faces, plans and teams. Without a kept conversation no agent works in a copy."""
     scope, policy = context.scope, context.permissions.policy
-    copies = scope.copies(policy.denies_reading)
+    copies = Copies(scope.folder, repository(scope.cwd), policy.denies_reading) if scope.folder else None
     session = AgentSession(
         context.definitions,
         context.loaded.settings.agents,

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.memory import Memory
@@ -25,7 +26,7 @@ from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.memory.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
 from ba_tui.tools.memory.names import proposed_names, with_shared_name
-from ba_tui.tools.memory.proposing import FORGETTING, REMEMBERING, AskModel, Proposing
+from ba_tui.tools.memory.proposing import FORGETTING, REMEMBERING, Proposing
 from ba_tui.tools.memory.recalling import Bounds, Recalling
 from ba_tui.tools.memory.session_memory import SessionMemory
 from ba_tui.tools.memory.storing import Owner, Storing

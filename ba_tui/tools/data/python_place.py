@@ -23,11 +23,12 @@ from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.settings import Settings
 from ba_tui.tools.builtin.python import VENVS
+from ba_tui.tools.session_scope import PYTHON_FILES
 
 if TYPE_CHECKING:
     from ba_tui.analysis.kernel.client import KernelPlace
 
-FOLDER = "artifacts"
+FOLDER = PYTHON_FILES
 MOST_MEMORY = 4 * GIGABYTE
 EXTRA = "pip install 'ba-tui[python]'"
 CACHE = "PYTHONPYCACHEPREFIX"

@@ -6,11 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TypeAlias
 
-from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import BaError, ErrorInfo, UsageError
@@ -18,7 +16,7 @@ from ba_tui.core.events import Event, Notice, Rewound, TurnEnded
 from ba_tui.core.events.teamwork import ActivityChanged, AgentStarted
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.ports.delegation import Order, RunningAgent
-from ba_tui.core.spawning import ChildResult, run_child
+from ba_tui.core.spawning import ChildResult, MakeAgent, run_child
 from ba_tui.core.teamwork.agents import AgentActivity
 from ba_tui.core.teamwork.copies import AgentCopies, not_copied
 from ba_tui.core.text.wording import clipped, one_line
@@ -40,11 +38,6 @@ _ENDED: dict[str, AgentActivity] = {"error": "error", "cancelled": "cancelled"}
 
 Skilled: TypeAlias = Callable[[AgentSpec], tuple[AgentSpec, Sequence[str]]]
 """An agent with the instructions of its skills, and why some of them are not there. Reads files."""
-MakeAgent: TypeAlias = Callable[[AgentSpec, str], AbstractAsyncContextManager[Agent]]
-"""Makes an agent to be run, which the model answers unless its spec names another; what the agent holds is closed on
-leaving. Raises UsageError, AuthFailed."""
-
-
 COPY_NOTE = (
     "You work in a copy of the project. Name its files by paths from its folder. Your changes come into the project "
     "only when whoever started you applies them: say which files you changed. You can't run commands here."

@@ -10,7 +10,7 @@ from typing import Any
 
 from ba_tui.core.effects import Effect
 from ba_tui.core.events import MemoryChanged
-from ba_tui.core.ports.memory import Draft, Entry, Stored
+from ba_tui.core.ports.memory import Draft, Entry, Stored, line_of
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool, ToolFacts
@@ -18,7 +18,7 @@ from ba_tui.memory.moments import day_of
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.memory.session_memory import SessionMemory
-from ba_tui.tools.memory.storing import Storing, line_of
+from ba_tui.tools.memory.storing import Storing
 
 REMEMBER, FORGET = "remember", "forget"
 SHOWN = 200

@@ -9,9 +9,10 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.errors import BaError, ProviderError
 from ba_tui.core.events import Event, MemoryProposed, SideRequest, TurnStarted
 from ba_tui.core.messages import Message
@@ -25,8 +26,6 @@ from ba_tui.memory.terms import stems
 from ba_tui.tools.memory.waiting import Waiting
 
 log = logging.getLogger(__name__)
-AskModel: TypeAlias = Callable[[str, str, str], Awaitable[tuple[str, SideRequest]]]
-"""What the small model answers to a system prompt and a text, and what it cost; the last word says what for."""
 SYSTEM = """\
 The message is what a person told an assistant. Find lasting facts that they state about themselves, their preferences \
 or their project, such as "our fiscal year starts in July". Leave out requests, questions, one-time matters, and what \

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Compressed, Event, MemoriesUsed, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import NOTE, Message, Text, reminder
-from ba_tui.core.ports.memory import Entry, Origin, Recalled
+from ba_tui.core.ports.memory import Entry, Origin, Recalled, line_of
 from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import legible
@@ -23,7 +23,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.memory.moments import day_of
-from ba_tui.tools.memory.storing import SOON, Storing, line_of
+from ba_tui.tools.memory.storing import SOON, Storing
 
 if TYPE_CHECKING:
     from ba_tui.memory.recall import Hit

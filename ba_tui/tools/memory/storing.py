@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from ba_tui.core.errors import MemoryOff, SecretRefused, UsageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Draft, Entry, Stored
-from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.values import frozen
 from ba_tui.memory.entries import new_id
 from ba_tui.memory.sameness import Sameness, compare
@@ -181,11 +180,6 @@ def check_secrets(text: str) -> None:
         raise SecretRefused(
             f"Not stored: the text holds a secret ({secrets[0].kind}).", "Memory never keeps keys or passwords."
         )
-
-
-def line_of(entry: Entry, *, why: str = "", older: str = "") -> MemoryLine:
-    """Return ``entry`` as events hold it."""
-    return MemoryLine(entry.id, entry.text, entry.kind, entry.at, why, older)
 
 
 def _complete(draft: Draft) -> Draft:

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Compressed, Event, MemoryChanged, MessageDone, Rewound, Titled, TurnStarted
 from ba_tui.core.messages import Message
-from ba_tui.core.ports.memory import Draft
+from ba_tui.core.ports.memory import Draft, line_of
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.secrets.scanner import redact
-from ba_tui.tools.memory.storing import Storing, line_of
+from ba_tui.tools.memory.storing import Storing
 
 log = logging.getLogger(__name__)
 ReadEvents = Callable[[], Awaitable[Sequence[Event]]]

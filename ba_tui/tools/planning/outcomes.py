@@ -7,13 +7,12 @@ from datetime import datetime
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import MemoryChanged
-from ba_tui.core.ports.memory import Draft
+from ba_tui.core.ports.memory import Draft, line_of
 from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.turn import Branch
-from ba_tui.tools.memory.storing import line_of
 
 log = logging.getLogger(__name__)
 FOUND = 3

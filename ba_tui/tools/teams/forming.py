@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.teamwork.plans import TEAM_PLAN, Plan, SubTask, Task
 from ba_tui.core.teamwork.teams import Role
@@ -17,7 +18,6 @@ from ba_tui.core.text.ranking import matching
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.tools.memory.proposing import AskModel
 
 log = logging.getLogger(__name__)
 SMALL = 8

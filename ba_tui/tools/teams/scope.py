@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.ports.memory import Draft
 from ba_tui.core.tool import Tool
@@ -13,7 +14,6 @@ from ba_tui.core.values import frozen
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.recall import ReadHistory
-from ba_tui.tools.memory.proposing import AskModel
 from ba_tui.tools.planning.asking import ModelRequests
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.context.mentions import MentionSource
 from ba_tui.core.agent import Interceptor, Toolset
 from ba_tui.core.agent_spec import AgentSpec
@@ -25,7 +26,6 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import Places
 from ba_tui.settings import Loaded
-from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry

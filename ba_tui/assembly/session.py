@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from ba_tui.agent_files.main_agent import main_spec
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
 from ba_tui.assembly.prompts import PromptSources, SessionPrompts
 from ba_tui.assembly.start import Startup
@@ -40,10 +41,9 @@ from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.team.main_agent import main_spec
 from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.planning.asking import ModelRequests
+from ba_tui.tools.model_requests import ModelRequests
 from ba_tui.tools.session_scope import Delegating, SessionScope
 
 SMALL_TOKENS = 2_000

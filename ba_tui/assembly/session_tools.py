@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import off_loop
 from ba_tui.core.events import Notice
@@ -17,6 +18,7 @@ from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
 from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage
 from ba_tui.features import FEATURES
+from ba_tui.features.agents.copies.apply_changes import judging
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
@@ -29,14 +31,12 @@ from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.folders import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.scripts import Allowed
-from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.own_shell import own_query, own_shell
 from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.builtin.shell import Shell, started_in
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.builtin.skills import locating_skills, naming_skill_files, skill_tools
 from ba_tui.tools.definitions import load_definitions, with_examples
-from ba_tui.tools.delegating.isolated_tools import IsolatedTools
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.editing.undoing import recover_changes
 from ba_tui.tools.guards.breaker import Health
@@ -47,7 +47,7 @@ from ba_tui.tools.guards.output import Delivery
 from ba_tui.tools.guards.permission import Gate, permission
 from ba_tui.tools.guards.recording import Recording
 from ba_tui.tools.guards.skill_limits import within_skill
-from ba_tui.tools.isolating.apply_changes import judging
+from ba_tui.tools.isolated_tools import IsolatedTools
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.outside import runner_for

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from ba_tui.agent_files.catalog import AgentFiles, project_agents
+from ba_tui.agent_files.means import AgentMeans
 from ba_tui.assembly.session_tools import GuardedTools, ToolSettings, unusable
 from ba_tui.assembly.start import Startup
 from ba_tui.core.agent import AskModel
@@ -23,8 +25,6 @@ from ba_tui.skills.active import ActiveSkills, SkillContext, active_skills, prob
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
-from ba_tui.team.catalog import AgentFiles, project_agents
-from ba_tui.team.means import AgentMeans
 from ba_tui.tools.session_scope import SessionScope, lent_folders
 
 

@@ -23,7 +23,7 @@ from ba_tui.settings import Settings
 from ba_tui.settings.plugins import Plugin
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.planning.asking import ModelRequests
+from ba_tui.tools.model_requests import ModelRequests
 
 PYTHON_FILES = "artifacts"
 """Folder of a session with the files that Python writes."""

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from ba_tui.agent_files.catalog import AgentFiles, AgentFolder
+from ba_tui.agent_files.means import AgentMeans
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
@@ -23,8 +25,6 @@ from ba_tui.features.agents.session import AgentSession, DelegationScope
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.agents import AgentSettings
-from ba_tui.team.catalog import AgentFiles, AgentFolder
-from ba_tui.team.means import AgentMeans
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.failed import failed_result
 from ba_tui.tools.session_scope import Delegating

@@ -147,7 +147,7 @@ def test_no_worker_is_given_a_coroutine_that_may_never_start() -> None:
 
 STARTING = {"Popen", "run", "call", "check_call", "check_output", "create_subprocess_exec", "create_subprocess_shell"}
 IN_THE_FOREGROUND = {
-    "ba_tui/analysis/kernel/kernel_process.py": "in the sandbox, below the supervisor of its worker",
+    "ba_tui/features/data/analysis/kernel/kernel_process.py": "in the sandbox, below the supervisor of its worker",
     "ba_tui/cli/config.py": "the person's editor has the terminal",
     "ba_tui/faces/tui/external.py": "the person's editor has the terminal",
 }

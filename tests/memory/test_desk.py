@@ -9,10 +9,10 @@ from zlib import crc32
 
 import numpy
 
-from ba_tui.memory.embedding import Traits
-from ba_tui.memory.store_process.desk import DAMAGED, Desk
-from ba_tui.memory.store_process.mind import Mind
-from ba_tui.memory.vectors import VectorFile
+from ba_tui.features.memory.engine.embedding import Traits
+from ba_tui.features.memory.engine.store_process.desk import DAMAGED, Desk
+from ba_tui.features.memory.engine.store_process.mind import Mind
+from ba_tui.features.memory.engine.vectors import VectorFile
 from tests.memory.entries import entry
 
 

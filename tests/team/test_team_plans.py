@@ -12,10 +12,10 @@ from ba_tui.core.errors import ConnectionLost, UsageError
 from ba_tui.core.events import ConflictChanged, Event, PlanChanged, SubTaskChanged
 from ba_tui.core.teamwork.plans import TEAM_PLAN, SubTask
 from ba_tui.features.plans.session import PlanSession
+from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.plans import PlanSettings
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.planning.scope import PlanScope
 from tests.script import says
 from tests.team.house import TeamHouse, answer
 from tests.team.test_running import ending, forever, plan_of, told

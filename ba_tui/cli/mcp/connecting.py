@@ -22,7 +22,7 @@ from ba_tui.core.text.wording import count, one_line
 if TYPE_CHECKING:
     from ba_tui.cli.mcp.known import KnownServers
     from ba_tui.core.ports.mcp import ServerConfig, ServerState
-    from ba_tui.protocols.mcp.logins import Logins
+    from ba_tui.features.mcp.client.logins import Logins
 
 CANCELLED = 130
 FAILED = 2

@@ -105,8 +105,8 @@ def roles_(
 ) -> int:
     """Print every role that a team can have; agents can be used as roles too. Broken files say why."""
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see run
+    from ba_tui.features.teams.engine.roles import Roles  # noqa: PLC0415 - see run
     from ba_tui.settings import printable  # noqa: PLC0415 - see run
-    from ba_tui.team.roles import Roles  # noqa: PLC0415 - see run
 
     folder = folder_of(cwd)
     tools = tools_alone(folder, {})

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.effects import Effect
@@ -24,16 +25,15 @@ from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.faces.headless import denial
+from ba_tui.features.teams.engine.leases import Lending
+from ba_tui.features.teams.engine.local_members import response_of
+from ba_tui.features.teams.engine.member_spec import member_spec
+from ba_tui.features.teams.engine.messages import Content, TaskRequest, TaskResponse, Trouble
+from ba_tui.features.teams.engine.prompts import continued
+from ba_tui.features.teams.engine.roles import Roles
+from ba_tui.features.teams.engine.seats import Seat
+from ba_tui.features.teams.engine.worker import Ask
 from ba_tui.features.teams.session import TeamSession
-from ba_tui.team.catalog import AgentFiles
-from ba_tui.team.leases import Lending
-from ba_tui.team.local_members import response_of
-from ba_tui.team.member_spec import member_spec
-from ba_tui.team.messages import Content, TaskRequest, TaskResponse, Trouble
-from ba_tui.team.prompts import continued
-from ba_tui.team.roles import Roles
-from ba_tui.team.seats import Seat
-from ba_tui.team.worker import Ask
 
 TITLE = 80
 ASKS = 10

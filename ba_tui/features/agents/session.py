@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.agent import Agent
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.errors import UsageError
@@ -22,19 +23,18 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_every_agent
+from ba_tui.features.agents.copies.apply_changes import Applying, apply_changes_tool
+from ba_tui.features.agents.copies.copies import Copies
+from ba_tui.features.agents.copies.listing import repository
+from ba_tui.features.agents.tools.agent_skills import skilled
+from ba_tui.features.agents.tools.agent_types import AgentTypes
+from ba_tui.features.agents.tools.delegate_task import delegate_task_tool, note_of
+from ba_tui.features.agents.tools.sub_agents import Skilled, SubAgents, Surroundings
 from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.skills.active import ActiveSkills
-from ba_tui.team.catalog import AgentFiles
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.delegating.agent_skills import skilled
-from ba_tui.tools.delegating.agent_types import AgentTypes
-from ba_tui.tools.delegating.delegate_task import delegate_task_tool, note_of
-from ba_tui.tools.delegating.foreign_calls import DELEGATE
-from ba_tui.tools.delegating.sub_agents import Skilled, SubAgents, Surroundings
-from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
-from ba_tui.tools.isolating.copies import Copies
-from ba_tui.tools.isolating.listing import repository
+from ba_tui.tools.foreign_calls import DELEGATE
 from ba_tui.tools.session_scope import Delegating
 
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")

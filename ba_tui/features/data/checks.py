@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ba_tui.analysis.checks import engine_check
-from ba_tui.analysis.engine import Analysis, EnginePlace
-from ba_tui.analysis.errors import AnalysisError
-from ba_tui.analysis.sources import Sources
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.feature import CheckContext
+from ba_tui.features.data.analysis.checks import engine_check
+from ba_tui.features.data.analysis.engine import Analysis, EnginePlace
+from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.sources import Sources
+from ba_tui.features.data.tools.data_engine import temporary_place
+from ba_tui.features.data.tools.python_place import EXTRA, PythonPlace, interpreter, missing, python_memory
+from ba_tui.features.data.tools.source_places import SourceSetup
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.from_settings import sandbox_for
@@ -23,9 +26,6 @@ from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.limits import GIGABYTE
 from ba_tui.resources import Places, places
 from ba_tui.settings import Loaded, Settings
-from ba_tui.tools.data.python_place import EXTRA, PythonPlace, interpreter, missing, python_memory
-from ba_tui.tools.data.source_places import SourceSetup
-from ba_tui.tools.data_engine import temporary_place
 
 NAME = "python kernel"
 SHOWN = ("ipykernel", "pandas", "polars", "matplotlib")

@@ -11,25 +11,25 @@ from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
+from ba_tui.features.data.tools.data_engine import DataAccess, agreed_metrics
+from ba_tui.features.data.tools.data_tools import data_tools
+from ba_tui.features.data.tools.exports import ExportRules
+from ba_tui.features.data.tools.python_kernels import NAME as PYTHON
+from ba_tui.features.data.tools.python_kernels import Kernels, PythonSource
+from ba_tui.features.data.tools.python_place import PythonPlace
+from ba_tui.features.data.tools.python_session import SessionPython
+from ba_tui.features.data.tools.session_data import SessionData
+from ba_tui.features.data.tools.session_figures import figure_checks
+from ba_tui.features.data.tools.source_places import SourceSetup
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.recall import ReadHistory
-from ba_tui.tools.data.data_tools import data_tools
-from ba_tui.tools.data.exports import ExportRules
-from ba_tui.tools.data.python_kernels import NAME as PYTHON
-from ba_tui.tools.data.python_kernels import Kernels, PythonSource
-from ba_tui.tools.data.python_place import PythonPlace
-from ba_tui.tools.data.python_session import SessionPython
-from ba_tui.tools.data.source_places import SourceSetup
-from ba_tui.tools.data_engine import DataAccess, agreed_metrics
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.background import Shells
-from ba_tui.tools.session_data import SessionData
-from ba_tui.tools.session_figures import figure_checks
 
 
 @frozen

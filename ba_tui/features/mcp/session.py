@@ -17,14 +17,14 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.features.mcp.client.authority import Authority
+from ba_tui.features.mcp.client.servers import Servers
+from ba_tui.features.mcp.client.values import ServerMeans
+from ba_tui.features.mcp.tools.mentions import MentionedResources, RemotePrompts
+from ba_tui.features.mcp.tools.remote_tools import RemoteTools
+from ba_tui.features.mcp.tools.starting import ServerStart
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.protocols.mcp.authority import Authority
-from ba_tui.protocols.mcp.servers import Servers
-from ba_tui.protocols.mcp.values import ServerMeans
 from ba_tui.resources import Places
-from ba_tui.tools.mcp.mentions import MentionedResources, RemotePrompts
-from ba_tui.tools.mcp.remote_tools import RemoteTools
-from ba_tui.tools.mcp.starting import ServerStart
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.running.command_runner import CommandRunner
 

@@ -15,9 +15,9 @@ from ba_tui.core.ports.mcp import McpServers, ServerConfig
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.text.wording import sentence
 from ba_tui.feature import CheckContext, OpenFeature, SessionContext, Stage, for_every_agent
+from ba_tui.features.mcp.client.approved import KnownServers
+from ba_tui.features.mcp.client.logins import Logins
 from ba_tui.features.mcp.session import FOLDER, McpScope, McpSession, McpSetup
-from ba_tui.protocols.mcp.approved import KnownServers
-from ba_tui.protocols.mcp.logins import Logins
 from ba_tui.resources import Places, project_root
 from ba_tui.settings.mcp.checks import server_checks
 from ba_tui.settings.mcp.choices import McpChoices

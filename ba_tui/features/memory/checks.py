@@ -12,9 +12,9 @@ from ba_tui.core.ports.memory import MemoryState
 from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.text.wording import byte_size, count
 from ba_tui.feature import CheckContext
-from ba_tui.memory.setup import BY_WORDS, StoreSetup, setup_of
+from ba_tui.features.memory.engine.setup import BY_WORDS, StoreSetup, setup_of
+from ba_tui.features.memory.tools.names import proposed_names, with_shared_name
 from ba_tui.resources import folder_slug
-from ba_tui.tools.memory.names import proposed_names, with_shared_name
 
 NAME = "memory"
 PATIENCE = 30.0
@@ -57,8 +57,8 @@ def _judged(state: MemoryState, setup: StoreSetup) -> CheckResult:
 
 
 async def _searched(folder: Path, project: str, setup: StoreSetup) -> MemoryState:
-    from ba_tui.memory.recall import Ask  # noqa: PLC0415 - see below
-    from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - not before there is something to open
+    from ba_tui.features.memory.engine.recall import Ask  # noqa: PLC0415 - see below
+    from ba_tui.features.memory.engine.store import MemoryStore  # noqa: PLC0415 - not before there is something to open
 
     store = MemoryStore(folder, project, setup)
     try:

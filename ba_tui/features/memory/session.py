@@ -19,23 +19,23 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
-from ba_tui.memory.setup import setup_of
+from ba_tui.features.memory.engine.setup import setup_of
+from ba_tui.features.memory.tools.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
+from ba_tui.features.memory.tools.names import proposed_names, with_shared_name
+from ba_tui.features.memory.tools.proposing import FORGETTING, REMEMBERING, Proposing
+from ba_tui.features.memory.tools.recalling import Bounds, Recalling
+from ba_tui.features.memory.tools.session_memory import SessionMemory
+from ba_tui.features.memory.tools.storing import Owner, Storing
+from ba_tui.features.memory.tools.summarizing import SessionSummary
+from ba_tui.features.memory.tools.waiting import Waiting
+from ba_tui.features.memory.tools.working import task_memory
 from ba_tui.resources import Places, folder_slug, project_root
 from ba_tui.settings import Loaded, Settings
 from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.memory.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
-from ba_tui.tools.memory.names import proposed_names, with_shared_name
-from ba_tui.tools.memory.proposing import FORGETTING, REMEMBERING, Proposing
-from ba_tui.tools.memory.recalling import Bounds, Recalling
-from ba_tui.tools.memory.session_memory import SessionMemory
-from ba_tui.tools.memory.storing import Owner, Storing
-from ba_tui.tools.memory.summarizing import SessionSummary
-from ba_tui.tools.memory.waiting import Waiting
-from ba_tui.tools.memory.working import task_memory
 
 if TYPE_CHECKING:
-    from ba_tui.memory.store import MemoryStore
+    from ba_tui.features.memory.engine.store import MemoryStore
 
 log = logging.getLogger(__name__)
 OFF = "Memory is off (setting memory.enabled)."
@@ -76,7 +76,7 @@ class MemorySession:
         self._wanted: dict[str, None] = {}
 
         def make() -> MemoryStore:
-            from ba_tui.memory.store import MemoryStore  # noqa: PLC0415 - see Storing.store
+            from ba_tui.features.memory.engine.store import MemoryStore  # noqa: PLC0415 - see Storing.store
 
             return MemoryStore(where.memory, project, setup_of(choices, project, _variable))
 

@@ -17,20 +17,20 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
+from ba_tui.features.plans.engine.plan_mode import NAME as PRESENT
+from ba_tui.features.plans.engine.plan_mode import PlanMode
+from ba_tui.features.plans.engine.workflows import flow_folders
+from ba_tui.features.plans.tools.plan_tool import NAME, Waiting, plan_tool
+from ba_tui.features.plans.tools.present_plan import present_plan_tool
+from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.features.plans.workflows import Workflows
 from ba_tui.ingress import Ingress
-from ba_tui.planning.plan_mode import NAME as PRESENT
-from ba_tui.planning.plan_mode import PlanMode
-from ba_tui.planning.workflows import flow_folders
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.plans import PlanSettings
-from ba_tui.tools.builtin.present_plan import present_plan_tool
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.planning.plan_tool import NAME, Waiting, plan_tool
-from ba_tui.tools.planning.scope import PlanScope
 
 if TYPE_CHECKING:
-    from ba_tui.tools.planning.carrying import PlanWork
+    from ba_tui.features.plans.tools.carrying import PlanWork
 
 _SPOKEN = regex(r"(?i)\bplan(?!s?[ -]mode)(?:s|nen|ning|ifier|ificar?|en)?\b|step by step|计划|方案|规划")
 GO_ON = "Go on with it: {}. What was completed is kept."
@@ -132,7 +132,7 @@ class PlanSession:
             await self._scope.requests.close()
 
     def _work(self) -> PlanWork:
-        from ba_tui.tools.planning.carrying import PlanWork  # noqa: PLC0415 - few sessions have a plan
+        from ba_tui.features.plans.tools.carrying import PlanWork  # noqa: PLC0415 - few sessions have a plan
 
         return PlanWork(self._scope, self._settings, self._said, self._running)
 

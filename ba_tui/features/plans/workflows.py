@@ -31,8 +31,8 @@ class Workflows:
 
     def _loaded(self) -> ToolsFound:
         # Templates take a fiftieth of a second to load, and most people have no workflows.
-        from ba_tui.planning.flow_files import load_flows  # noqa: PLC0415
-        from ba_tui.tools.builtin.flows import flow_tools  # noqa: PLC0415
+        from ba_tui.features.plans.engine.flow_files import load_flows  # noqa: PLC0415
+        from ba_tui.features.plans.tools.flows import flow_tools  # noqa: PLC0415
 
         flows, broken = load_flows(self._folders, self._read)
         made, wrong = flow_tools(flows, self._tools(), self._tools, self._results)

@@ -15,16 +15,16 @@ from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.teamwork.teams import Role, Team
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage
+from ba_tui.features.teams.tools.scope import Escalation, TeamScope
+from ba_tui.features.teams.tools.seating import AtWork, Listing, Seats
 from ba_tui.ingress import Ingress
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.teams.scope import Escalation, TeamScope
-from ba_tui.tools.teams.seating import AtWork, Listing, Seats
 
 if TYPE_CHECKING:
-    from ba_tui.team.leases import At, Lending
-    from ba_tui.team.roles import Roles
-    from ba_tui.tools.teams.leading import Leading
+    from ba_tui.features.teams.engine.leases import At, Lending
+    from ba_tui.features.teams.engine.roles import Roles
+    from ba_tui.features.teams.tools.leading import Leading
 
 
 class TeamSession:
@@ -39,7 +39,7 @@ class TeamSession:
 
     @cached_property
     def _leading(self) -> Leading:
-        from ba_tui.tools.teams.leading import Leading  # noqa: PLC0415 - few sessions have a team
+        from ba_tui.features.teams.tools.leading import Leading  # noqa: PLC0415 - few sessions have a team
 
         return Leading(self._settings, self._scope, self.seats)
 
@@ -108,7 +108,7 @@ class TeamSession:
     def _roles(self) -> Roles:
         if self._scope.files is None:
             raise UsageError("Teams can only work in a conversation.", "Run ba team run GOAL.")
-        from ba_tui.team.roles import Roles  # noqa: PLC0415 - see _leading
+        from ba_tui.features.teams.engine.roles import Roles  # noqa: PLC0415 - see _leading
 
         return Roles(self._scope.files())
 

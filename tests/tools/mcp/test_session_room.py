@@ -14,11 +14,11 @@ from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.feature import CheckContext
+from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
 from ba_tui.features.mcp.session import FOLDER, McpScope, McpSession, McpSetup
 from ba_tui.features.mcp.setup import mcp_checks
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.protocols.mcp.approved import KnownServers, KnownTools
 from ba_tui.resources import open_places
 from ba_tui.settings import Settings, load_settings
 from ba_tui.settings.mcp.found import ServerPlaces, found_servers

@@ -28,6 +28,7 @@ from ba_tui.resources import Places
 from ba_tui.settings import Loaded
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.guards.permission import CallJudge
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.session_scope import SessionScope
@@ -115,6 +116,8 @@ class OpenFeature:
     """Tools that may change while ba runs."""
     needed: Callable[[], Sequence[str]] | None = None
     """Names of the tools that must be listed now."""
+    judging: Callable[[CallJudge], CallJudge] | None = None
+    """Wraps what judges calls, to name the files that a tool of the feature changes."""
     interceptors: tuple[tuple[Stage, MakeInterceptor], ...] = ()
     """Made for each agent."""
     listeners: tuple[Listener, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -18,7 +18,6 @@ from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
 from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage
 from ba_tui.features import FEATURES
-from ba_tui.features.agents.copies.apply_changes import judging
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
@@ -196,10 +195,11 @@ class GuardedTools:
             naming=locating_skills(partial(folder_named, skills)),
             mode_changed=policy.mode_changes.settled,
         )
+        wrappers = [feature.judging for feature in opened if feature.judging]
         self.isolated = IsolatedTools(
             definitions,
             place,
-            judging(within_skill(policy.judge, skills.limits)),
+            reduce(lambda judge, wrap: wrap(judge), wrappers, within_skill(policy.judge, skills.limits)),
             policy.remember,
             shared,
             lambda: self.registry,

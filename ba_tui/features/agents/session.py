@@ -23,7 +23,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_every_agent
-from ba_tui.features.agents.copies.apply_changes import Applying, apply_changes_tool
+from ba_tui.features.agents.copies.apply_changes import Applying, apply_changes_tool, judging
 from ba_tui.features.agents.copies.copies import Copies
 from ba_tui.features.agents.copies.listing import repository
 from ba_tui.features.agents.tools.agent_skills import skilled
@@ -179,6 +179,7 @@ def open_agents(context: SessionContext) -> OpenFeature:
         tools,
         session.sources,
         session.needed,
+        judging,
         interceptors=((Stage.JOIN, for_every_agent(session)),),
         listeners=(session.apply,),
         ports={Delegation: session.agents},

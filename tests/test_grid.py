@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import AnalysisError
-from ba_tui.analysis.sources import Sources
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.datasets import NeedsConfirmation
 from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.sources import Sources
+from ba_tui.features.data.tools.exports import ExportRules
+from ba_tui.features.data.tools.masking import Masking
+from ba_tui.features.data.tools.session_data import SessionData
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.tools.data.exports import ExportRules
-from ba_tui.tools.data.masking import Masking
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.session_data import SessionData
+from ba_tui.features.data.tools.session_data import SessionData
 from ba_tui.write_ahead import write_ahead
 from tests.analysis.engines import engine_in
 
@@ -43,7 +44,7 @@ def judged(call: JudgedCall) -> Judgement:
 
 @frozen
 class Engines:
-    """ba_tui.tools.session_data.SessionEngines."""
+    """ba_tui.features.data.tools.session_data.SessionEngines."""
 
     engine: Analysis
     sources: Sources

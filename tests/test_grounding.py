@@ -236,7 +236,7 @@ async def test_hostile_answers_are_judged_in_bounded_time(folder: Path, steps: S
 def test_nothing_is_loaded_before_the_first_figure(folder: Path, steps: Steps) -> None:
     steps += [Step(calls=(Planned("read_file", {"path": "log.txt"}),)), Step(say="Read.")]
     loaded = loaded_by(folder, "-p", "look", BA_MODEL="openai/any", OPENAI_API_KEY="test")
-    assert "ba_tui.analysis.grounding.checking" in loaded
+    assert "ba_tui.features.data.analysis.grounding.checking" in loaded
     assert {name for name in loaded if "analysis.figures" in name or "grounding.observing" in name} == set()
 
 

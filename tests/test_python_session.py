@@ -14,6 +14,7 @@ from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, ToolFinished
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
@@ -100,7 +101,7 @@ async def test_tables_go_to_python_and_come_back_without_a_question_and_outlive_
     assert kept.display == Table(("region", "units", "twice"), (("South", 30, 60),), handle="R2", total=1)
     assert read.text.endswith("twice\n60")
 
-    datasets = talk.inventory.datasets
+    datasets = talk.inventory.feature(Datasets)
     assert datasets
     assert datasets.python
     provenance = (await datasets.catalogue()).results[1].provenance

@@ -302,7 +302,11 @@ def helpers() -> list[int]:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
             children = [int(pid) for pid in task.read_text().split()]
             waiting += children
-            found += [pid for pid in children if b"ba_tui.analysis." in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            found += [
+                pid
+                for pid in children
+                if b"ba_tui.features.data.analysis." in Path(f"/proc/{pid}/cmdline").read_bytes()
+            ]
     return found
 
 

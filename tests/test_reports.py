@@ -80,8 +80,8 @@ def saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def datasets(talk: Conversation) -> Datasets:
-    assert talk.inventory.datasets
-    return talk.inventory.datasets
+    assert talk.inventory.feature(Datasets)
+    return talk.inventory.feature(Datasets)
 
 
 async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:

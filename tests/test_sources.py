@@ -15,6 +15,7 @@ import yaml
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, ToolFinished
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
@@ -158,8 +159,8 @@ async def test_the_person_queries_a_source_and_mentions_its_tables(
         assert "looks personal" in told
         assert "tables: orders" in told
         assert "ada@x.org" not in told
-        assert talk.inventory.datasets
-        assert talk.inventory.datasets.sources.listed()[0].tables == ("orders",)
+        assert talk.inventory.feature(Datasets)
+        assert talk.inventory.feature(Datasets).sources.listed()[0].tables == ("orders",)
         await talk.close()
 
 
@@ -170,7 +171,7 @@ async def test_personal_values_are_masked_for_the_model_until_the_person_allows_
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         # The window of an unknown model is too small for both mentions.
         talk = opened(folder, model="openai/gpt-6-luna")
-        data = talk.inventory.datasets
+        data = talk.inventory.feature(Datasets)
         assert data
 
         async def asked(sql: str) -> ToolResult:

@@ -29,6 +29,7 @@ from ba_tui.core.messages import declared
 from ba_tui.core.own_shell import SharedCommands
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.values import frozen
+from ba_tui.feature import AgentParts, Stage
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.providers.in_use import ModelInUse, keys_of
 from ba_tui.providers.overriding import Overridden
@@ -44,7 +45,7 @@ from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.selection import SelectedTools
-from ba_tui.tools.visible import Visible
+from ba_tui.tools.visible import Joining, Visible
 
 
 @frozen
@@ -60,21 +61,6 @@ class SessionLine:
     calibration: Calibration
     requests: RequestStore
     note_key: str
-
-
-@frozen
-class AgentParts:
-    """What one agent has for itself, whichever model answers."""
-
-    spec: AgentSpec
-    model: ModelInUse
-    visible: Visible
-    tools: Toolset
-    window: AgentWindow
-
-    @property
-    def main(self) -> bool:
-        return self.spec.name == MAIN
 
 
 class AgentBuilder:
@@ -156,11 +142,13 @@ class AgentBuilder:
             BudgetLimit(budget) if budget else None,
             self._prompts if parts.main else None,
             # Memories go with the prompt. What was read so far is known before a call may carry it away.
-            tools.guarded.memory if parts.main else None,
+            *tools.guarded.at(Stage.RECALL, parts),
             tools.permissions.egress,
             # Skills that start now bring tools, which the next one lists.
             tools.skill_notes if parts.main else None,
-            *tools.guarded.joining(parts.visible),
+            *tools.guarded.at(Stage.CONNECT, parts),
+            Joining(parts.visible, tools.guarded.needed),
+            *tools.guarded.at(Stage.JOIN, parts),
             # Background work that has ended, and todos that are left, are facts that hooks may want to see.
             EndedShells(tools.guarded.shells),
             UnfinishedTodos(),
@@ -168,7 +156,9 @@ class AgentBuilder:
             tools.hooks,
             # An answer that everybody else lets pass is judged by what was expected.
             GoalCheck(parts.spec.expected_output, tools.ask) if parts.spec.expected_output else None,
-            *(tools.guarded.closing() if parts.main else ()),
+            *tools.guarded.at(Stage.PLAN, parts),
+            *tools.guarded.at(Stage.VERIFY, parts),
+            *tools.guarded.at(Stage.FINISH, parts),
             # All notes of the step are there: now the window is looked at, and compressed last of all.
             Refocus(compression.refocus_rounds),
             NearlyFull(window.gauge, compression.trigger, automatic=compression.enabled),

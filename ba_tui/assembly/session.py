@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from ba_tui.agent_files.main_agent import main_spec
 from ba_tui.assembly.agents import AgentBuilder, SessionLine
+from ba_tui.assembly.prompts import PromptSources, SessionPrompts
 from ba_tui.assembly.start import Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.commands import CommandFiles, folders, own_prompts
@@ -39,13 +41,10 @@ from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
-from ba_tui.team.main_agent import main_spec
-from ba_tui.tools.delegating.session_room import Delegating
 from ba_tui.tools.inventory import ToolList
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.planning.asking import ModelRequests
-from ba_tui.tools.prompts import PromptSources, SessionPrompts
-from ba_tui.tools.session_scope import SessionScope
+from ba_tui.tools.model_requests import ModelRequests
+from ba_tui.tools.session_scope import Delegating, SessionScope
 
 SMALL_TOKENS = 2_000
 """Tokens of an answer of the small model: some models think before they write."""
@@ -118,8 +117,7 @@ class Session:
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.data.datasets,
-            guarded.mcp.servers, guarded.memory.memory, guarded.delegation.agents, guarded.plans, guarded.teams,
+            tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.ports,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy
@@ -153,7 +151,7 @@ class Session:
         from ba_tui.context.breakdown import Filling, context_parts, reserved  # noqa: PLC0415 - not before somebody looks
 
         main, settings = self.main, self._start.settings
-        shares = [share for room in self._tools.rooms for share in room.shares]
+        shares = self._tools.shares
         tools, deferred, instructions = main.visible.visible(), len(main.visible.deferred()), self._instructions()
         filling = Filling(main.spec.prompt, prompt_origin(settings), tools, deferred, instructions, shares)
         info = self.model(model)

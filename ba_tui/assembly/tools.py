@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Self
 
-from ba_tui.assembly.rooms import session_rooms
+from ba_tui.agent_files.catalog import AgentFiles, project_agents
+from ba_tui.agent_files.means import AgentMeans
+from ba_tui.assembly.session_tools import GuardedTools, ToolSettings, unusable
 from ba_tui.assembly.start import Startup
-from ba_tui.hooks.found import AskModel, SessionFacts, found_hooks
+from ba_tui.core.agent import AskModel
+from ba_tui.core.ports.rooms import MarkedShare
+from ba_tui.hooks.found import SessionFacts, found_hooks
 from ba_tui.hooks.listing import ListedHooks
 from ba_tui.hooks.session import hooks_along
 from ba_tui.permissions.ingress import ingress_for
@@ -16,15 +21,11 @@ from ba_tui.permissions.rules.granted import GrantedRules, grantable
 from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.session import SessionPermissions, started_files
 from ba_tui.resources import project_root
-from ba_tui.settings.mcp.found import ServerPlaces
-from ba_tui.skills.active import ActiveSkills, SkillContext, problems_of, readable_folders
+from ba_tui.skills.activation import MARK
+from ba_tui.skills.active import ActiveSkills, SkillContext, active_skills, problems_of, readable_folders
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.skills.recent import RecentSkills
-from ba_tui.team.catalog import AgentFiles, project_agents
-from ba_tui.team.means import AgentMeans
-from ba_tui.tools.mcp.setup import mcp_setup
-from ba_tui.tools.session import GuardedTools, ToolSettings, unusable
 from ba_tui.tools.session_scope import SessionScope, lent_folders
 
 
@@ -58,12 +59,12 @@ class SessionTools:
         self.hooks = hooks_along(hooks, facts, self.ingress.clean, ask)
         runs = self.hooks.hooks.runs if self.hooks else {}
         self.hook_list = ListedHooks(hooks, hook_problems, root, lambda: start.trusts(root), runs.get)
-        mcp = mcp_setup(start.loaded, ServerPlaces(where, root, start.trusts(root), start.access.variables()), ask)
-        process = ToolSettings(start.loaded, where, start.shell, not start.strict, mcp, lambda: self.agents)
+        trusted = root if start.trusts(root) else None
+        process = ToolSettings(
+            start.loaded, where, start.shell, not start.strict, lambda: self.agents, start.access.variables(), trusted
+        )
         self.guarded = GuardedTools(process, scope, self.permissions, self.skill_notes, self.hooks)
         self.registry = registry = self.guarded.registry
-        self.rooms = session_rooms(self.guarded, self.skill_notes, where, root if start.trusts(root) else None)
-        registry.join(source for room in self.rooms for source in room.tools)
         registry.refresh()
 
         means = AgentMeans(registry.names, missing, start.access.model, start.access.slots.named)
@@ -71,6 +72,12 @@ class SessionTools:
 
         unknown = unknown_tools(start.rules, registry.names(), strict=start.strict)
         self.problems = unusable(self.guarded, hook_problems, unknown, problems_of(self.skills))
+
+    @property
+    def shares(self) -> Sequence[MarkedShare]:
+        """The shares of the context report."""
+        skills = MarkedShare("Skills", MARK, self.skill_notes.catalogue, active_skills)
+        return (*(share for feature in self.guarded.features for share in feature.shares), skills)
 
     def __enter__(self) -> Self:
         return self

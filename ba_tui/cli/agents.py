@@ -1,6 +1,6 @@
 """``ba agents``: lists, shows and checks the agents that files describe.
 
-How they are found and what a file means stands in ``ba_tui.team``.
+How they are found and what a file means stands in ``ba_tui.features.teams.engine``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ba_tui.resources import project_root
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ba_tui.agent_files.catalog import AgentFiles
     from ba_tui.core.ports.agents import AgentLine
-    from ba_tui.team.catalog import AgentFiles
 
 BRIEF = 80
 

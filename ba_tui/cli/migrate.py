@@ -117,11 +117,11 @@ def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
 
 def _known(home: Path, where: Places, root: Path) -> tuple[Collection[Path], Sequence[Plugin]]:
     """The folders of skills, commands and agents that ba reads now, and the plugins that it reads."""
+    from ba_tui.agent_files.catalog import agent_folders  # noqa: PLC0415
     from ba_tui.context.commands import folders  # noqa: PLC0415 - see migrate
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
     from ba_tui.settings.plugins import plugins_of  # noqa: PLC0415
     from ba_tui.skills.catalog import plugin_roots, skill_roots  # noqa: PLC0415
-    from ba_tui.team.catalog import agent_folders  # noqa: PLC0415
 
     def trusted() -> bool:
         return Trust(where).trusted(root)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ba_tui.assembly.tools import SessionTools
     from ba_tui.core.tool import Tool
     from ba_tui.core.turn import Branch
-    from ba_tui.planning.flow_run import Runtime
-    from ba_tui.planning.workflows import Flow
+    from ba_tui.features.plans.engine.flow_run import Runtime
+    from ba_tui.features.plans.engine.workflows import Flow
     from ba_tui.settings.document import Problem
 
 SCHEMA = 1
@@ -73,9 +73,9 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
       3 stopped at a limit · 4 an approval was denied · 130 interrupted
     """
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.plans.engine.flow_checks import check, name_conflict  # noqa: PLC0415
+    from ba_tui.features.plans.engine.flow_run import Runtime, arguments  # noqa: PLC0415
     from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
-    from ba_tui.planning.flow_checks import check, name_conflict  # noqa: PLC0415
-    from ba_tui.planning.flow_run import Runtime, arguments  # noqa: PLC0415
 
     folder = folder_of(cwd)
     if permission_mode == "bypass":
@@ -107,9 +107,9 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
     Raises:
         UsageError: there is none.
     """
+    from ba_tui.features.plans.engine.flow_files import load_flows, read_flow  # noqa: PLC0415
+    from ba_tui.features.plans.engine.workflows import flow_folders  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see run
-    from ba_tui.planning.flow_files import load_flows, read_flow  # noqa: PLC0415
-    from ba_tui.planning.workflows import flow_folders  # noqa: PLC0415
 
     own = places().config
     trusted = Trust(places()).trusted(root)
@@ -181,7 +181,7 @@ def _refused(problems: Sequence[Problem], format: Format) -> int:
 
 def _plan(flow: Flow, tools: Mapping[str, Tool], format: Format) -> int:
     """Every step with its line and what it may do."""
-    from ba_tui.planning.workflows import Invocation, walk  # noqa: PLC0415 - see run
+    from ba_tui.features.plans.engine.workflows import Invocation, walk  # noqa: PLC0415 - see run
 
     steps: list[dict[str, Any]] = []
     for step in walk(flow.steps):
@@ -261,7 +261,7 @@ async def _perform(flow: Flow, given: dict[str, Any], runtime: Runtime, format: 
 
 async def _work(flow: Flow, given: dict[str, Any], runtime: Runtime, branch: Branch, ending: _Ending) -> None:
     from ba_tui.core.tool import Call  # noqa: PLC0415 - see run
-    from ba_tui.planning.flow_run import run_flow  # noqa: PLC0415
+    from ba_tui.features.plans.engine.flow_run import run_flow  # noqa: PLC0415
 
     try:
         ending.result = await run_flow(flow, given, Call("run", branch), runtime)

@@ -1,6 +1,6 @@
 """``ba verify``: which figures of answers come from what tools returned, from any assistant.
 
-How a figure is judged stands in ``ba_tui.analysis.figures``.
+How a figure is judged stands in ``ba_tui.features.data.analysis.figures``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ba_tui.cli.streams import tell_of_waiting
 from ba_tui.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.figures.verdicts import Checked, Verdict
+    from ba_tui.features.data.analysis.figures.verdicts import Checked, Verdict
 
 UNSOURCED = 5
 """The exit code when a figure comes from nowhere."""
@@ -98,8 +98,8 @@ def _is_observation(each: Any) -> bool:
 
 
 def _checked(case: dict[str, Any]) -> Checked:
-    from ba_tui.analysis.figures.check import check  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.analysis.figures.observed.evidence import Evidence  # noqa: PLC0415
+    from ba_tui.features.data.analysis.figures.check import check  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.figures.observed.evidence import Evidence  # noqa: PLC0415
 
     evidence = Evidence()
     evidence.add_words(case["prompt"])
@@ -120,7 +120,7 @@ def _told(number: int, case: dict[str, Any], *, as_json: bool) -> Counter[str]:
     checked = _checked(case)
     name = str(case.get("id") or number)
     if as_json:
-        from ba_tui.analysis.figures.serialized import serialized  # noqa: PLC0415
+        from ba_tui.features.data.analysis.figures.serialized import serialized  # noqa: PLC0415
 
         print_line(json.dumps({"id": case.get("id", number), **serialized(checked)}))
     else:

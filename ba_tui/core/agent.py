@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import field
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from ba_tui.core.calls import callable_tool, run_call
 from ba_tui.core.effects import UNLIMITED, Ceiling, Effect
@@ -14,6 +14,7 @@ from ba_tui.core.errors import ProviderError, StopTurn
 from ba_tui.core.events import (
     MessageDone,
     MessageRestarted,
+    SideRequest,
     Steered,
     TextDelta,
 )
@@ -27,6 +28,10 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
 LANES = 8
+
+
+AskModel: TypeAlias = Callable[[str, str, str], Awaitable[tuple[str, SideRequest]]]
+"""Returns the answer of a model to a system prompt and a text for a purpose, and what it cost."""
 
 
 class Interceptor(Protocol):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
 
 from ba_tui.core.agent import Agent
+from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.contents import broken_command
 from ba_tui.core.errors import BaError, ErrorInfo, StopTurn, no_thread
 from ba_tui.core.events import Ending, TurnEnded, TurnStarted
@@ -18,6 +22,10 @@ from ba_tui.core.values import frozen
 log = logging.getLogger(__name__)
 GLANCE = 0.05
 """Seconds between two looks at the clock of an agent that was paused just before its deadline."""
+
+MakeAgent: TypeAlias = Callable[[AgentSpec, str], AbstractAsyncContextManager[Agent]]
+"""Makes an agent to be run, which the model answers unless its spec names another; what the agent holds is closed on
+leaving. Raises UsageError, AuthFailed."""
 
 
 @frozen

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from ba_tui.core.events import SideRequest
 from ba_tui.core.values import frozen
 from ba_tui.resources import user_home
 from ba_tui.settings import HookLine
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from ba_tui.hooks.config import Hook
 
 CLAUDE = ".claude"
-AskModel: TypeAlias = Callable[[str, str, str], Awaitable[tuple[str, SideRequest]]]
-"""Gives the small model's answer to a system prompt and a message for a purpose, and what it cost. Raises ProviderError
-when none comes."""
 
 
 @frozen

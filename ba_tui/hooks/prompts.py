@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 from typing import Any, cast
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.hooks.answers import HookAnswer
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.found import AskModel
 
 SYSTEM = """\
 You decide for a hook of a coding assistant. The message holds the hook's condition and, as JSON, what just happened.

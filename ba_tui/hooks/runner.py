@@ -12,13 +12,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.messages import clean_json
 from ba_tui.core.ports.hooks import HookRun
 from ba_tui.core.values import frozen
 from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
 from ba_tui.hooks.conditions import may_apply
 from ba_tui.hooks.config import Dialect, Hook
-from ba_tui.hooks.found import AskModel, SessionFacts
+from ba_tui.hooks.found import SessionFacts
 from ba_tui.hooks.process import TROUBLES, HookCommand, run_command
 from ba_tui.settings import HOOK_EVENTS
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ba_tui.hooks.found import AskModel, SessionFacts
+from ba_tui.core.agent import AskModel
+from ba_tui.hooks.found import SessionFacts
 
 if TYPE_CHECKING:
     from ba_tui.hooks.config import Hook

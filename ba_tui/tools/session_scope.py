@@ -10,24 +10,31 @@ from pathlib import Path
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.context.instruction_files import InstructionPlace
 from ba_tui.context.instructions import instruction_files
+from ba_tui.core.agent import AskModel
+from ba_tui.core.spawning import MakeAgent
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.session import InstructionFiles
-from ba_tui.resources import Places, project_root, user_home
+from ba_tui.resources import Places, user_home
 from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
 from ba_tui.settings.plugins import Plugin
 from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
-from ba_tui.tools.data.python_place import FOLDER as PYTHON_FILES
-from ba_tui.tools.delegating.session_room import Delegating
-from ba_tui.tools.isolating.copies import Copies
-from ba_tui.tools.isolating.listing import repository
-from ba_tui.tools.memory.proposing import AskModel
-from ba_tui.tools.memory.session_room import MemoryScope
 from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.planning.asking import ModelRequests
+from ba_tui.tools.model_requests import ModelRequests
+
+PYTHON_FILES = "artifacts"
+"""Folder of a session with the files that Python writes."""
+
+
+@frozen
+class Delegating:
+    """What a conversation brings: the id of the main agent's ``model``, and what makes agents to be run."""
+
+    model: Callable[[], str]
+    make: MakeAgent
 
 
 @frozen
@@ -54,16 +61,6 @@ class SessionScope:
     def folder(self) -> Path | None:
         """The session's own folder; None where no conversation is kept."""
         return self.file.parent if self.id else None
-
-    def memory(self, folder: Path, *, attended: bool) -> MemoryScope:
-        """What memory knows of the session, whose workspace is ``folder``. Without anybody to accept what a model
-        proposes, none is asked."""
-        ask = self.ask if attended else None
-        return MemoryScope(self.id, project_root(folder), self.transcript, self.history, ask)
-
-    def copies(self, denied: Callable[[Path], bool]) -> Copies | None:
-        """The copies of the project for agents that work apart; None where no conversation is kept."""
-        return Copies(self.folder, repository(self.cwd), denied) if self.folder else None
 
     def instructions(self, settings: Settings, where: Places, ingress: Ingress) -> InstructionFiles:
         """Returns the files that instruct models here, given those that lie in the project."""

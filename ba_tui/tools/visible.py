@@ -17,7 +17,7 @@ from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.tools.builtin.tool_search import Search, tool_search_tool
-from ba_tui.tools.delegating.foreign_calls import DELEGATE, TASK, task_tool
+from ba_tui.tools.foreign_calls import DELEGATE, TASK, task_tool
 from ba_tui.tools.own.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Registry, ToolEntry, size_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.engine import Analysis
+from ba_tui.features.data.analysis.engine import Analysis
 from tests.analysis.engines import engine_in
 
 

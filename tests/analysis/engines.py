@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.analysis.engine import Analysis, EngineLimits, EnginePlace
-from ba_tui.analysis.files import DataFiles
+from ba_tui.features.data.analysis.engine import Analysis, EngineLimits, EnginePlace
+from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.processes.worker_values import WorkerSettings
 
 MEGABYTE = 1_000_000

@@ -12,17 +12,25 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.calendars import CalendarSpan, calendar_query
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import AnalysisError, QueryFailed
-from ba_tui.analysis.forecasting.series import Point, Step, following, of_weekdays, step_of, trouble, whole_periods
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed
+from ba_tui.features.data.analysis.forecasting.series import (
+    Point,
+    Step,
+    following,
+    of_weekdays,
+    step_of,
+    trouble,
+    whole_periods,
+)
+from ba_tui.features.data.tools.analyse_data import NAME, AnalysisPlace, analyse_data_tool
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import bundled
-from ba_tui.tools.data.analyse_data import NAME, AnalysisPlace, analyse_data_tool
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.failed import Failed
 

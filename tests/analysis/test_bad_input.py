@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import AnalysisError, DataRefused, DataUnreadable, QueryFailed, QueryRefused
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import AnalysisError, DataRefused, DataUnreadable, QueryFailed, QueryRefused
 from tests.analysis.engines import engine_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

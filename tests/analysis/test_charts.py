@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.charts.describing import description
-from ba_tui.analysis.charts.vega import specification
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import QueryFailed, UnknownTable
 from ba_tui.core.displays.charts import Chart, ChartRequest
 from ba_tui.core.ports.tables import Arrangement, RowFilter
+from ba_tui.features.data.analysis.charts.describing import description
+from ba_tui.features.data.analysis.charts.vega import specification
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import QueryFailed, UnknownTable
 from ba_tui.plotting.drawing import text_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

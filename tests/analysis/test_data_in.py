@@ -16,9 +16,9 @@ from typing import Any
 import openpyxl
 import pytest
 
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import DataUnreadable
 from ba_tui.core.ports.tables import Dataset
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import DataUnreadable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

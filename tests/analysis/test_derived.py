@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ba_tui.analysis.comparison import Comparison, comparison_lines
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import QueryFailed, UnknownTable
+from ba_tui.features.data.analysis.comparison import Comparison, comparison_lines
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import QueryFailed, UnknownTable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Put = Callable[[str, bytes | str], str]

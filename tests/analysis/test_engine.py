@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import DataRefused, EngineFailed, QueryRefused
 from ba_tui.core.profiles import READING
 from ba_tui.core.results import failed_how
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import DataRefused, EngineFailed, QueryRefused
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.layout import FileReach
 from ba_tui.processes.worker_values import WorkerSettings

@@ -16,18 +16,18 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import UnknownTable
-from ba_tui.analysis.kernel.client import KernelPlace, PythonKernel
-from ba_tui.analysis.kernel.tables import KernelBounds, TableCalls
-from ba_tui.analysis.kernel.values import KernelFailed, Ran, ShownPicture, ShownTable, ShownText
 from ba_tui.core.ports.python import Variable
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import UnknownTable
+from ba_tui.features.data.analysis.kernel.client import KernelPlace, PythonKernel
+from ba_tui.features.data.analysis.kernel.tables import KernelBounds, TableCalls
+from ba_tui.features.data.analysis.kernel.values import KernelFailed, Ran, ShownPicture, ShownTable, ShownText
+from ba_tui.features.data.tools.python_place import PythonPlace
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import Places
 from ba_tui.settings import Settings
 from ba_tui.settings.sections.analysis import AnalysisSettings
-from ba_tui.tools.data.python_place import PythonPlace
 from tests.analysis.engines import place_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

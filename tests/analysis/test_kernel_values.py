@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ba_tui.analysis.errors import AnalysisError
-from ba_tui.analysis.kernel.tables import taken
-from ba_tui.analysis.kernel.values import KernelFailed, ShownTable, ran, variables
+from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.kernel.tables import taken
+from ba_tui.features.data.analysis.kernel.values import KernelFailed, ShownTable, ran, variables
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "..", "/etc/passwd"])

@@ -11,9 +11,9 @@ import openpyxl
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import AnalysisError, DataUnreadable, QueryFailed, QueryRefused, UnknownTable
 from ba_tui.core.ports.tables import Arrangement, Progress, Provenance, RowFilter, RowOrder
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import AnalysisError, DataUnreadable, QueryFailed, QueryRefused, UnknownTable
 from tests.analysis.engines import engine_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

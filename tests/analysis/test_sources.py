@@ -16,12 +16,12 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.card import card
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.errors import AnalysisError, QueryFailed, QueryRefused, SourceFailed, UnknownTable
-from ba_tui.analysis.source_process.engine import IbisEngine
-from ba_tui.analysis.sources import Address, SourcePlace, Sources
 from ba_tui.core.ports.tables import Progress
+from ba_tui.features.data.analysis.card import card
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed, QueryRefused, SourceFailed, UnknownTable
+from ba_tui.features.data.analysis.source_process.engine import IbisEngine
+from ba_tui.features.data.analysis.sources import Address, SourcePlace, Sources
 from ba_tui.processes.serving import WorkerChannel, WorkerRequest
 from ba_tui.processes.worker_values import WorkerSettings
 from tests.analysis.servers import PASSWORD, postgres_server

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.analysis.card import card
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.muting import MutedTraps
 from ba_tui.core.ports.tables import Finding
+from ba_tui.features.data.analysis.card import card
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.muting import MutedTraps
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import psutil
 
-from ba_tui.analysis.engine import Analysis
+from ba_tui.features.data.analysis.engine import Analysis
 from tests.analysis.engines import engine_in
 from tests.bench.figures import Effort, Figure, median
 

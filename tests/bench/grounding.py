@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from random import Random
 
-from ba_tui.analysis.figures.check import check
-from ba_tui.analysis.figures.observed.evidence import Evidence
-from ba_tui.analysis.grounding.evidence_thread import EvidenceThread
 from ba_tui.core.events import Event, ToolFinished, ToolStarted, event_to_json
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import ToolResult
+from ba_tui.features.data.analysis.figures.check import check
+from ba_tui.features.data.analysis.figures.observed.evidence import Evidence
+from ba_tui.features.data.analysis.grounding.evidence_thread import EvidenceThread
 from tests.bench.figures import Effort, Figure, median
 from tests.bench.flow import ORDER
 from tests.bench.place import Place, place, said

@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 import numpy
 
 from ba_tui.core.ports.memory import Entry
-from ba_tui.memory.embedding import Fuse
-from ba_tui.memory.entries import new_id
-from ba_tui.memory.recall import Ask
-from ba_tui.memory.shelf import Shelf
-from ba_tui.memory.store import MemoryStore
-from ba_tui.memory.vectors import VectorFile, content_hash
+from ba_tui.features.memory.engine.embedding import Fuse
+from ba_tui.features.memory.engine.entries import new_id
+from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.shelf import Shelf
+from ba_tui.features.memory.engine.store import MemoryStore
+from ba_tui.features.memory.engine.vectors import VectorFile, content_hash
 from ba_tui.resources import folder_slug
 from tests.bench.figures import Effort, Figure, median, p95
 from tests.bench.place import box, place

@@ -13,8 +13,8 @@ from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.planning.plan_run import Outcome, PlanMeans, PlanRun
-from ba_tui.planning.planner import NoPlan, Planner
+from ba_tui.features.plans.engine.plan_run import Outcome, PlanMeans, PlanRun
+from ba_tui.features.plans.engine.planner import NoPlan, Planner
 from tests.bench.figures import Effort, Figure, median
 
 ROUNDS = 5

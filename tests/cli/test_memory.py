@@ -12,11 +12,12 @@ import pytest
 from ba_tui.cli.main import run
 from ba_tui.core.ports.memory import Entry
 from ba_tui.faces.tui.screens.memory.entry_rows import entry_page, entry_row
-from ba_tui.memory.setup import StoreSetup
-from ba_tui.memory.store import MemoryStore
+from ba_tui.feature import CheckContext
+from ba_tui.features.memory.checks import memory_checks
+from ba_tui.features.memory.engine.setup import StoreSetup
+from ba_tui.features.memory.engine.store import MemoryStore
 from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.resources import folder_slug, places, project_root
-from ba_tui.tools.memory.checks import memory_checks
 
 ENTRIES = (
     Entry("m001aaa", "The fiscal year begins in January", subject="company", attribute="year", project="p", at=1_000),
@@ -159,7 +160,8 @@ def test_the_index_is_rebuilt_and_damage_is_counted(ba: Ba) -> None:
     told = json.loads(ba("stats", "--json")[1])["projects"][0]
     assert (told["skipped"], told["kinds"], told["pinned"], told["replaced"]) == (1, {"preference": 1, "fact": 2}, 1, 1)
     assert "1 line of the log cannot be read" in ba("list")[2]
-    found = list(memory_checks(settings_of(Path.cwd(), places()), places(), Path.cwd()))
+    here = Path.cwd()
+    found = list(memory_checks(CheckContext(settings_of(here, places()), places(), here, here, lambda _: True)))
     assert [(each.state, each.name) for each in found] == [("ok", "memory"), ("warn", "memory")]
     assert found[0].text.endswith("searched by words, as memory.embedder is off")
     assert "1 line of the log cannot be read" in found[1].text

@@ -12,7 +12,7 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Asked, Event
 from ba_tui.core.messages import user
-from ba_tui.core.ports.memory import Draft
+from ba_tui.core.ports.memory import Draft, Memory
 from ba_tui.core.questions import Reply
 from ba_tui.core.turn import Turn
 from ba_tui.permissions.trust.grants import trust_folder
@@ -137,8 +137,8 @@ async def test_no_request_names_the_home_folder_or_the_workspace_by_a_whole_path
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         library = connect({"model": "openai/any", "memory.embedder": "off"}, root).library
         talk = library.create()
-        assert talk.inventory.memory
-        await talk.inventory.memory.remember(Draft("The fiscal year starts in April"))
+        assert talk.inventory.feature(Memory)
+        await talk.inventory.feature(Memory).remember(Draft("The fiscal year starts in April"))
         for prompt in PROMPTS:
             work = talk.say(user(prompt))
 

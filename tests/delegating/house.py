@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from ba_tui.agent_files.catalog import AgentFiles, AgentFolder
+from ba_tui.agent_files.means import AgentMeans
 from ba_tui.core.agent import Agent, Interceptor
 from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.conversation import Conversation
@@ -15,17 +17,17 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event
 from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork.copies import AgentCopies
 from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.features.agents.session import AgentSession, DelegationScope
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.agents import AgentSettings
-from ba_tui.team.catalog import AgentFiles, AgentFolder
-from ba_tui.team.means import AgentMeans
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.delegating.session_room import Delegating, DelegationRoom, DelegationScope
 from ba_tui.tools.failed import failed_result
+from ba_tui.tools.session_scope import Delegating
 from tests.script import Memory, Mind, Script, says, thinking
 
 
@@ -73,14 +75,14 @@ class AgentHouse:
             lambda: files, Delegating(lambda: "test/main", self.make), self.talk.transcript, history,
             lambda: self.tools, lambda: self.reading, attended, copies=copies,
         )  # fmt: skip
-        self.room = DelegationRoom(definitions, AgentSettings(**limits), scope)
+        self.room = AgentSession(definitions, AgentSettings(**limits), scope)
         self.agents = self.room.agents
         (found,) = self.room.sources[0].look().tools
         self.tool = reported(found.tool)
         self.tools["delegate_task"] = self.tool
         loop: tuple[Interceptor, ...] = (StepLimit(50), CutAnswers(), self.room)
         self.mind._agent = Agent(self.main, (self.tool, self.tools["read_file"]), "Main.", loop)
-        self.mind.inventory = Inventory(delegation=self.agents)
+        self.mind.inventory = Inventory(features={Delegation: self.agents})
         self.mind.listeners = (self.room.apply,)
 
     def _folders(self) -> Sequence[AgentFolder]:

@@ -14,14 +14,14 @@ import pytest
 from ba_tui.core.calls import Commit
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.results import Diff, Diffs
+from ba_tui.features.agents.copies import listing
+from ba_tui.features.agents.copies.apply_changes import Applying, apply_changes_tool
+from ba_tui.features.agents.copies.copies import Copies
 from ba_tui.permissions.paths import Workspace
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.editing.transaction import KIND, FileStep, described
 from ba_tui.tools.editing.undoing import UndoneFiles
-from ba_tui.tools.isolating import listing
-from ba_tui.tools.isolating.apply_changes import Applying, apply_changes_tool
-from ba_tui.tools.isolating.copies import Copies
 from ba_tui.write_ahead import recover, write_ahead
 
 AGENT = "main/general-1"

@@ -20,7 +20,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
-from ba_tui.tools.delegating.foreign_calls import task_tool
+from ba_tui.tools.foreign_calls import task_tool
 from tests.delegating.house import AgentHouse, delegates, plain
 from tests.script import collect, says
 

@@ -16,7 +16,7 @@ from ba_tui.core.effects import READ_ONLY, Effect
 from ba_tui.core.events import Rewound, ToolFinished, ToolStarted
 from ba_tui.core.ports.delegation import Order
 from ba_tui.core.turn import Branch
-from ba_tui.tools.delegating import limits
+from ba_tui.features.agents.tools import limits
 from tests.delegating.house import AgentHouse, delegates
 from tests.delegating.test_delegating import never
 from tests.delegating.test_isolated_agents import Copies

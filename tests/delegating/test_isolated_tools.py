@@ -24,10 +24,10 @@ from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.resources import bundled
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.delegating.isolated_tools import IsolatedTools
 from ba_tui.tools.guards.breaker import Health
 from ba_tui.tools.guards.hook_guards import HookGuards, unhooked
 from ba_tui.tools.guards.once import Memory
+from ba_tui.tools.isolated_tools import IsolatedTools
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.toolbox import SessionPlace, Shared, builtin_tools, pipeline
 from tests.script import Script, conversation

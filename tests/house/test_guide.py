@@ -27,8 +27,8 @@ from ba_tui.faces import headless, run_result
 from ba_tui.faces.claude import asking, host, lines, results
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
+from ba_tui.features.plans.engine import flow_files
 from ba_tui.guide import Guide
-from ba_tui.planning import flow_files
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.wire import anthropic_wire
 from ba_tui.resources import bundled, places

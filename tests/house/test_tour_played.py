@@ -27,7 +27,7 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.turn import Turn
 from tests.house.touring import CHAPTERS, Opened, opened
@@ -110,8 +110,8 @@ class Player:
             return compacting.compact(self.talk)
         if prompt.startswith("/team --roles "):
             roles, goal = prompt.removeprefix("/team --roles ").split(" ", 1)
-            assert self.talk.inventory.teams
-            return self.talk.say(goal, self.talk.inventory.teams.run(TeamOrder(goal, tuple(roles.split(",")))))
+            assert self.talk.inventory.feature(Teams)
+            return self.talk.say(goal, self.talk.inventory.feature(Teams).run(TeamOrder(goal, tuple(roles.split(",")))))
         return self.talk.say(prompt)
 
     @property

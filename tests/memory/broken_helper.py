@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 
-from ba_tui.memory.store_process.main import main
+from ba_tui.features.memory.engine.store_process.main import main
 from ba_tui.processes.serving import WorkerChannel
 
 

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import pytest_asyncio
 
-from ba_tui.memory.setup import Endpoint, StoreSetup
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.setup import Endpoint, StoreSetup
+from ba_tui.features.memory.engine.store import MemoryStore
 from tests.memory.entries import PROJECT
 
 

@@ -13,10 +13,10 @@ import pytest
 from chromadb.api.client import Client
 from chromadb.config import Settings
 
-from ba_tui.memory.embedding import Traits
-from ba_tui.memory.store_process.desk import DAMAGED, Desk
-from ba_tui.memory.store_process.mind import Mind
-from ba_tui.memory.vectors import VectorFile
+from ba_tui.features.memory.engine.embedding import Traits
+from ba_tui.features.memory.engine.store_process.desk import DAMAGED, Desk
+from ba_tui.features.memory.engine.store_process.mind import Mind
+from ba_tui.features.memory.engine.vectors import VectorFile
 from tests.memory.entries import entry
 
 

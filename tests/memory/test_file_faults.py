@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.memory.entries import added
-from ba_tui.memory.log import Log, Mark
-from ba_tui.memory.shelf import Shelf
-from ba_tui.memory.store_process.ownership import Ownership
+from ba_tui.features.memory.engine.entries import added
+from ba_tui.features.memory.engine.log import Log, Mark
+from ba_tui.features.memory.engine.shelf import Shelf
+from ba_tui.features.memory.engine.store_process.ownership import Ownership
 from tests.memory.entries import entry
 from tests.noticing.file_faults import (
     ERRORS,

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ba_tui.memory.helper_process import STARTING
-from ba_tui.memory.log import Log
-from ba_tui.memory.recall import Ask, Found
-from ba_tui.memory.setup import Endpoint, StoreSetup
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.helper_process import STARTING
+from ba_tui.features.memory.engine.log import Log
+from ba_tui.features.memory.engine.recall import Ask, Found
+from ba_tui.features.memory.engine.setup import Endpoint, StoreSetup
+from ba_tui.features.memory.engine.store import MemoryStore
 from tests.memory.conftest import until
 from tests.memory.entries import PROJECT, entry
 
@@ -187,7 +187,7 @@ async def test_an_endpoint_that_refuses_is_told_without_its_key(
 
 
 async def test_a_helper_that_cannot_run_here_is_not_started_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ba_tui.memory.helper_process.ENTRY", "tests.memory.broken_helper:illegal")
+    monkeypatch.setattr("ba_tui.features.memory.engine.helper_process.ENTRY", "tests.memory.broken_helper:illegal")
     store = MemoryStore(root, PROJECT)
     await store.add([entry("The fiscal year starts in April")])
     for _ in range(3):
@@ -205,7 +205,7 @@ async def test_a_helper_that_cannot_run_here_is_not_started_again(root: Path, mo
 async def test_a_helper_that_fails_is_told_once_and_words_go_on(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, program: str, said: str
 ) -> None:
-    monkeypatch.setattr("ba_tui.memory.helper_process.ENTRY", f"tests.memory.broken_helper:{program}")
+    monkeypatch.setattr("ba_tui.features.memory.engine.helper_process.ENTRY", f"tests.memory.broken_helper:{program}")
     store = MemoryStore(root, PROJECT)
     await store.add([entry("The fiscal year starts in April")])
     for _ in range(4):
@@ -218,7 +218,7 @@ async def test_a_helper_that_fails_is_told_once_and_words_go_on(
 
 
 async def test_without_chroma_vectors_are_searched_all_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ba_tui.memory.helper_process.ENTRY", "tests.memory.broken_helper:no_chroma")
+    monkeypatch.setattr("ba_tui.features.memory.engine.helper_process.ENTRY", "tests.memory.broken_helper:no_chroma")
     store = MemoryStore(root, PROJECT)
     await store.add([entry("The doctor advised more sleep"), entry("The invoice is late")])
     await asked(store, "sleep")
@@ -231,7 +231,7 @@ async def test_without_chroma_vectors_are_searched_all_the_same(root: Path, monk
 async def test_an_idle_helper_ends_and_starts_again(
     root: Path, letters: StoreSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ba_tui.memory.helper_process.ENTRY", "tests.memory.broken_helper:hasty")
+    monkeypatch.setattr("ba_tui.features.memory.engine.helper_process.ENTRY", "tests.memory.broken_helper:hasty")
     store = MemoryStore(root, PROJECT, letters)
     await store.add([entry("The fiscal year starts in April")])
     await asked(store, "fiscal")

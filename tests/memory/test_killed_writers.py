@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.memory.setup import StoreSetup
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.setup import StoreSetup
+from ba_tui.features.memory.engine.store import MemoryStore
 from tests.memory.entries import PROJECT, entry
 
 WRITER = Path(__file__).with_name("writer.py")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.memory import log as module
-from ba_tui.memory.log import Log, Mark
+from ba_tui.features.memory.engine import log as module
+from ba_tui.features.memory.engine.log import Log, Mark
 from tests.noticing.file_faults import Layer
 
 

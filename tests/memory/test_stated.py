@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.memory.stated import MOST, classified, stated, value_changed
+from ba_tui.features.memory.engine.stated import MOST, classified, stated, value_changed
 
 STATED = {
     "Our fiscal year starts in July. What was Q1 revenue?": ("fact", "project", "fiscal year starts"),

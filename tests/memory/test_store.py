@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.memory.recall import Ask
-from ba_tui.memory.setup import StoreSetup, setup_of
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.setup import StoreSetup, setup_of
+from ba_tui.features.memory.engine.store import MemoryStore
 from ba_tui.settings.sections.memory import MemorySettings
 from tests.memory.entries import NOW, PROJECT, entry
 
@@ -333,6 +333,7 @@ async def test_a_change_of_the_log_by_hand_is_read(store: MemoryStore, log: Path
 
 
 def test_the_process_of_the_app_loads_no_numpy_and_no_chroma() -> None:
-    program = "import ba_tui.memory.store, sys; print({'numpy', 'chromadb', 'asyncio.events'} & set(sys.modules))"
+    loaded = "{'numpy', 'chromadb', 'asyncio.events'} & set(sys.modules)"
+    program = f"import ba_tui.features.memory.engine.store, sys; print({loaded})"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "{'asyncio.events'}"

@@ -17,18 +17,18 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.ports.memory import Draft
-from ba_tui.memory.recall import Ask
-from ba_tui.memory.setup import StoreSetup, TeamServer
-from ba_tui.memory.shelf import Shelf
-from ba_tui.memory.store import MemoryStore
-from ba_tui.memory.store_process.chroma_index import collection_name
-from ba_tui.memory.store_process.mind import Mind
-from ba_tui.memory.store_process.team import Team
-from ba_tui.memory.vectors import VectorFile
+from ba_tui.core.ports.memory import Draft, Memory
+from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.setup import StoreSetup, TeamServer
+from ba_tui.features.memory.engine.shelf import Shelf
+from ba_tui.features.memory.engine.store import MemoryStore
+from ba_tui.features.memory.engine.store_process.chroma_index import collection_name
+from ba_tui.features.memory.engine.store_process.mind import Mind
+from ba_tui.features.memory.engine.store_process.team import Team
+from ba_tui.features.memory.engine.vectors import VectorFile
+from ba_tui.features.memory.tools.names import MemoryNames
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import folder_slug, places
-from ba_tui.tools.memory.names import MemoryNames
 from tests.memory.conftest import until
 from tests.memory.entries import entry
 from tests.memory.retrieval.shelves import Letters
@@ -228,7 +228,7 @@ async def test_memory_goes_to_a_name_that_a_project_proposes_only_after_the_user
     async def shared_as(name: str) -> set[str]:
         """What the server holds once a session shared its memory under ``name``."""
         talk = connect({"model": "demo"}, root).library.create()
-        memory = talk.inventory.memory
+        memory = talk.inventory.feature(Memory)
         assert memory
         await memory.remember(Draft(f"The fiscal year of {name} starts in April"))
 

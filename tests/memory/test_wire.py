@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from datetime import date
 
-from ba_tui.memory.recall import Ask, Found, Hit
-from ba_tui.memory.scoring import Signals
-from ba_tui.memory.setup import Endpoint, StoreSetup, TeamServer
-from ba_tui.memory.wire import ask_of, asked, found_of, set_up, setup_from, told
+from ba_tui.features.memory.engine.recall import Ask, Found, Hit
+from ba_tui.features.memory.engine.scoring import Signals
+from ba_tui.features.memory.engine.setup import Endpoint, StoreSetup, TeamServer
+from ba_tui.features.memory.engine.wire import ask_of, asked, found_of, set_up, setup_from, told
 from tests.memory.entries import entry
 
 

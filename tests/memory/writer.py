@@ -8,9 +8,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ba_tui.memory.recall import Ask
-from ba_tui.memory.setup import StoreSetup
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.setup import StoreSetup
+from ba_tui.features.memory.engine.store import MemoryStore
 from tests.memory.entries import PROJECT, entry
 
 

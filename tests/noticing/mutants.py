@@ -1,6 +1,6 @@
 """Put faults into one module, one at a time, and count how many the tests notice.
 
-    bash .ci/mutants ba_tui/memory/log.py tests/memory tests/resilience --sample 40 --seed 1
+    bash .ci/mutants ba_tui/features/memory/engine/log.py tests/memory tests/resilience --sample 40 --seed 1
 
 Without tests, those of the folder with the module's room are run. A traced run first finds which test reaches which
 line, so each fault is tried against the tests that reach it, in a forked process and in a copy of the checkout. A fault
@@ -140,7 +140,7 @@ def tried(folder: Path, options: argparse.Namespace) -> Iterator[tuple[Fault, bo
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bash .ci/mutants", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("module", help="such as ba_tui/memory/log.py")
+    parser.add_argument("module", help="such as ba_tui/features/memory/engine/log.py")
     parser.add_argument("tests", nargs="*", help="files, folders or tests for pytest")
     parser.add_argument("--sample", type=int, default=0, help="try so many faults, drawn at random")
     parser.add_argument("--seed", type=int, default=0)

@@ -16,10 +16,10 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.planning.flow_checks import check
-from ba_tui.planning.flow_files import flow_in
-from ba_tui.planning.flow_run import Runtime, run_flow
-from ba_tui.planning.workflows import Flow
+from ba_tui.features.plans.engine.flow_checks import check
+from ba_tui.features.plans.engine.flow_files import flow_in
+from ba_tui.features.plans.engine.flow_run import Runtime, run_flow
+from ba_tui.features.plans.engine.workflows import Flow
 from ba_tui.settings.document import Problem, parse_document
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}

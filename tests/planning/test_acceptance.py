@@ -13,6 +13,7 @@ import yaml
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import AgentStarted, Asked, Event, MessageDone, PlanChanged, SubTaskChanged, TurnEnded
+from ba_tui.core.ports.plans import Plans
 from ba_tui.core.questions import Reply
 from ba_tui.core.teamwork.plans import Plan
 from ba_tui.permissions.trust.grants import trust_folder
@@ -43,7 +44,7 @@ def session(folder: Path, script: Path, **flags: Any) -> Conversation:
 
 async def done(talk: Conversation, prompt: str, *, plan: bool = False) -> Sequence[Event]:
     """All events of a turn in which the person agrees to everything."""
-    plans = talk.inventory.plans
+    plans = talk.inventory.feature(Plans)
     assert plans
     turn = talk.say(prompt, plans.plan(prompt) if plan else None)
     events: list[Event] = []
@@ -58,7 +59,7 @@ async def done(talk: Conversation, prompt: str, *, plan: bool = False) -> Sequen
 
 
 def latest(talk: Conversation) -> Plan:
-    plan = talk.inventory.plans.latest() if talk.inventory.plans else None
+    plan = talk.inventory.feature(Plans).latest() if talk.inventory.feature(Plans) else None
     assert plan
     return plan
 

@@ -15,9 +15,9 @@ from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, Tu
 from ba_tui.core.messages import Message, ToolUse, user
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.planning.flow_run import arguments
-from ba_tui.planning.templates import rendered
-from ba_tui.planning.workflows import Flow, Invocation
+from ba_tui.features.plans.engine.flow_run import arguments
+from ba_tui.features.plans.engine.templates import rendered
+from ba_tui.features.plans.engine.workflows import Flow, Invocation
 from ba_tui.sessions.exports.transcripts import exporter
 from tests.planning.stage import parse_flow
 

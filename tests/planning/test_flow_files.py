@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.planning.flow_files import load_flows, read_flow
-from ba_tui.planning.workflows import Conditional, Invocation, Loop, flow_folders, walk
+from ba_tui.features.plans.engine.flow_files import load_flows, read_flow
+from ba_tui.features.plans.engine.workflows import Conditional, Invocation, Loop, flow_folders, walk
 from tests.planning.stage import parse_flow
 
 GOOD = """\

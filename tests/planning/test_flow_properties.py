@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.planning.templates import InvalidTemplate, expression, rendered
+from ba_tui.features.plans.engine.templates import InvalidTemplate, expression, rendered
 from tests.planning.stage import Stage
 
 

@@ -9,8 +9,8 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Event, MemoryChanged, MessageDone, Notice, PlanChanged, SideRequest, SubTaskChanged
 from ba_tui.core.messages import Message, Usage
+from ba_tui.features.plans.engine.plan_run import Outcome, PlanBounds
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.planning.plan_run import Outcome, PlanBounds
 from ba_tui.providers.scripted import Planned, Step
 from ba_tui.resources import open_places
 from tests.loopback import ModelServer

@@ -28,8 +28,8 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.core.tool import Tool
+from ba_tui.features.plans.tools.interrupted import traces
 from ba_tui.providers.scripted import Planned, Step
-from ba_tui.tools.planning.interrupted import traces
 from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace, Reply
 from tests.planning.test_session_plans import READ, planned, step

@@ -17,7 +17,7 @@ from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.planning.plan_mode import NAME, PlanMode
+from ba_tui.features.plans.engine.plan_mode import NAME, PlanMode
 from tests.script import Script, says
 
 PLAN = "# Plan: tidy up\n\n1. Read the notes\n2. Write the report"

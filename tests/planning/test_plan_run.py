@@ -16,7 +16,7 @@ from ba_tui.core.events.planned import PlanFold
 from ba_tui.core.teamwork.plans import ENDED, Plan, SubTask, Task
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.planning.plan_run import (
+from ba_tui.features.plans.engine.plan_run import (
     INTERRUPTED,
     Outcome,
     PlanBounds,

@@ -16,7 +16,7 @@ from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork.plans import SubTask
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.planning.planner import NoPlan, PlanDraft, Planner
+from ba_tui.features.plans.engine.planner import NoPlan, PlanDraft, Planner
 from ba_tui.plotting.plans.checking import faults
 
 

@@ -71,8 +71,8 @@ def session(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
 
 
 def plans_of(talk: Conversation) -> Plans:
-    assert talk.inventory.plans
-    return talk.inventory.plans
+    assert talk.inventory.feature(Plans)
+    return talk.inventory.feature(Plans)
 
 
 async def done(

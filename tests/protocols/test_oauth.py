@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from ba_tui.core.ports.mcp import LoginNeeded, McpError, ServerConfig
-from ba_tui.protocols.mcp.oauth import OAuth, check_address
+from ba_tui.features.mcp.client.oauth import OAuth, check_address
 from ba_tui.resources import Places, places
 from ba_tui.settings.mcp.tokens import TokenStore
 from tests.protocols.authorization_server import AuthorizationServer, query, serving, visit

@@ -19,7 +19,7 @@ from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import places
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings import load_settings
-from ba_tui.tools.planning.asking import ModelRequests
+from ba_tui.tools.model_requests import ModelRequests
 from tests.providers.local.test_model_files import gguf
 from tests.providers.text_calls.tools import READ, SHELL
 

@@ -15,8 +15,8 @@ from ba_tui.core.events import (
     MemoryChanged,
 )
 from ba_tui.core.ports.memory import Draft, Entry
-from ba_tui.memory.setup import StoreSetup
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.setup import StoreSetup
+from ba_tui.features.memory.engine.store import MemoryStore
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import Step
 from tests.program import Program

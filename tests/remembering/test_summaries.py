@@ -17,8 +17,8 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, user
+from ba_tui.features.memory.tools.summarizing import Course
 from ba_tui.providers.scripted import Step
-from ba_tui.tools.memory.summarizing import Course
 from tests.remembering.world import FISCAL, Model, heard, memory_of, of, opened, said
 
 

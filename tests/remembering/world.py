@@ -59,8 +59,8 @@ def opened(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
 
 
 def memory_of(talk: Conversation) -> Memory:
-    assert talk.inventory.memory
-    return talk.inventory.memory
+    assert talk.inventory.feature(Memory)
+    return talk.inventory.feature(Memory)
 
 
 async def heard(talk: Conversation, prompt: str, reply: Reply | None = None) -> list[Event]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.analysis.reports.values import FORMAT
 from ba_tui.core.errors import NewerSchema, StorageError, UsageError, written_by_newer
 from ba_tui.core.services import begin
 from ba_tui.core.start import Start
-from ba_tui.memory.entries import VERSION
-from ba_tui.memory.shelf import Shelf
+from ba_tui.features.data.analysis.reports.values import FORMAT
+from ba_tui.features.memory.engine.entries import VERSION
+from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.plotting.plans.plan_json import SCHEMA, plan_of
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.migrations import SCHEMA_VERSION

@@ -14,12 +14,12 @@ from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.teamwork.teams import Conflict
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Turn
+from ba_tui.features.teams.session import TeamSession
+from ba_tui.features.teams.tools.scope import Escalation, TeamScope
 from ba_tui.resources import bundled
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.team import TeamSettings
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.teams.scope import Escalation, TeamScope
-from ba_tui.tools.teams.session_room import TeamRoom
 from tests.delegating.house import AgentHouse, ingress, means, reported
 from tests.script import Memory, collect
 
@@ -46,7 +46,7 @@ class Shown:
 class TeamHouse(AgentHouse):
     def __init__(self, folder: Path, journal: Memory | None = None, escalate: str = "", **settings: Any) -> None:
         super().__init__(folder, journal, at_once=50)
-        from ba_tui.team.catalog import AgentFiles
+        from ba_tui.agent_files.catalog import AgentFiles
 
         files = AgentFiles(self._folders, ingress(folder), means(self.tools))
         self.remembered: list[str] = []
@@ -62,7 +62,7 @@ class TeamHouse(AgentHouse):
             Escalation(escalate, settings.pop("after", 0), folder, {"PATH": "/usr/bin:/bin"}), remember=remember,
             tool=self.tools.get,
         )  # fmt: skip
-        self.teams = TeamRoom(
+        self.teams = TeamSession(
             TeamSettings(**settings), scope, load_definitions(bundled("config") / "prompts" / "tools")
         )
         self.guard: Callable[[Tool], Tool] = lambda tool: tool

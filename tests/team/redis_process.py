@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ba_tui.team.over_redis.signing import Identity, Signing, identity_of_lead, invited, token_of
+from ba_tui.features.teams.engine.over_redis.signing import Identity, Signing, identity_of_lead, invited, token_of
 from tests.analysis.servers import await_port, free_port, missing
 
 PASSWORD = "s3cret-of-redis"

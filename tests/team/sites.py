@@ -10,18 +10,18 @@ from typing import Any
 
 from ba_tui.core.ports.bus import Deliveries, Delivery
 from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.team.messages import TaskRequest, message
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.names import stream
-from ba_tui.team.over_redis.scripts import PUBLISH
-from ba_tui.team.over_redis.server import PREFIX, RedisServer
-from ba_tui.team.over_redis.signing import (
+from ba_tui.features.teams.engine.messages import TaskRequest, message
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.names import stream
+from ba_tui.features.teams.engine.over_redis.scripts import PUBLISH
+from ba_tui.features.teams.engine.over_redis.server import PREFIX, RedisServer
+from ba_tui.features.teams.engine.over_redis.signing import (
     Identity,
     Signing,
     identity_of_lead,
     new_key,
 )
-from ba_tui.team.over_redis.spent import Spent
+from ba_tui.features.teams.engine.over_redis.spent import Spent
 from tests.team.redis_process import LEAD_KEY, RedisProcess, member
 
 ANN, BOB = "writer@ann-1-aaaa", "writer@bob-2-bbbb"

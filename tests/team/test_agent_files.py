@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.agent_files.agent_file import AgentFile
+from ba_tui.agent_files.catalog import AgentFiles, agent_folders
+from ba_tui.agent_files.means import AgentMeans
 from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import ModelInfo
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled
-from ba_tui.team.agent_file import AgentFile
-from ba_tui.team.catalog import AgentFiles, agent_folders
-from ba_tui.team.means import AgentMeans
 
 TOOLS = frozenset({"read_file", "write_file", "edit_file", "apply_patch", "grep", "glob", "shell", "python"})
 

@@ -19,15 +19,22 @@ from ba_tui.core.effects import READ_ONLY, UNLIMITED
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, TeamMessage
 from ba_tui.core.questions import Reply
+from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
+from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.leases import Denied
+from ba_tui.features.teams.engine.messages import WORKERS, Heartbeat, content, inbox
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
+from ba_tui.features.teams.engine.wire import BusLimits
 from ba_tui.permissions.verdicts import Allow
-from ba_tui.team.asking.requests import NoAnswer, Requests
-from ba_tui.team.borrowing import Borrower
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.leases import Denied, Lease
-from ba_tui.team.messages import WORKERS, Bid, Content, Heartbeat, Share, content, inbox, message
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.server import RedisServer
-from ba_tui.team.wire import BusLimits
+from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
+from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.leases import Denied, Lease
+from ba_tui.features.teams.engine.messages import WORKERS, Bid, Content, Heartbeat, Share, content, inbox, message
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
+from ba_tui.features.teams.engine.wire import BusLimits
 from ba_tui.tools.guards.permission import Gate, permission
 from tests.program import Program
 from tests.script import says

@@ -13,12 +13,12 @@ import pytest
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
 from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.messages import TAKERS, WORKERS, Heartbeat, TaskRequest, content, message
-from ba_tui.team.over_redis.bus import RedisBus, stream
-from ba_tui.team.over_redis.server import PREFIX, RedisServer
-from ba_tui.team.over_redis.state import RedisItems, dead_letters
-from ba_tui.team.wire import BusLimits, decoded
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.messages import TAKERS, WORKERS, Heartbeat, TaskRequest, content, message
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus, stream
+from ba_tui.features.teams.engine.over_redis.server import PREFIX, RedisServer
+from ba_tui.features.teams.engine.over_redis.state import RedisItems, dead_letters
+from ba_tui.features.teams.engine.wire import BusLimits, decoded
 from tests.team.redis_process import PASSWORD, RedisProcess, lead_signing
 
 SENT = '{"sender": "a", "id": "b", "type": "bid", "protocol": 1, "content": %s}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ba_tui.core.teamwork.teams import Claim, Conflict, Strategy
-from ba_tui.team.conflicts import Claims, differ, settled
-from ba_tui.team.facts import Fact
+from ba_tui.features.teams.engine.conflicts import Claims, differ, settled
+from ba_tui.features.teams.engine.facts import Fact
 
 AUTHORITY = {"ann": 0.2, "ben": 0.9}
 

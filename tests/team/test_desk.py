@@ -12,14 +12,14 @@ from ba_tui.core.events import Event, TeamMessage
 from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Team
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.accepted import MemoryAccepted
-from ba_tui.team.board import Board
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.conflicts import Claims
-from ba_tui.team.desk import Desk, DeskMeans
-from ba_tui.team.facts import Fact
-from ba_tui.team.jobs import HandingOut, Job
-from ba_tui.team.messages import (
+from ba_tui.features.teams.engine.accepted import MemoryAccepted
+from ba_tui.features.teams.engine.board import Board
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.conflicts import Claims
+from ba_tui.features.teams.engine.desk import Desk, DeskMeans
+from ba_tui.features.teams.engine.facts import Fact
+from ba_tui.features.teams.engine.jobs import HandingOut, Job
+from ba_tui.features.teams.engine.messages import (
     TAKERS,
     Bid,
     Heartbeat,
@@ -32,10 +32,10 @@ from ba_tui.team.messages import (
     message,
     work_topic,
 )
-from ba_tui.team.prompts import continued, synthesizing, verifying
-from ba_tui.team.settling import Judges, Settling
-from ba_tui.team.shared_context import MemoryItems, SharedContext
-from ba_tui.team.watching import TeamWatch
+from ba_tui.features.teams.engine.prompts import continued, synthesizing, verifying
+from ba_tui.features.teams.engine.settling import Judges, Settling
+from ba_tui.features.teams.engine.shared_context import MemoryItems, SharedContext
+from ba_tui.features.teams.engine.watching import TeamWatch
 
 JOB = Job("a", "scout", "Look.", "t/a", "look")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.messages import TAKERS, WORKERS, Heartbeat, StatusUpdate, message, work_topic
-from ba_tui.team.over_redis.seals import LOOK, REVOKED
-from ba_tui.team.over_redis.signing import (
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.messages import TAKERS, WORKERS, Heartbeat, StatusUpdate, message, work_topic
+from ba_tui.features.teams.engine.over_redis.seals import LOOK, REVOKED
+from ba_tui.features.teams.engine.over_redis.signing import (
     NotAllowed,
     OtherLead,
     Revoked,
@@ -23,10 +23,10 @@ from ba_tui.team.over_redis.signing import (
     invited,
     new_key,
 )
-from ba_tui.team.over_redis.spent import Spent
-from ba_tui.team.over_redis.state import RedisAccepted, RedisItems, dead_letters, publish_revoked
-from ba_tui.team.shared_context import Item, SharedContext
-from ba_tui.team.wire import BusLimits
+from ba_tui.features.teams.engine.over_redis.spent import Spent
+from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems, dead_letters, publish_revoked
+from ba_tui.features.teams.engine.shared_context import Item, SharedContext
+from ba_tui.features.teams.engine.wire import BusLimits
 from tests.team.redis_process import LEAD_KEY, RedisProcess, member
 from tests.team.sites import ANN, BOB, SENT, TASK, Site, first, injected, stored
 

@@ -18,10 +18,10 @@ from ba_tui.core.teamwork.teams import AgentMessage
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.asking.requests import Requests
-from ba_tui.team.borrowing import Borrower
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.leases import (
+from ba_tui.features.teams.engine.asking.requests import Requests
+from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.leases import (
     ANSWERS,
     AT_ONCE,
     ENDED,
@@ -36,7 +36,7 @@ from ba_tui.team.leases import (
     ceiling_in,
     ceiling_out,
 )
-from ba_tui.team.messages import Bid, Content, ContextRequest, Share, StatusUpdate, Trouble, content, message
+from ba_tui.features.teams.engine.messages import Bid, Content, ContextRequest, Share, StatusUpdate, Trouble, content, message
 
 
 class Bus(MemoryBus):

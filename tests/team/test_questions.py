@@ -15,16 +15,16 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.teamwork.teams import AgentMessage, Role, Team
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.asking.approvals import LARGEST, Approvals, CallQuestion
-from ba_tui.team.asking.requests import Requests
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.desk import Desk, DeskMeans
-from ba_tui.team.jobs import HandingOut, Job
-from ba_tui.team.messages import ContextRequest, Share, TaskRequest, content, inbox, message
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.server import RedisServer
-from ba_tui.team.over_redis.state import RedisItems
-from ba_tui.team.watching import TeamWatch
+from ba_tui.features.teams.engine.asking.approvals import LARGEST, Approvals, CallQuestion
+from ba_tui.features.teams.engine.asking.requests import Requests
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.desk import Desk, DeskMeans
+from ba_tui.features.teams.engine.jobs import HandingOut, Job
+from ba_tui.features.teams.engine.messages import ContextRequest, Share, TaskRequest, content, inbox, message
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
+from ba_tui.features.teams.engine.over_redis.state import RedisItems
+from ba_tui.features.teams.engine.watching import TeamWatch
 from tests.program import Program
 from tests.team.house import TeamHouse
 from tests.team.redis_process import RedisProcess, lead_signing, token
@@ -112,7 +112,7 @@ async def test_a_lead_that_is_gone_is_a_no() -> None:
 
 
 async def ask_lead(house: TeamHouse, asked: CallQuestion, react: Any) -> tuple[Reply, list[Event]]:
-    from ba_tui.tools.teams.approving import approved
+    from ba_tui.features.teams.tools.approving import approved
     from tests.script import collect
 
     said: list[Reply] = []

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.errors import UsageError
-from ba_tui.team.catalog import AgentFiles
-from ba_tui.team.roles import Roles, best_role
+from ba_tui.features.teams.engine.roles import Roles, best_role
 from tests.team.house import TeamHouse
 
 SCOUT = """---

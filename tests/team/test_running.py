@@ -26,8 +26,8 @@ from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Reply
 from ba_tui.core.teamwork.plans import Plan, SubTask, Task
 from ba_tui.core.teamwork.teams import Claim, Conflict
-from ba_tui.tools.teams.escalating import called
-from ba_tui.tools.teams.scope import Escalation
+from ba_tui.features.teams.tools.escalating import called
+from ba_tui.features.teams.tools.scope import Escalation
 from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
 

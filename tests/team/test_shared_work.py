@@ -12,13 +12,21 @@ from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.teams import Role
-from ba_tui.team.asking.requests import Requests
-from ba_tui.team.borrowing import Borrower
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.local_members import LocalMember
-from ba_tui.team.messages import Share, StatusUpdate, TaskRequest, TaskResponse, content, inbox, message
-from ba_tui.team.seats import Seat
-from ba_tui.team.shared_context import MemoryItems, SharedContext
+from ba_tui.features.teams.engine.asking.requests import Requests
+from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.local_members import LocalMember
+from ba_tui.features.teams.engine.messages import (
+    Share,
+    StatusUpdate,
+    TaskRequest,
+    TaskResponse,
+    content,
+    inbox,
+    message,
+)
+from ba_tui.features.teams.engine.seats import Seat
+from ba_tui.features.teams.engine.shared_context import MemoryItems, SharedContext
 from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
 from tests.team.test_desk import JOB, Lead, lead

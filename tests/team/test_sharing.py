@@ -16,19 +16,19 @@ from ba_tui.core.teamwork.teams import AgentMessage, Team
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.accepted import Accepted, MemoryAccepted
-from ba_tui.team.asking.requests import NoAnswer, Requests
-from ba_tui.team.borrowing import Borrower
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.desk import Desk, DeskMeans
-from ba_tui.team.jobs import HandingOut
-from ba_tui.team.leases import ENDED, Denied, Lender, Lending
-from ba_tui.team.messages import ContextRequest, Share, Trouble, content, inbox, message
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.server import RedisServer
-from ba_tui.team.over_redis.state import RedisAccepted, RedisItems
-from ba_tui.team.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
-from ba_tui.team.watching import TeamWatch
+from ba_tui.features.teams.engine.accepted import Accepted, MemoryAccepted
+from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
+from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.desk import Desk, DeskMeans
+from ba_tui.features.teams.engine.jobs import HandingOut
+from ba_tui.features.teams.engine.leases import ENDED, Denied, Lender, Lending
+from ba_tui.features.teams.engine.messages import ContextRequest, Share, Trouble, content, inbox, message
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
+from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems
+from ba_tui.features.teams.engine.shared_context import LARGEST, Items, MemoryItems, SharedContext, StaleWrite
+from ba_tui.features.teams.engine.watching import TeamWatch
 from tests.team.redis_process import RedisProcess, lead_signing
 
 

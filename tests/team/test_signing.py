@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.team.messages import WORKERS, TaskRequest, message
-from ba_tui.team.over_redis.signing import (
+from ba_tui.features.teams.engine.messages import WORKERS, TaskRequest, message
+from ba_tui.features.teams.engine.over_redis.signing import (
     SKEW,
     WINDOW,
     NotAllowed,
@@ -27,7 +27,7 @@ from ba_tui.team.over_redis.signing import (
     new_key,
     token_of,
 )
-from ba_tui.team.over_redis.spent import Spent
+from ba_tui.features.teams.engine.over_redis.spent import Spent
 from tests.team.redis_process import LEAD_KEY, lead_signing, member
 from tests.team.sites import ANN, BOB, SENT
 

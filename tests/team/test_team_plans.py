@@ -11,11 +11,11 @@ import pytest
 from ba_tui.core.errors import ConnectionLost, UsageError
 from ba_tui.core.events import ConflictChanged, Event, PlanChanged, SubTaskChanged
 from ba_tui.core.teamwork.plans import TEAM_PLAN, SubTask
+from ba_tui.features.plans.session import PlanSession
+from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.plans import PlanSettings
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.planning.scope import PlanScope
-from ba_tui.tools.planning.session_room import PlanRoom
 from tests.script import says
 from tests.team.house import TeamHouse, answer
 from tests.team.test_running import ending, forever, plan_of, told
@@ -80,7 +80,7 @@ async def test_a_subtask_that_failed_has_the_plan_made_anew_and_finished_work_is
 async def test_a_plan_of_a_team_goes_on_with_the_team_alone(tmp_path: Path) -> None:
     house = TeamHouse(tmp_path)
     house.plays(writer=[[forever]])
-    rooms = PlanRoom(
+    rooms = PlanSession(
         load_definitions(bundled("config") / "prompts" / "tools")["plan"],
         PlanSettings(),
         PlanScope(house.talk.transcript, dict, house.agents, None, None, None, None, attended=True),  # type: ignore[arg-type]

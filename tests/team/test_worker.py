@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from ba_tui.core.teamwork.teams import PROTOCOL, AgentMessage
-from ba_tui.team.accepted import MemoryAccepted
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.messages import (
+from ba_tui.features.teams.engine.accepted import MemoryAccepted
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.messages import (
     WORKERS,
     ContextRequest,
     Heartbeat,
@@ -23,8 +23,8 @@ from ba_tui.team.messages import (
     message,
     work_topic,
 )
-from ba_tui.team.wire import BusLimits
-from ba_tui.team.worker import OtherVersion, Worker, WorkerFacts
+from ba_tui.features.teams.engine.wire import BusLimits
+from ba_tui.features.teams.engine.worker import OtherVersion, Worker, WorkerFacts
 
 LEAD = "lead-1"
 QUICK = BusLimits(lease=0.5)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.tools.data_engine import MOST_ENTRIES, DataNearby
+from ba_tui.features.data.tools.data_engine import MOST_ENTRIES, DataNearby
 from tests.analysis.engines import engine_in
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.tools.data.python_kernels import Kernels
+from ba_tui.features.data.tools.python_kernels import Kernels
 
 
 def test_a_sub_agent_has_a_kernel_of_its_own_which_goes_with_it() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ba_tui.analysis.kernel.values import CodeError, Ran, ShownPicture, ShownTable, ShownText
 from ba_tui.core.results import CommandText, Table, ToolResult
-from ba_tui.tools.data.python_result import PythonCall, python_result
+from ba_tui.features.data.analysis.kernel.values import CodeError, Ran, ShownPicture, ShownTable, ShownText
+from ba_tui.features.data.tools.python_result import PythonCall, python_result
 from ba_tui.tools.modalities import Modalities
 
 PNG = base64.b64decode(

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from ba_tui.analysis.errors import QueryFailed
-from ba_tui.analysis.sources import Sources
-from ba_tui.tools.data.source_queries import SourceQueries
+from ba_tui.features.data.analysis.errors import QueryFailed
+from ba_tui.features.data.analysis.sources import Sources
+from ba_tui.features.data.tools.source_queries import SourceQueries
 
 
 class Place:

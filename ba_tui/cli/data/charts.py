@@ -46,7 +46,7 @@ def chart(  # noqa: PLR0913 - typer reads one parameter a flag
       0 ok · 1 the query, a column or an option is wrong · 2 a file can't be read
       3 a limit was reached · 4 a file may not be read · 130 interrupted
     """
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
 
     wanted = ChartRequest(
         "", kind, x, tuple(y or ()), series, aggregate, order, limit, stacked, log, title=title, unit=unit

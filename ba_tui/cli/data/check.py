@@ -39,7 +39,7 @@ def check(
       3 a limit was reached · 4 a file may not be read
       6 something was found · 130 interrupted
     """
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
 
     left_out = frozenset(mute or ())
     if unknown := left_out - {*KINDS, ALL}:

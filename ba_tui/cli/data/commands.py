@@ -56,8 +56,8 @@ def profile(
       0 ok · 1 an option is wrong · 2 a file can't be read
       3 a limit was reached · 4 a file may not be read · 130 interrupted
     """
-    from ba_tui.analysis.card import card  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415
+    from ba_tui.features.data.analysis.card import card  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415
 
     codes: list[int] = []
     profiles: list[dict[str, Any]] = []
@@ -108,9 +108,9 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
       3 a limit was reached: time, rows or memory
       4 it does more than read, or a file may not be read · 130 interrupted
     """
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.analysis.metrics.check import differences  # noqa: PLC0415
-    from ba_tui.analysis.metrics.use import expanded  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.metrics.check import differences  # noqa: PLC0415
+    from ba_tui.features.data.analysis.metrics.use import expanded  # noqa: PLC0415
 
     if chart:
         return _drawn_query(sql, files or (), chart, output, (folder_of(cwd), part))
@@ -135,10 +135,10 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
 
 def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None, place: tuple[Path, str]) -> int:
     """Draw the result of a query, or save it as a picture."""
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - see query
-    from ba_tui.analysis.metrics.use import expanded  # noqa: PLC0415
     from ba_tui.cli.data.drawing import check_kind, check_picture, deliver_chart  # noqa: PLC0415
     from ba_tui.core.displays.charts import ChartRequest  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - see query
+    from ba_tui.features.data.analysis.metrics.use import expanded  # noqa: PLC0415
 
     folder, part = place
     wanted = check_kind(kind)
@@ -158,9 +158,9 @@ def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None,
 
 async def _on_source(data: OpenedData, source: str, sql: str, folder: Path) -> QueryResult:
     """Run a statement on a source, in a helper that ends with it."""
-    from ba_tui.analysis.errors import QueryRefused  # noqa: PLC0415 - see query
-    from ba_tui.tools.data.checks import session_sources  # noqa: PLC0415
-    from ba_tui.tools.data.source_queries import SourceQueries  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import QueryRefused  # noqa: PLC0415 - see query
+    from ba_tui.features.data.checks import session_sources  # noqa: PLC0415
+    from ba_tui.features.data.tools.source_queries import SourceQueries  # noqa: PLC0415
 
     sources = session_sources(data.engine, data.place, load(folder).settings, folder)
     queries, args = SourceQueries(sources), {"sql": sql, "source": source}

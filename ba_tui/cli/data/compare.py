@@ -17,8 +17,8 @@ from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.comparison import Comparison
     from ba_tui.cli.data.opened import OpenedData
+    from ba_tui.features.data.analysis.comparison import Comparison
 
 DIFFERENT = 6
 ROWS = 100
@@ -49,8 +49,8 @@ def compare(  # noqa: PLR0913 - typer reads one parameter a flag
       2 a file can't be read · 3 a limit was reached
       4 a file may not be read · 130 interrupted
     """
-    from ba_tui.analysis.comparison import comparison_lines  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415
+    from ba_tui.features.data.analysis.comparison import comparison_lines  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415
 
     figures = figure_format(locale) if locale else plainly
     with opened_data(folder_of(cwd), [left.partition("#")[0], right.partition("#")[0]]) as data:
@@ -104,7 +104,7 @@ def _as_json(found: Comparison) -> dict[str, Any]:
 
 def _csv(data: OpenedData, found: Comparison) -> None:
     """The rows that differ, all of them, and the rest for the person."""
-    from ba_tui.analysis.comparison import comparison_lines  # noqa: PLC0415 - see compare
+    from ba_tui.features.data.analysis.comparison import comparison_lines  # noqa: PLC0415 - see compare
 
     for line in comparison_lines(found):
         say(line)

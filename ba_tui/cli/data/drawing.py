@@ -16,7 +16,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import suggestion
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.engine import Analysis, Listener
+    from ba_tui.features.data.analysis.engine import Analysis, Listener
     from ba_tui.plotting.canvas import Line
 
 T = TypeVar("T")

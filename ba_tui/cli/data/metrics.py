@@ -16,8 +16,8 @@ from ba_tui.core.text.wording import one_line, sentence, with_hint
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.metrics.definitions import Metric, Metrics
     from ba_tui.cli.data.opened import OpenedData
+    from ba_tui.features.data.analysis.metrics.definitions import Metric, Metrics
 
 FOUND = 6
 NONE = "No agreed definitions. Write one into .ba/metrics/NAME.yaml: sql: sum(amount) (ba guide metrics)."
@@ -36,9 +36,9 @@ def metrics(
     Exit codes:
       0 ok · 6 a definition is wrong · 2 a file can't be read
     """
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.analysis.metrics.check import sql_trouble  # noqa: PLC0415
-    from ba_tui.analysis.metrics.definitions import PROJECT  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.metrics.check import sql_trouble  # noqa: PLC0415
+    from ba_tui.features.data.analysis.metrics.definitions import PROJECT  # noqa: PLC0415
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 
     folder = folder_of(cwd)
@@ -72,7 +72,7 @@ def metrics(
 
 def agreed_metrics(folder: Path) -> Metrics:
     """The definitions that count in ``folder``."""
-    from ba_tui.analysis.metrics.definitions import Metrics, metric_folders  # noqa: PLC0415 - see metrics
+    from ba_tui.features.data.analysis.metrics.definitions import Metrics, metric_folders  # noqa: PLC0415 - see metrics
     from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
 
     where, root = places(), project_root(folder)
@@ -81,8 +81,8 @@ def agreed_metrics(folder: Path) -> Metrics:
 
 def _columns_trouble(data: OpenedData, metric: Metric) -> str:
     """What the engine says of the definition, with the files as tables; empty where its table is not among them."""
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - see metrics
-    from ba_tui.analysis.metrics.use import as_table  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - see metrics
+    from ba_tui.features.data.analysis.metrics.use import as_table  # noqa: PLC0415
 
     tables = {each.name.lower() for each in data.run(data.engine.catalogue()).datasets}
     if metric.name.lower() in tables:

@@ -23,9 +23,9 @@ from ba_tui.processes.scratch import clear_scratch, scratch
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.engine import Analysis, EnginePlace
-    from ba_tui.analysis.errors import AnalysisError
     from ba_tui.core.ports.tables import Progress, QueryResult
+    from ba_tui.features.data.analysis.engine import Analysis, EnginePlace
+    from ba_tui.features.data.analysis.errors import AnalysisError
 
 STDIN = "-"
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED = range(5)
@@ -35,7 +35,7 @@ Locale = Annotated[str, typer.Option(metavar="NAME", help="How tables write numb
 
 
 async def head(engine: Analysis, result: QueryResult, wanted: int) -> list[tuple[Any, ...]]:
-    from ba_tui.analysis.engine import PAGE_ROWS  # noqa: PLC0415 - see query
+    from ba_tui.features.data.analysis.engine import PAGE_ROWS  # noqa: PLC0415 - see query
 
     shown: list[tuple[Any, ...]] = list(result.head[:wanted])
     while len(shown) < min(wanted, result.rows):
@@ -57,7 +57,7 @@ def export(data: OpenedData, handle: str, format: Any, output: Path | None) -> i
 
 def told(error: AnalysisError) -> int:
     """Say what failed; returns the exit code for it."""
-    from ba_tui.analysis.errors import (  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import (  # noqa: PLC0415
         DataRefused,
         DataUnreadable,
         EngineFailed,
@@ -114,8 +114,8 @@ class OpenedData:
 @contextmanager
 def opened_data(folder: Path, named: Sequence[str]) -> Generator[OpenedData]:
     """An engine for the files that are named, and those of ``folder``; all it kept is gone afterwards."""
-    from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see query
-    from ba_tui.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
+    from ba_tui.features.data.analysis.engine import Analysis  # noqa: PLC0415 - see query
+    from ba_tui.features.data.tools.data_engine import muted_traps, temporary_place  # noqa: PLC0415
 
     with scratch("stdin") as made, asyncio.Runner() as runner:
         files = [str(_stdin(made)) if name == STDIN else os.path.expanduser(name) for name in named]  # noqa: PTH111

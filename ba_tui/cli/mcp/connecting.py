@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 
 from ba_tui.cli.config import print_line, say
 from ba_tui.core.errors import BaError, run_loop
+from ba_tui.core.ports.mcp import McpServers
 from ba_tui.core.text.wording import count, one_line
 
 if TYPE_CHECKING:
     from ba_tui.cli.mcp.known import KnownServers
     from ba_tui.core.ports.mcp import ServerConfig, ServerState
-    from ba_tui.protocols.mcp.logins import Logins
+    from ba_tui.features.mcp.client.logins import Logins
 
 CANCELLED = 130
 FAILED = 2
@@ -44,7 +45,7 @@ async def _tested(known: KnownServers, configs: Sequence[ServerConfig], *, as_js
     from ba_tui.assembly.alone import tools_alone  # noqa: PLC0415 - loads the sandbox and what else commands need
 
     tools = await asyncio.to_thread(tools_alone, known.folder, {})
-    servers = tools.guarded.mcp.servers
+    servers = tools.guarded.offered(McpServers)
     rows: list[dict[str, Any]] = []
     try:
         for config in configs:
@@ -110,7 +111,7 @@ def _show(state: ServerState, seconds: float) -> None:
 
 def log_in(known: KnownServers, config: ServerConfig) -> int:
     """Log in to ``config``: print the address, open it when the person presses Enter, and wait. Ctrl+C cancels."""
-    from ba_tui.tools.mcp.setup import logins  # noqa: PLC0415 - --help must not pay for it
+    from ba_tui.features.mcp.setup import logins  # noqa: PLC0415 - --help must not pay for it
 
     try:
         run_loop(_logged_in(logins(known.where), config))

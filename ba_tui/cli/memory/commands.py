@@ -1,6 +1,6 @@
 """``ba memory``: list, search, show, edit, forget, export, import, rebuild and count what ba remembers.
 
-What is asked for goes to stdout, everything else to stderr. What becomes of entries is decided in ``ba_tui.memory``.
+What is asked for goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def import_entries(
 
 def _check_secrets(file: Path) -> None:
     """Raises SecretRefused when an entry of an exported ``file`` holds a secret."""
-    from ba_tui.memory.entries import loads  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.engine.entries import loads  # noqa: PLC0415 - see search
     from ba_tui.permissions.secrets.scanner import find  # noqa: PLC0415
 
     # A file that cannot be read is the import's to tell.
@@ -264,8 +264,8 @@ def bind(
 ) -> int:
     """Choose the name under which this project shares its memory on a team's server (`memory.url`)."""
     from ba_tui.cli.config import folder_of, load  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.tools.names import MemoryNames  # noqa: PLC0415
     from ba_tui.resources import folder_slug, places, project_root  # noqa: PLC0415
-    from ba_tui.tools.memory.names import MemoryNames  # noqa: PLC0415
 
     if name and default:
         raise UsageError("NAME and --default exclude each other.", "Leave one of them.")

@@ -13,13 +13,13 @@ from ba_tui.core.errors import UsageError, run_loop
 from ba_tui.core.ports.memory import Entry, Scope
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.memory.setup import StoreSetup, setup_of
-from ba_tui.memory.store import MemoryStore
+from ba_tui.features.memory.engine.setup import StoreSetup, setup_of
+from ba_tui.features.memory.engine.store import MemoryStore
+from ba_tui.features.memory.tools.names import proposed_names, with_shared_name
+from ba_tui.features.memory.tools.session_memory import SessionMemory
+from ba_tui.features.memory.tools.storing import Owner, Storing
+from ba_tui.features.memory.tools.waiting import Waiting
 from ba_tui.resources import folder_slug, places, project_root
-from ba_tui.tools.memory.names import proposed_names, with_shared_name
-from ba_tui.tools.memory.session_memory import SessionMemory
-from ba_tui.tools.memory.storing import Owner, Storing
-from ba_tui.tools.memory.waiting import Waiting
 
 T = TypeVar("T")
 PAGE = 5_000
@@ -58,7 +58,7 @@ def with_each_memory(work: Callable[[OpenedMemory], Awaitable[T]]) -> list[T]:
 
 def _run(project: str, setup: StoreSetup, work: Callable[[OpenedMemory], Awaitable[T]]) -> T:
     # What a command has to say of the search, it says itself.
-    logging.getLogger("ba_tui.memory").addHandler(logging.NullHandler())
+    logging.getLogger("ba_tui.features.memory.engine").addHandler(logging.NullHandler())
 
     async def run() -> T:
         store = MemoryStore(places().memory, project, setup)

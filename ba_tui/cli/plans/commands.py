@@ -16,6 +16,7 @@ import typer
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import SessionNotFound, StorageError, UsageError, run_loop
+from ba_tui.core.ports.plans import Plans
 from ba_tui.core.text.wording import one_line
 
 if TYPE_CHECKING:
@@ -177,9 +178,9 @@ def resume(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 def _room(conversation: Conversation) -> Any:
-    if conversation.inventory.plans is None:
+    if conversation.inventory.feature(Plans) is None:
         raise UsageError("This session can't carry out plans.", "")
-    return conversation.inventory.plans
+    return conversation.inventory.feature(Plans)
 
 
 def _flags(mode: Mode | None, allow: list[str] | None, model: str | None, as_root: bool) -> dict[str, object]:

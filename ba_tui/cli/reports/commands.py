@@ -18,8 +18,8 @@ from ba_tui.core.text.wording import count, with_hint
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
-    from ba_tui.analysis.reports.running import FigureChange, ReportRun, ResultChange
-    from ba_tui.analysis.reports.values import Report
+    from ba_tui.features.data.analysis.reports.running import FigureChange, ReportRun, ResultChange
+    from ba_tui.features.data.analysis.reports.values import Report
 
 CHANGED = 6
 """The exit code when something is not as the report says."""
@@ -49,8 +49,8 @@ def run(
       0 nothing changed · 1 an option is wrong · 2 a file can't be read
       6 something changed · 130 interrupted
     """
-    from ba_tui.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.analysis.reports.running import found_report, given_files  # noqa: PLC0415
+    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.data.analysis.reports.running import found_report, given_files  # noqa: PLC0415
 
     folder = folder_of(cwd)
     report, beside = found_report(folder / file)
@@ -82,9 +82,9 @@ def _pairs(given: list[str] | tuple[()]) -> dict[str, str]:
 
 
 def _run(folder: Path, report: Report, beside: Path, data: dict[str, str]) -> ReportRun:
-    from ba_tui.analysis.engine import Analysis  # noqa: PLC0415 - see run
-    from ba_tui.analysis.reports.running import ReportRunner  # noqa: PLC0415
-    from ba_tui.tools.data_engine import temporary_place  # noqa: PLC0415
+    from ba_tui.features.data.analysis.engine import Analysis  # noqa: PLC0415 - see run
+    from ba_tui.features.data.analysis.reports.running import ReportRunner  # noqa: PLC0415
+    from ba_tui.features.data.tools.data_engine import temporary_place  # noqa: PLC0415
 
     # The files that the report was made of are named by its reader, as those of --data are.
     files = [(beside.parent / each.path).parent for table in report.tables for each in table.files]
@@ -114,7 +114,7 @@ def _told(found: ReportRun) -> None:
 
 
 def _result_lines(result: ResultChange) -> list[str]:
-    from ba_tui.analysis.reports.changes import summary  # noqa: PLC0415 - see run
+    from ba_tui.features.data.analysis.reports.changes import summary  # noqa: PLC0415 - see run
 
     if result.failed:
         return [f"{result.handle}: could not be worked out: {result.failed}"]
@@ -128,7 +128,7 @@ def _result_lines(result: ResultChange) -> list[str]:
 
 
 def _figure_line(change: FigureChange) -> str:
-    from ba_tui.analysis.reports.changes import shown  # noqa: PLC0415 - see run
+    from ba_tui.features.data.analysis.reports.changes import shown  # noqa: PLC0415 - see run
 
     figure: Any = change.figure
     now = change.gone or f"is {shown(change.now)} now"

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from ba_tui.core.errors import UsageError, run_loop
-from ba_tui.core.ports.datasets import Exported
+from ba_tui.core.ports.datasets import Datasets, Exported
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.services import Library
 from ba_tui.core.text.wording import byte_size
@@ -34,7 +34,7 @@ def write_report(library: Library, info: SessionInfo, format: str, output: Path 
 async def _written(library: Library, info: SessionInfo, output: Path) -> Exported:
     conversation = await asyncio.to_thread(library.view, info.id)
     try:
-        datasets = conversation.inventory.datasets
+        datasets = conversation.inventory.feature(Datasets)
         if datasets is None:
             raise UsageError("This session can't be opened for its data.")
         target = str(Path.cwd() / output.expanduser())

@@ -17,7 +17,7 @@ from ba_tui.cli.teams.membership import add_commands
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError, run_loop
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
-from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
 from ba_tui.core.teamwork.teams import conflict_facts
@@ -105,8 +105,8 @@ def roles_(
 ) -> int:
     """Print every role that a team can have; agents can be used as roles too. Broken files say why."""
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see run
+    from ba_tui.features.teams.engine.roles import Roles  # noqa: PLC0415 - see run
     from ba_tui.settings import printable  # noqa: PLC0415 - see run
-    from ba_tui.team.roles import Roles  # noqa: PLC0415 - see run
 
     folder = folder_of(cwd)
     with tools_alone(folder, {}) as tools:
@@ -181,7 +181,7 @@ async def _run(services: Services, order: TeamOrder, start: Start, printer: Team
         await conversation.history()
         if missing := services.setup.missing(conversation.model):
             raise UsageError(missing)
-        teams = conversation.inventory.teams
+        teams = conversation.inventory.feature(Teams)
         if teams is None:
             raise UsageError("Teams can't be used here.")
         work = await asyncio.to_thread(teams.resume if start.resume else lambda: teams.run(order))

@@ -18,8 +18,8 @@ LINE = 160
 
 async def print_dead_letters(folder: Path, *, as_json: bool) -> int:
     """Raises UsageError where no server is set, StorageError when it can't be used."""
-    from ba_tui.team.over_redis.server import RedisServer  # noqa: PLC0415 - --help must not pay for it
-    from ba_tui.team.over_redis.state import dead_letters  # noqa: PLC0415
+    from ba_tui.features.teams.engine.over_redis.server import RedisServer  # noqa: PLC0415 - --help must not pay for it
+    from ba_tui.features.teams.engine.over_redis.state import dead_letters  # noqa: PLC0415
 
     settings = team_settings({}, folder)
     if settings.bus_url is None:

@@ -16,7 +16,7 @@ from ba_tui.core.errors import StorageError, run_loop
 from ba_tui.resources import open_places
 
 if TYPE_CHECKING:
-    from ba_tui.team.over_redis.membership import Membership
+    from ba_tui.features.teams.engine.over_redis.membership import Membership
 
 MOST = 4_000
 """Characters of a token that are read."""
@@ -107,7 +107,7 @@ def members(json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fa
 
 
 def _membership() -> Membership:
-    from ba_tui.team.over_redis.membership import Membership  # noqa: PLC0415 - --help must not pay for it
+    from ba_tui.features.teams.engine.over_redis.membership import Membership  # noqa: PLC0415 - --help must not pay for it
 
     return Membership(open_places())
 
@@ -115,9 +115,9 @@ def _membership() -> Membership:
 async def _publish(folder: Path) -> None:
     """Tell the other machines. Raises StorageError, whose words say that they do not know yet."""
     from ba_tui.cli.teams.worker import team_settings  # noqa: PLC0415 - see _membership
-    from ba_tui.team.open_bus import open_bus  # noqa: PLC0415
-    from ba_tui.team.over_redis.bus import RedisBus  # noqa: PLC0415
-    from ba_tui.team.over_redis.state import publish_revoked  # noqa: PLC0415
+    from ba_tui.features.teams.engine.open_bus import open_bus  # noqa: PLC0415
+    from ba_tui.features.teams.engine.over_redis.bus import RedisBus  # noqa: PLC0415
+    from ba_tui.features.teams.engine.over_redis.state import publish_revoked  # noqa: PLC0415
 
     settings = team_settings({}, folder)
     if settings.bus_url is None:

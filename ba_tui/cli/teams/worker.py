@@ -1,6 +1,6 @@
 """``ba worker``: joins the teams on a Redis server and does their work of one role, until it is stopped.
 
-How work is pulled and answered stands in ``ba_tui.team.worker``.
+How work is pulled and answered stands in ``ba_tui.features.teams.engine.worker``.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ async def _work(services: Services, settings: TeamSettings, role: str, *, once: 
     # What is heavy waits until the flags are right.
     from ba_tui import __version__  # noqa: PLC0415
     from ba_tui.cli.teams.worker_tasks import TaskSessions  # noqa: PLC0415
+    from ba_tui.features.teams.engine.leases import Lender  # noqa: PLC0415
+    from ba_tui.features.teams.engine.open_bus import open_worker_bus  # noqa: PLC0415
+    from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415
+    from ba_tui.features.teams.engine.worker import Worker, WorkerFacts  # noqa: PLC0415
     from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415
     from ba_tui.processes.signals import interrupts  # noqa: PLC0415
-    from ba_tui.team.leases import Lender  # noqa: PLC0415
-    from ba_tui.team.open_bus import open_worker_bus  # noqa: PLC0415
-    from ba_tui.team.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415
-    from ba_tui.team.worker import Worker, WorkerFacts  # noqa: PLC0415
 
     sessions = await asyncio.to_thread(TaskSessions, services, role)
 

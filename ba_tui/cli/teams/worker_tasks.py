@@ -10,29 +10,30 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Answered, Asked, Event, MessageDone, TurnEnded
 from ba_tui.core.messages import Message, Text, Usage
-from ba_tui.core.ports.delegation import Order
+from ba_tui.core.ports.delegation import Delegation, Order
+from ba_tui.core.ports.teams import Teams
 from ba_tui.core.services import Services
 from ba_tui.core.spawning import ChildResult
 from ba_tui.core.teamwork.teams import Role
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.faces.headless import denial
-from ba_tui.team.catalog import AgentFiles
-from ba_tui.team.leases import Lending
-from ba_tui.team.local_members import response_of
-from ba_tui.team.member_spec import member_spec
-from ba_tui.team.messages import Content, TaskRequest, TaskResponse, Trouble
-from ba_tui.team.prompts import continued
-from ba_tui.team.roles import Roles
-from ba_tui.team.seats import Seat
-from ba_tui.team.worker import Ask
-from ba_tui.tools.teams.session_room import TeamRoom
+from ba_tui.features.teams.engine.leases import Lending
+from ba_tui.features.teams.engine.local_members import response_of
+from ba_tui.features.teams.engine.member_spec import member_spec
+from ba_tui.features.teams.engine.messages import Content, TaskRequest, TaskResponse, Trouble
+from ba_tui.features.teams.engine.prompts import continued
+from ba_tui.features.teams.engine.roles import Roles
+from ba_tui.features.teams.engine.seats import Seat
+from ba_tui.features.teams.engine.worker import Ask
+from ba_tui.features.teams.session import TeamSession
 
 TITLE = 80
 ASKS = 10
@@ -52,7 +53,7 @@ class TaskSessions:
         self.model = self.spec.model or self._next.model
         if missing := services.setup.missing(self._next.model):
             raise UsageError(missing)
-        agents = self._next.inventory.delegation
+        agents = self._next.inventory.feature(Delegation)
         effect = agents.effect(self.role.agent) if agents else Effect.EXECUTE
         self.reads = effect is Effect.READ or self.spec.ceiling.effects <= {Effect.READ}
         """Whether an agent of the role can change nothing."""
@@ -82,8 +83,8 @@ class TaskSessions:
         if not self.role.lends:
             return None
         self._lending = self._services.library.create()
-        teams = self._lending.inventory.teams
-        return teams.lending(self.role, beat, self._lent) if isinstance(teams, TeamRoom) else None
+        teams = self._lending.inventory.feature(Teams)
+        return teams.lending(self.role, beat, self._lent) if isinstance(teams, TeamSession) else None
 
     async def _lent(self, work: Callable[[Branch], Awaitable[Content]]) -> Content:
         """Have ``work`` done in a turn. What asks is denied: nobody attends."""
@@ -112,7 +113,7 @@ class TaskSessions:
         running: list[asyncio.Task[ChildResult]] = []
 
         async def work(branch: Branch) -> None:
-            agents = conversation.inventory.delegation
+            agents = conversation.inventory.feature(Delegation)
             if agents is None:
                 raise UsageError("This session can start no agents.")
             running.append(asyncio.create_task(agents.run(self._order(request, key), branch)))
@@ -189,8 +190,8 @@ class _Questions:
 
 def _seated(conversation: Conversation, request: TaskRequest, seat: Seat | None) -> AbstractContextManager[object]:
     """Lets the agent of the task share what the team knows."""
-    teams = conversation.inventory.teams
-    if seat is None or not isinstance(teams, TeamRoom):
+    teams = conversation.inventory.feature(Teams)
+    if seat is None or not isinstance(teams, TeamSession):
         return contextlib.nullcontext()
     return teams.seats.taken(request.description or request.task, seat)
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Protocol, TypeVar, cast
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.agents import Agents
 from ba_tui.core.ports.commands import OwnCommands
 from ba_tui.core.ports.context import Condenser, ContextPart
-from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.delegation import Delegation
 from ba_tui.core.ports.hooks import HookList
 from ba_tui.core.ports.instructions import ContextFiles
 from ba_tui.core.ports.jobs import Jobs
-from ba_tui.core.ports.mcp import McpServers
-from ba_tui.core.ports.memory import Memory
 from ba_tui.core.ports.mentions import Mentions
 from ba_tui.core.ports.permissions import Permissions
-from ba_tui.core.ports.plans import Plans
 from ba_tui.core.ports.results import Reader
 from ba_tui.core.ports.skills import Skills
-from ba_tui.core.ports.teams import Teams
 from ba_tui.core.ports.tools import Tools
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.rewinding import Checkpoints
@@ -30,6 +25,8 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Listener
 from ba_tui.core.values import frozen
+
+T = TypeVar("T")
 
 
 @frozen
@@ -52,12 +49,12 @@ class Inventory:
     agents: Agents | None = None
     hooks: HookList | None = None
     context_files: ContextFiles | None = None
-    datasets: Datasets | None = None
-    mcp: McpServers | None = None
-    memory: Memory | None = None
-    delegation: Delegation | None = None
-    plans: Plans | None = None
-    teams: Teams | None = None
+    features: Mapping[type[Any], object] = field(default_factory=dict[type[Any], object])
+    """What features offer, each under its type."""
+
+    def feature(self, kind: type[T]) -> T | None:
+        """Return what a feature offers under ``kind``, such as Memory; None when no feature does."""
+        return cast("T | None", self.features.get(kind))
 
 
 @frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal, Protocol, TypeAlias, get_args
 
+from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.values import frozen
 
 Kind: TypeAlias = Literal["fact", "preference", "summary", "outcome", "turn"]
@@ -194,3 +195,8 @@ class Memory(Protocol):
     def dismiss(self, id: str) -> None:
         """Drop a proposal; the same text is not proposed again in this session."""
         ...
+
+
+def line_of(entry: Entry, *, why: str = "", older: str = "") -> MemoryLine:
+    """Return ``entry`` as events hold it."""
+    return MemoryLine(entry.id, entry.text, entry.kind, entry.at, why, older)

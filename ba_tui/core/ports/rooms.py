@@ -1,9 +1,9 @@
-"""What a room brings beside its code: tools, checks of the doctor, a share of the context report. One value a room."""
+"""Values that features bring: tools that may change, lines of the doctor's report, shares of the context report."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from ba_tui.core.tool import Tool
@@ -66,14 +66,3 @@ class MarkedShare:
     mark: re.Pattern[str]
     listed: str = ""
     detail: Callable[[Transcript], str] = nothing_said
-
-
-@frozen
-class RoomContribution:
-    """What the room ``name`` brings; a new room is one more value in assembly/rooms.py. ``checks``
-    of the doctor may take seconds."""
-
-    name: str
-    tools: tuple[ToolSource, ...] = ()
-    checks: tuple[Callable[[], Iterable[CheckResult]], ...] = ()
-    shares: tuple[MarkedShare, ...] = ()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
+
+from ba_tui.core.ports.memory import Memory
+from ba_tui.core.turn import Branch
 
 
 class WorkingMemory(Protocol):
@@ -24,4 +28,19 @@ class WorkingMemory(Protocol):
 
     async def to_dict(self) -> dict[str, Any]:
         """A copy of all values."""
+        ...
+
+
+class TaskMemory(Protocol):
+    """What features that run tasks use of memory: entries across sessions, and values of one task."""
+
+    @property
+    def memory(self) -> Memory: ...
+
+    def off(self) -> str:
+        """Return why nothing is stored or recalled; empty while memory is on."""
+        ...
+
+    def working(self, branch: Branch, task: str) -> AbstractAsyncContextManager[WorkingMemory]:
+        """Return the working memory of ``task``."""
         ...

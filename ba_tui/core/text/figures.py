@@ -1,6 +1,6 @@
 """The verdicts on the figures of an answer, as every face shows them: where each figure comes from.
 
-Pure values. How figures are judged stands in ``ba_tui.analysis``.
+Pure values. How figures are judged stands in ``ba_tui.features.data.analysis``.
 """
 
 from __future__ import annotations

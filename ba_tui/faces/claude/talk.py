@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.mcp import ServerPhase
+from ba_tui.core.ports.mcp import McpServers, ServerPhase
 from ba_tui.core.provider import ModelInfo
 from ba_tui.faces.claude.lines import ClaudeLines
 from ba_tui.faces.claude.pieces import Line
@@ -46,7 +46,7 @@ class Talk:
 
     def servers(self) -> list[Line]:
         """The MCP servers with their states, by Claude Code's words."""
-        servers = self.conversation.inventory.mcp
+        servers = self.conversation.inventory.feature(McpServers)
         states = servers.listed() if servers else ()
         return [{"name": state.name, "status": _PHASES[state.phase]} for state in states]
 

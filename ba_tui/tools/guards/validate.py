@@ -133,7 +133,7 @@ def _measure(args: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _lines(error: Any) -> Iterator[str]:
-    from ba_tui.planning.schemas import violations  # noqa: PLC0415 - most calls fit
+    from ba_tui.tools.schemas import violations  # noqa: PLC0415 - most calls fit
 
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
     leads = {"required": f"{where or 'The call'} ", "type": f"{where or 'The arguments'}: "}

@@ -112,7 +112,7 @@ class DeclaredTool:
         }
 
     def _schema(self) -> dict[str, Any]:
-        from ba_tui.planning.schemas import schema_complaint  # noqa: PLC0415 - only to describe, never to call
+        from ba_tui.tools.schemas import schema_complaint  # noqa: PLC0415 - only to describe, never to call
 
         if self._model is None:
             given: Any = self.declaration.schema

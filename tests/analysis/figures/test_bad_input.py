@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.analysis.figures.check import MOST_WORK, check
-from ba_tui.analysis.figures.observed.evidence import Evidence
+from ba_tui.features.data.analysis.figures.check import MOST_WORK, check
+from ba_tui.features.data.analysis.figures.observed.evidence import Evidence
 
 DICE = Random(7)
 TABLE = "region,sales,cost\n" + "\n".join(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.analysis.figures.check import check
-from ba_tui.analysis.figures.observed.evidence import MOST_SAID, MOST_VERDICTS, Evidence, _weight
-from ba_tui.analysis.figures.verdicts import DROPPED, Checked, Source, Verdict
-from ba_tui.analysis.grounding.observing import MOST_OPEN, MOST_RESULTS, Observing
 from ba_tui.core.events import ToolFinished, ToolStarted
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import Table, ToolResult
+from ba_tui.features.data.analysis.figures.check import check
+from ba_tui.features.data.analysis.figures.observed.evidence import MOST_SAID, MOST_VERDICTS, Evidence, _weight
+from ba_tui.features.data.analysis.figures.verdicts import DROPPED, Checked, Source, Verdict
+from ba_tui.features.data.analysis.grounding.observing import MOST_OPEN, MOST_RESULTS, Observing
 
 ROWS = 40
 ROOM = 2_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.analysis.figures.check import check
-from ba_tui.analysis.figures.observed.evidence import Evidence
-from ba_tui.analysis.figures.serialized import serialized
-from ba_tui.analysis.figures.verdicts import Checked, Verdict
+from ba_tui.features.data.analysis.figures.check import check
+from ba_tui.features.data.analysis.figures.observed.evidence import Evidence
+from ba_tui.features.data.analysis.figures.serialized import serialized
+from ba_tui.features.data.analysis.figures.verdicts import Checked, Verdict
 
 SALES = "region,sales,cost\nNorth,48210,31500\nSouth,39877,28114\nEast,52304,30991\nWest,21950,19642\n"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.analysis.errors import QueryFailed
-from ba_tui.analysis.metrics.definitions import MetricFolder, Metrics
-from ba_tui.analysis.metrics.use import described, expanded, offer
+from ba_tui.features.data.analysis.errors import QueryFailed
+from ba_tui.features.data.analysis.metrics.definitions import MetricFolder, Metrics
+from ba_tui.features.data.analysis.metrics.use import described, expanded, offer
 
 REVENUE = """\
 sql: sum(amount) FILTER (WHERE status = 'paid')

@@ -14,15 +14,15 @@ import openpyxl
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.calendars import CalendarSpan, calendar_query
-from ba_tui.analysis.engine import Analysis
-from ba_tui.analysis.reports.gathering import gathered, stored
-from ba_tui.analysis.reports.programs import notebook, script
-from ba_tui.analysis.reports.values import Report, ReportFigure, ReportSection, report_of
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Provenance
 from ba_tui.core.text.footnotes import AnswerNotes, Footnote
 from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.reports.gathering import gathered, stored
+from ba_tui.features.data.analysis.reports.programs import notebook, script
+from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, ReportSection, report_of
 from tests.analysis.engines import engine_in
 
 SALES = "region;amount;day\nNorth;1.234,50;01.02.2026\nSouth;99,25;15.02.2026\nNorth;10,00;28.02.2026\n"
@@ -199,7 +199,7 @@ def test_a_manifest_that_is_none(text: str) -> None:
 
 def test_a_manifest_of_a_later_version() -> None:
     report = Report("t", 0.0, "9", "", format=99)
-    from ba_tui.analysis.reports.values import manifest
+    from ba_tui.features.data.analysis.reports.values import manifest
 
     with pytest.raises(UsageError, match=r"written by a newer ba \(schema 99"):
         report_of(manifest(replace(report)))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ba_tui.analysis.reports.changes import Rows, changes, summary
-from ba_tui.analysis.reports.gathering import gathered, stored
-from ba_tui.analysis.reports.running import ReportRun, ReportRunner, found_report, given_files
-from ba_tui.analysis.reports.values import Report, ReportFigure, manifest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Column, Provenance, Row
+from ba_tui.features.data.analysis.reports.changes import Rows, changes, summary
+from ba_tui.features.data.analysis.reports.gathering import gathered, stored
+from ba_tui.features.data.analysis.reports.running import ReportRun, ReportRunner, found_report, given_files
+from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, manifest
 from tests.analysis.engines import engine_in
 
 JANUARY = "region,amount\nNorth,10\nSouth,20\nWest,5\n"

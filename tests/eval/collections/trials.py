@@ -12,6 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ba_tui.agent_files.agent_file import agent_of
+from ba_tui.agent_files.catalog import read_agent
+from ba_tui.agent_files.means import AgentMeans
 from ba_tui.context.commands import CommandFile, read_command
 from ba_tui.context.expansion import expand
 from ba_tui.core.errors import BaError
@@ -31,9 +34,6 @@ from ba_tui.skills.catalog import SkillCatalog, SkillRoot
 from ba_tui.skills.config import SkillChoices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.validator import check
-from ba_tui.team.agent_file import agent_of
-from ba_tui.team.catalog import read_agent
-from ba_tui.team.means import AgentMeans
 from ba_tui.tools.guards.claude_calls import claude_calls, claude_names
 from tests.eval.collections.found import CollectionKind, FoundItem
 from tests.eval.collections.settings import read_settings

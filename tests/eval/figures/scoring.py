@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ba_tui.analysis.figures.check import check
-from ba_tui.analysis.figures.observed.evidence import Evidence
-from ba_tui.analysis.figures.serialized import serialized
 from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.figures.check import check
+from ba_tui.features.data.analysis.figures.observed.evidence import Evidence
+from ba_tui.features.data.analysis.figures.serialized import serialized
 
 UNSCORED = frozenset({"optional", "debatable"})
 """Tags of figures about which people disagree."""

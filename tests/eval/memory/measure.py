@@ -11,15 +11,15 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-from ba_tui.memory.embedding import EMBEDDERS, Embedder
-from ba_tui.memory.entries import added
-from ba_tui.memory.index import Index
-from ba_tui.memory.log import Log
-from ba_tui.memory.lookup import Lookup
-from ba_tui.memory.meaning import Embedded
-from ba_tui.memory.nearest import Exact
-from ba_tui.memory.recall import Ask, Parts, Recall, Shelf
-from ba_tui.memory.vectors import VectorFile
+from ba_tui.features.memory.engine.embedding import EMBEDDERS, Embedder
+from ba_tui.features.memory.engine.entries import added
+from ba_tui.features.memory.engine.index import Index
+from ba_tui.features.memory.engine.log import Log
+from ba_tui.features.memory.engine.lookup import Lookup
+from ba_tui.features.memory.engine.meaning import Embedded
+from ba_tui.features.memory.engine.nearest import Exact
+from ba_tui.features.memory.engine.recall import Ask, Parts, Recall, Shelf
+from ba_tui.features.memory.engine.vectors import VectorFile
 from tests.eval.memory.cases import Asked, Case
 
 DEPTHS = (1, 3, 5, 10, 25)

@@ -13,12 +13,12 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from ba_tui.features.teams.engine.accepted import MemoryAccepted
+from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
+from ba_tui.features.teams.engine.over_redis.state import RedisAccepted
 from ba_tui.permissions.secrets.scanner import redact
-from ba_tui.team.accepted import MemoryAccepted
-from ba_tui.team.bus import MemoryBus
-from ba_tui.team.over_redis.bus import RedisBus
-from ba_tui.team.over_redis.server import RedisServer
-from ba_tui.team.over_redis.state import RedisAccepted
 from tests.eval.team.simulation import led, piped, together, work
 from tests.team.redis_process import RedisProcess, lead_signing
 

@@ -16,9 +16,9 @@ from ba_tui.core.ports.bus import MessageBus
 from ba_tui.core.spawning import run_child
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.team.accepted import Accepted
-from ba_tui.team.messages import TaskRequest, TaskResponse, inbox, message, work_topic
-from ba_tui.team.worker import Worker, WorkerFacts
+from ba_tui.features.teams.engine.accepted import Accepted
+from ba_tui.features.teams.engine.messages import TaskRequest, TaskResponse, inbox, message, work_topic
+from ba_tui.features.teams.engine.worker import Worker, WorkerFacts
 from tests.script import Script, says
 
 ROLE = "analyst"

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import duckdb
 
-from ba_tui.analysis.engine_process.database import Limits
-from ba_tui.analysis.engine_process.main import Handlers
-from ba_tui.analysis.engine_process.traps.probing import CheckFailed, Prober
 from ba_tui.core.ports.tables import Finding
+from ba_tui.features.data.analysis.engine_process.database import Limits
+from ba_tui.features.data.analysis.engine_process.main import Handlers
+from ba_tui.features.data.analysis.engine_process.traps.probing import CheckFailed, Prober
 from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
 from tests.eval.traps.cases import Case, Expected
 

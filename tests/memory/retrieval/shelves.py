@@ -9,11 +9,11 @@ from typing import Any
 import numpy
 
 from ba_tui.core.ports.memory import Entry
-from ba_tui.memory.embedding import NoEmbedder, Traits
-from ba_tui.memory.entries import added
-from ba_tui.memory.index import Index
-from ba_tui.memory.log import Log
-from ba_tui.memory.lookup import Lookup
+from ba_tui.features.memory.engine.embedding import NoEmbedder, Traits
+from ba_tui.features.memory.engine.entries import added
+from ba_tui.features.memory.engine.index import Index
+from ba_tui.features.memory.engine.log import Log
+from ba_tui.features.memory.engine.lookup import Lookup
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.memory.dates import dates, says_when, spans, without_dates
+from ba_tui.features.memory.engine.dates import dates, says_when, spans, without_dates
 
 SAID = date(2023, 5, 10)
 """A Wednesday."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.ports.memory import Entry
-from ba_tui.memory import lookup as lookup_module
-from ba_tui.memory.lookup import Nearby, merged
+from ba_tui.features.memory.engine import lookup as lookup_module
+from ba_tui.features.memory.engine.lookup import Nearby, merged
 from tests.memory.retrieval.shelves import facts, lookup_of, turns
 
 

@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
-from ba_tui.memory.question import MOST_TERMS, read
-from ba_tui.memory.reasons import reasons
-from ba_tui.memory.scoring import Signals
-from ba_tui.memory.terms import stems
+from ba_tui.features.memory.engine.question import MOST_TERMS, read
+from ba_tui.features.memory.engine.reasons import reasons
+from ba_tui.features.memory.engine.scoring import Signals
+from ba_tui.features.memory.engine.terms import stems
 
 
 def test_names_and_dates_are_no_terms():

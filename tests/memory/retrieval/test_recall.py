@@ -12,10 +12,10 @@ import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.ports.memory import Entry
-from ba_tui.memory.meaning import Embedded
-from ba_tui.memory.nearest import Exact
-from ba_tui.memory.recall import Ask, Found, Recall, Shelf
-from ba_tui.memory.vectors import VectorFile
+from ba_tui.features.memory.engine.meaning import Embedded
+from ba_tui.features.memory.engine.nearest import Exact
+from ba_tui.features.memory.engine.recall import Ask, Found, Recall, Shelf
+from ba_tui.features.memory.engine.vectors import VectorFile
 from tests.memory.retrieval.shelves import Letters, facts, lookup_of, turns
 
 FACTS = facts(

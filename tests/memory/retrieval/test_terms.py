@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.memory.terms import READ, stems, terms
+from ba_tui.features.memory.engine.terms import READ, stems, terms
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.ports.mcp import McpError, RemotePrompt, RemoteResource, ServerState, ToolChanged
-from ba_tui.protocols.mcp.approved import KnownServers, KnownTools
-from ba_tui.protocols.mcp.servers import Servers
+from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
+from ba_tui.features.mcp.client.servers import Servers
 from tests.protocols.mcp.calls import Answered, servers, until
 from tests.protocols.mcp.programs import raw
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ba_tui.core.ports.mcp import McpError, ServerConfig
-from ba_tui.protocols.mcp.incoming import Peek
-from ba_tui.protocols.mcp.servers import Servers
+from ba_tui.features.mcp.client.incoming import Peek
+from ba_tui.features.mcp.client.servers import Servers
 from tests.protocols.mcp.calls import Answered, servers
 from tests.protocols.mcp.programs import raw
 from tests.protocols.mcp.test_http import endpoint

@@ -8,11 +8,11 @@ from textwrap import dedent
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
+from ba_tui.features.plans.engine.workflows import Flow
+from ba_tui.features.plans.tools.flows import flow_tools
 from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.permissions.verdicts import JudgedCall
-from ba_tui.planning.workflows import Flow
 from ba_tui.settings.document import Problem
-from ba_tui.tools.builtin.flows import flow_tools
 from ba_tui.tools.guards.permission import GuardVerdict
 from ba_tui.tools.toolbox import guarded
 from tests.planning.stage import parse_flow

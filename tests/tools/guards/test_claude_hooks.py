@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.agent import AskModel
 from ba_tui.core.events import SideRequest
 from ba_tui.core.messages import Usage
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.hooks.claude_files import read_claude
 from ba_tui.hooks.config import Hook
-from ba_tui.hooks.found import AskModel
 from ba_tui.hooks.runner import Hooks, SessionFacts
 from ba_tui.tools.guards.claude_calls import claude_calls
 from ba_tui.tools.guards.hooks import hooking

@@ -19,18 +19,18 @@ from ba_tui.core.ports.rooms import ToolSource
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Diff, Prose, ToolResult
 from ba_tui.core.tool import Tool, ToolFacts
+from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
+from ba_tui.features.mcp.client.servers import Servers
+from ba_tui.features.mcp.client.values import RemotePart, RemoteResult
+from ba_tui.features.mcp.tools.mentions import MentionedResources, RemotePrompts
+from ba_tui.features.mcp.tools.remote_tools import RemoteTools
+from ba_tui.features.mcp.tools.results import tool_result
 from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.egress.detection import Egress
 from ba_tui.permissions.policy import Policy
-from ba_tui.protocols.mcp.approved import KnownServers, KnownTools
-from ba_tui.protocols.mcp.servers import Servers
-from ba_tui.protocols.mcp.values import RemotePart, RemoteResult
 from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.mcp.mentions import MentionedResources, RemotePrompts
-from ba_tui.tools.mcp.remote_tools import RemoteTools
-from ba_tui.tools.mcp.results import tool_result
 from ba_tui.tools.modalities import Modalities
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.toolbox import SessionPlace, pipeline

@@ -13,15 +13,16 @@ from ba_tui.core.messages import Message, ToolUse
 from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.feature import CheckContext
+from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
+from ba_tui.features.mcp.session import FOLDER, McpScope, McpSession, McpSetup
+from ba_tui.features.mcp.setup import mcp_checks
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.protocols.mcp.approved import KnownServers, KnownTools
 from ba_tui.resources import open_places
 from ba_tui.settings import Settings, load_settings
 from ba_tui.settings.mcp.found import ServerPlaces, found_servers
 from ba_tui.skills.folders import SkillFolders
-from ba_tui.tools.mcp.session_room import FOLDER, McpRoom, McpScope, McpSetup
-from ba_tui.tools.mcp.setup import mcp_checks
 from ba_tui.tools.running.outside import runner_for
 from tests.protocols.mcp.calls import Answered
 from tests.protocols.mcp.programs import raw
@@ -64,14 +65,14 @@ async def closed_sandboxes() -> AsyncIterator[None]:
         await OPENED.pop().close()
 
 
-def room(root: Path, *configs: ServerConfig, attended: bool = False) -> McpRoom:
+def room(root: Path, *configs: ServerConfig, attended: bool = False) -> McpSession:
     """The servers of a session in ``root``, with the sandbox of this machine."""
     settings, where = Settings(), open_places()
     permissions = SessionPermissions(settings, where, Workspace(root), (), untrusted=False)
     OPENED.append(permissions)
     runner = runner_for(settings, permissions, SkillFolders(), permissions.record(lambda found: found))
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "SECRET": "x"}
-    return McpRoom(McpSetup(configs), McpScope(where, permissions, runner, environment, attended=attended))
+    return McpSession(McpSetup(configs), McpScope(where, permissions, runner, environment, attended=attended))
 
 
 async def test_a_server_is_confined_and_its_words_come_as_data(tmp_path: Path) -> None:
@@ -153,6 +154,6 @@ async def test_the_user_reads_once_what_a_server_offers_and_ba_can_not_use(tmp_p
     (named,) = found_servers(loaded, ServerPlaces(where, tmp_path, trusted=True)).configs
     left = found.servers.listed()[0].left_out
     KnownServers(where.state / FOLDER, tmp_path).save(named, KnownTools(left_out=left))
-    _, warned = mcp_checks(loaded, where, tmp_path, lambda _: True)
+    _, warned = mcp_checks(CheckContext(loaded, where, tmp_path, tmp_path, lambda _: True))
     assert (warned.state, warned.text) == ("warn", "raw: 5 things that it offers can't be used")
     assert "tool odd 4: left out" in warned.detail

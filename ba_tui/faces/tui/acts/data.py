@@ -44,7 +44,7 @@ async def unmask(chat: Actions, words: str) -> None:
 
 
 def _datasets(chat: Actions) -> Datasets:
-    return needed(inventory_of(chat).datasets, "This session has no data engine.")
+    return needed(inventory_of(chat).feature(Datasets), "This session has no data engine.")
 
 
 async def _known(datasets: Datasets, name: str) -> str:
@@ -81,7 +81,7 @@ def _show_grid(chat: Actions, datasets: Datasets, name: str) -> None:
 async def report(chat: Actions, words: str) -> None:
     """``[--yes] [file]``: what stands in the way of a report is said; with ``--yes`` it is written anyway."""
     _, conversation = chat.session.live
-    datasets = conversation.inventory.datasets
+    datasets = conversation.inventory.feature(Datasets)
     if datasets is None or not chat.session.started:
         raise UsageError("This session is still empty.", "Write a report after the first answer.")
     confirmed = words.startswith(ANYWAY)
@@ -107,7 +107,7 @@ def _tell(chat: Actions, progress: Progress) -> None:
 
 async def python(chat: Actions, words: str) -> None:
     """The data screen, which lists variables and files; or a reset of Python, or a copy of one of its files."""
-    datasets = inventory_of(chat).datasets
+    datasets = inventory_of(chat).feature(Datasets)
     if datasets is None or datasets.python is None:
         raise UsageError("This session has no Python.")
     act, _, rest = words.strip().partition(" ")

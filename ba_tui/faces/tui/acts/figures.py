@@ -11,6 +11,7 @@ from functools import partial
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import FiguresChecked
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict
 from ba_tui.faces.tui.acts.editor import page
 from ba_tui.faces.tui.acts.port import Actions, Room
@@ -47,7 +48,7 @@ async def show_figures(chat: Actions, grounded: Grounded) -> None:
 
 async def _now(chat: Actions, grounded: Grounded) -> FigureReport:
     """The report with the files that have changed by now, which the transcript shows as well."""
-    datasets, report = _inventory(chat).datasets, grounded.report
+    datasets, report = _inventory(chat).feature(Datasets), grounded.report
     if datasets is None or not report.files:
         return report
     changed = await datasets.changed(report.files)
@@ -71,7 +72,7 @@ async def go_to_source(chat: Actions, verdict: FigureVerdict) -> str:
     source = next((each for each in verdict.sources if each.call), None)
     if source is None:
         return f"{verdict.text}: {verdict.label}, {verdict.reason}"
-    datasets = _inventory(chat).datasets
+    datasets = _inventory(chat).feature(Datasets)
     if source.line >= 0 and datasets is not None:
         from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - loaded for the first grid
 
@@ -88,7 +89,7 @@ async def _inspect(chat: Actions, row: ToolRow, source: FigureSource) -> None:
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - not before the first paint
 
     has = _inventory(chat)
-    value = inspected(row, has.results, has.datasets)
+    value = inspected(row, has.results, has.feature(Datasets))
     line, number = _line(await asyncio.to_thread(_text, value), source)
     chat.ba.push_screen(InspectorScreen(replace(value, sought=line, sought_line=number)))
 

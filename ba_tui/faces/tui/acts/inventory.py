@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.mcp import McpServers
 from ba_tui.core.ports.mentions import Mentions, Weight
 from ba_tui.faces.tui.acts.port import Actions, Room, SessionActions
 from ba_tui.faces.tui.commands import SlashCommand
@@ -46,7 +47,9 @@ def skills(chat: Actions, __: str) -> None:
 def mcp(chat: Actions, __: str) -> None:
     from ba_tui.faces.tui.screens.mcp.browser import ServerBrowser  # noqa: PLC0415 - most runs never show it
 
-    chat.ba.push_screen(ServerBrowser(needed(inventory_of(chat).mcp, "This session has no MCP servers.")))
+    chat.ba.push_screen(
+        ServerBrowser(needed(inventory_of(chat).feature(McpServers), "This session has no MCP servers."))
+    )
 
 
 def shells(chat: Actions, __: str) -> None:

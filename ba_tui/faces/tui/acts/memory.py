@@ -32,7 +32,7 @@ async def memory(chat: Actions, words: str) -> None:
     """The browser; ``files``: the instruction files, ``undo``: take back the newest change, else words to search."""
     if words.strip() == UNDO:
         await _undo(chat)
-    elif words.strip() == FILES or inventory_of(chat).memory is None:
+    elif words.strip() == FILES or inventory_of(chat).feature(Memory) is None:
         show_files(chat)
     else:
         _browse(chat, words=words.strip())
@@ -62,7 +62,7 @@ def open_note(chat: Actions, note: MemoryNote) -> None:
 
 def _memory(chat: Actions) -> Memory:
     """Raises UsageError in a session without memory."""
-    return needed(inventory_of(chat).memory, "This session has no memory.", "See /config memory.")
+    return needed(inventory_of(chat).feature(Memory), "This session has no memory.", "See /config memory.")
 
 
 async def remember(chat: Actions, words: str) -> None:
@@ -151,7 +151,7 @@ def _shown(chat: PaneActions) -> Proposal | None:
 def _propose(chat: Actions) -> None:
     """Show the first proposal that was not passed over."""
     conversation = chat.session.conversation
-    memory = conversation.inventory.memory if conversation else None
+    memory = conversation.inventory.feature(Memory) if conversation else None
     waiting = memory.proposals() if memory else ()
     if waiting or chat.composer.query("#proposal"):
         line = _line(chat)

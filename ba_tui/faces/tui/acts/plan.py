@@ -10,6 +10,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, Notice, PlanChanged, SubTaskChanged
 from ba_tui.core.events.plan_course import PlanCourse, PlanRecord
 from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.plans import Plans
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
 from ba_tui.faces.tui.acts.port import Actions, Room
 from ba_tui.faces.tui.acts.settings import mode
@@ -70,7 +71,7 @@ def switch(chat: Actions, _: str) -> None:
 
 
 def _plan(chat: Actions, goal: str) -> None:
-    plans = inventory_of(chat).plans
+    plans = inventory_of(chat).feature(Plans)
     if plans is None:
         # A session without plans of steps: the model plans in words.
         mode(chat, "plan")
@@ -91,7 +92,7 @@ def _start(chat: Actions, prompt: str, work: Work) -> None:
 
 
 def _resume(chat: Actions, id: str) -> None:
-    plans = needed(inventory_of(chat).plans, "This session can't carry out plans.")
+    plans = needed(inventory_of(chat).feature(Plans), "This session can't carry out plans.")
     record = chat.main_area.plans.find(id) if id else _newest(chat)
     if record is None:
         raise UsageError(f"There is no plan {id!r}.", "/plan resume continues the newest one.")
@@ -132,7 +133,7 @@ def _stopped(chat: Actions, record: PlanRecord) -> bool:
 
 def offer(chat: Actions) -> None:
     """Say that the plan of a session that is opened again was interrupted, and how to continue."""
-    plans = inventory_of(chat).plans
+    plans = inventory_of(chat).feature(Plans)
     if plans and not chat.session.read_only and (line := plans.interrupted()):
         chat.tell(Notice(line))
 

@@ -6,7 +6,7 @@ import shlex
 from typing import cast, get_args
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.teamwork.teams import Pattern, Strategy
 from ba_tui.core.text.wording import suggestion
 from ba_tui.faces.tui.acts.inventory import inventory_of, needed
@@ -27,7 +27,7 @@ def team(chat: Actions, words: str) -> None:
         _ = chat.session.live
         chat.ba.push_screen(TeamScreen(chat))
         return
-    teams = needed(inventory_of(chat).teams, "This session can't run teams.")
+    teams = needed(inventory_of(chat).feature(Teams), "This session can't run teams.")
     word = words.strip()
     if word in (PAUSE, CONTINUE):
         if not teams.pause(on=word == PAUSE):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
 from ba_tui.faces.tui.commands import SlashCommand
 from ba_tui.faces.tui.transcript.records import MemoryNote, ProseRecord, Record, ToolRow
@@ -167,7 +168,7 @@ async def inspect(chat: Actions, record: Record) -> None:
 
     conversation = chat.session.conversation
     has = conversation.inventory if conversation else Inventory()
-    value = inspected(record, has.results, has.datasets)
+    value = inspected(record, has.results, has.feature(Datasets))
     if chat.main_area.has_room:
         await chat.main_area.inspect(value)
     else:

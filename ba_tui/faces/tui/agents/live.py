@@ -22,7 +22,7 @@ class LiveAgents:
     @property
     def _delegation(self) -> Delegation | None:
         conversation = self._chat.session.conversation
-        return conversation.inventory.delegation if conversation and not conversation.read_only else None
+        return conversation.inventory.feature(Delegation) if conversation and not conversation.read_only else None
 
     def running(self, line: AgentLine) -> bool:
         """Whether it runs now: the journal may hold no end of one that ended with ba."""

@@ -19,6 +19,7 @@ from textual.widgets import Input, Static
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Event, Rewound, TurnEnded
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.agents.live import LiveAgents
@@ -248,7 +249,7 @@ class AgentScreen(ModalScreen[None]):
         from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - not for those who only watch
 
         inventory = self._chat.session.live[1].inventory
-        app_of(self).push_screen(InspectorScreen(inspected(record, inventory.results, inventory.datasets)))
+        app_of(self).push_screen(InspectorScreen(inspected(record, inventory.results, inventory.feature(Datasets))))
 
     @on(TranscriptView.CopyRequested)
     def _copy(self, event: TranscriptView.CopyRequested) -> None:

@@ -13,7 +13,7 @@ from textual.events import Key
 
 from ba_tui.core.events import AgentStarted, MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import ToolUse, user
-from ba_tui.core.ports.delegation import RunningAgent
+from ba_tui.core.ports.delegation import Delegation, RunningAgent
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
@@ -82,7 +82,7 @@ def children(world: World, monkeypatch: pytest.MonkeyPatch) -> Children:
     world.brain.tools = [children.tool()]
     calls = [ToolUse(id, "delegate_task", {}) for id in ("one", "two")]
     world.script.turns = [[answer("I start two.", *calls)], ["They work."]]
-    inventory = changed(world.brain.inventory, delegation=children)  # pyright: ignore[reportArgumentType]
+    inventory = changed(world.brain.inventory, features={Delegation: children})  # pyright: ignore[reportArgumentType]
     world.brain.inventory = inventory
     return children
 

@@ -12,7 +12,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import ConflictChanged, Event, MessageDone, TeamChanged, TeamMessage, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.ports.delegation import Work
-from ba_tui.core.ports.teams import TeamOrder
+from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.start import Start
 from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Claim, Conflict, Member, MessageType, Team
 from ba_tui.core.turn import Branch
@@ -108,7 +108,7 @@ class Fake:
 
 async def test_a_goal_starts_a_turn_that_the_team_answers(world: World):
     teams = Fake()
-    world.brain.inventory = changed(world.brain.inventory, teams=teams)  # pyright: ignore[reportArgumentType]
+    world.brain.inventory = changed(world.brain.inventory, features={Teams: teams})  # pyright: ignore[reportArgumentType]
     async with running(world) as hand:
         await hand.send("/team --roles analyst,checker Count the orders")
         await hand.until(lambda: "41 orders." in hand.said() and not hand.chat.turns.busy)

@@ -7,6 +7,7 @@ from textual.widgets import Input, Static
 
 from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Column, RowFilter
 from ba_tui.core.results import ToolResult
 from ba_tui.faces.tui.acts.view import inspect
@@ -36,7 +37,7 @@ CHART = Chart(
 @pytest.fixture
 def tables(world: World) -> Tables:
     made = Tables()
-    world.brain.inventory = Inventory(datasets=made)
+    world.brain.inventory = Inventory(features={Datasets: made})
     return made
 
 

@@ -8,6 +8,7 @@ import pytest
 from textual.widgets import Input, Static
 
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.faces.tui.acts.view import inspect
@@ -30,7 +31,7 @@ from tests.faces.tui.sheets import keys, lines, shown
 @pytest.fixture
 def tables(world: World) -> Tables:
     made = Tables()
-    world.brain.inventory = Inventory(datasets=made)
+    world.brain.inventory = Inventory(features={Datasets: made})
     return made
 
 

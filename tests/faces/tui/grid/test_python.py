@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.python import PythonFile, PythonState, Variable
 from ba_tui.faces.tui.grid.screen import GridScreen
 from ba_tui.faces.tui.screens.data import DataList
@@ -40,7 +41,7 @@ class Python:
 
 async def test_python_is_on_the_data_screen(world: World) -> None:
     python = Python()
-    world.brain.inventory = Inventory(datasets=Tables(python=python))
+    world.brain.inventory = Inventory(features={Datasets: Tables(python=python)})
     async with running(world) as hand:
         await hand.send("/python")
         await shown(hand, DataList)

@@ -8,6 +8,7 @@ import pytest
 from textual.widgets import Static
 
 from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Finding
 from ba_tui.faces.tui.grid.pane import GridPane
 from ba_tui.faces.tui.grid.screen import GridScreen
@@ -25,7 +26,7 @@ GAPS = Finding("time_gaps", "sales", "sales.month lacks 2 months.", "SELECT 1")
 @pytest.fixture
 def tables(world: World) -> Tables:
     made = Tables(traps=(TOTAL, GAPS))
-    world.brain.inventory = Inventory(datasets=made)
+    world.brain.inventory = Inventory(features={Datasets: made})
     return made
 
 

@@ -39,7 +39,7 @@ async def front(hand: Hand, kind: type[Screen[Any]]) -> None:
 @pytest.fixture
 def plans(world: World) -> Plans:
     found = Plans()
-    world.brain.inventory = Inventory(plans=found)
+    world.brain.inventory = Inventory(features={Plans: found})
     return found
 
 

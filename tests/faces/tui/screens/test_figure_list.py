@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ba_tui.core.events import FiguresChecked, Judged, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
+from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
@@ -57,7 +58,7 @@ async def listed(hand: Hand) -> None:
 
 def filled(world: World) -> Start:
     world.shelf.put("s1", "Count", EVENTS)
-    world.brain.inventory = replace(world.brain.inventory, datasets=Tables())
+    world.brain.inventory = replace(world.brain.inventory, features={Datasets: Tables()})
     return Start(resume="s1")
 
 
@@ -93,7 +94,7 @@ async def test_enter_goes_to_the_cell_to_the_line_or_says_why_not(world: World) 
 
 async def test_a_file_that_changed_since_is_named_in_the_list_and_below_the_answer(world: World) -> None:
     start = filled(world)
-    world.brain.inventory = replace(world.brain.inventory, datasets=Tables(stale=(FILE.path,)))
+    world.brain.inventory = replace(world.brain.inventory, features={Datasets: Tables(stale=(FILE.path,))})
     async with running(world, start=start) as hand:
         await listed(hand)
         assert "changed since: sales.csv" in lines(hand)

@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.mcp import McpError, RemoteTool, ServerConfig, ServerState
+from ba_tui.core.ports.mcp import McpError, McpServers, RemoteTool, ServerConfig, ServerState
 from ba_tui.faces.tui.screens.mcp.browser import ServerBrowser
 from ba_tui.faces.tui.screens.mcp.login import LoginPage
 from ba_tui.faces.tui.screens.mcp.tools import McpPage, ServerTools
@@ -92,7 +92,7 @@ class Held:
 @pytest.fixture
 def held(world: World) -> Held:
     servers = Held()
-    world.brain.inventory = changed(world.brain.inventory, mcp=servers)
+    world.brain.inventory = changed(world.brain.inventory, features={McpServers: servers})
     return servers
 
 

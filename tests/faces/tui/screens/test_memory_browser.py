@@ -18,7 +18,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import ToolUse, user
-from ba_tui.core.ports.memory import Draft, Entry, MemoryState, Proposal, Recalled
+from ba_tui.core.ports.memory import Draft, Entry, Memory, MemoryState, Proposal, Recalled
 from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.text.memories import MemoryLine
@@ -38,7 +38,7 @@ NOW = time.time()
 @pytest.fixture
 def memory(world: World) -> KeptMemory:
     kept = KeptMemory()
-    world.brain.inventory = replace(world.brain.inventory, memory=kept)
+    world.brain.inventory = replace(world.brain.inventory, features={Memory: kept})
     return kept
 
 

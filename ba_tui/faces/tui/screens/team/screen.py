@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.ports.teams import Teams
 from ba_tui.core.results import Prose
 from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Member, Team
 from ba_tui.core.text.untrusted import paintable
@@ -122,7 +123,7 @@ class TeamScreen(GroupedPicker):
 
     def action_pause(self) -> None:
         """Let the running team stand still, or continue."""
-        teams = self._chat.session.live[1].inventory.teams
+        teams = self._chat.session.live[1].inventory.feature(Teams)
         pauses = not self._paused
         if teams is None or not teams.pause(on=pauses):
             self.say("No team is running.")
@@ -133,7 +134,7 @@ class TeamScreen(GroupedPicker):
     @property
     def _paused(self) -> bool:
         """The team may have been paused before this screen was opened."""
-        teams = self._chat.session.live[1].inventory.teams
+        teams = self._chat.session.live[1].inventory.feature(Teams)
         return teams is not None and teams.paused()
 
     def choose(self, id: str) -> None:

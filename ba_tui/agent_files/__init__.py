@@ -1,0 +1,1 @@
+"""Files that describe agents: found, read, checked. Imports the base only."""

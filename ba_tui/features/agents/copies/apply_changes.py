@@ -1,0 +1,266 @@
+"""The tool apply_changes: what an isolated agent changed in its copy comes into the project, all of it or nothing.
+
+It names the files of the project, so rules, plan mode, hooks and checkpoints judge it as any change of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+from functools import partial
+from typing import Any, cast
+
+from ba_tui.core.calls import Commit, commit_whole
+from ba_tui.core.errors import UsageError
+from ba_tui.core.results import Diff, Diffs, Display, ToolResult
+from ba_tui.core.text.wording import count
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.values import frozen
+from ba_tui.features.agents.copies.copies import Copies, CopyChange, Stamp
+from ba_tui.features.agents.copies.merging import Merged, merged
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.editing.changes import PlannedChange
+from ba_tui.tools.editing.disk import read_bytes
+from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
+from ba_tui.tools.editing.transaction import FileStep, commit
+from ba_tui.tools.failed import Failed
+from ba_tui.tools.guards.permission import CallJudge
+from ba_tui.write_ahead import WriteAhead
+
+NAME = "apply_changes"
+DELETED = " (deleted)"
+EDITORS = ("edit_file", "write_file", "apply_patch")
+MARKED = "<<<<<<<"
+MOST_SHOWN = 4_000
+"""Characters of the lines on which both changed the same."""
+MOST_BYTES = 60_000_000
+"""Bytes of all files together: they are held in memory until the last is checked."""
+LISTED = 20
+MOST_JUDGED = 100
+
+
+@frozen
+class _Step:
+    """One file: how it is to change, and what the agent made of it."""
+
+    step: FileStep
+    change: CopyChange
+
+    @property
+    def plan(self) -> PlannedChange:
+        step = self.step
+        old, new = _words(step.before), _words(step.after)
+        return PlannedChange(step.path, step.shown, step.before, step.after or b"", old, new)
+
+    def diff(self) -> Diff:
+        diff, step = self.plan.diff(), self.step
+        return Diff(f"{step.shown}{DELETED}", diff.before, "") if step.after is None else diff
+
+    def done(self) -> str:
+        step = self.step
+        what = "Deleted" if step.after is None else "Created" if step.before is None else "Changed"
+        more = ", merged with the project's own changes" if step.after != self.change.after else ""
+        return f"{what} {step.shown} ({self.plan.size()} lines){more}."
+
+
+@frozen
+class Applying:
+    """``copies`` of the session, its ``workspace``, the place of its lists of changes, and whether an agent works."""
+
+    copies: Copies
+    workspace: Workspace
+    ahead: WriteAhead
+    working: Callable[[str], bool]
+    judged: dict[str, dict[str, Stamp | None]] = field(default_factory=dict[str, "dict[str, Stamp | None]"])
+    """What the last look at the same arguments found."""
+    shown: dict[str, str] = field(default_factory=dict[str, str])
+    """A digest of the changes that the person was shown for these arguments; empty where they could not be shown."""
+
+    def named(self, args: Mapping[str, Any], *, anew: bool = False) -> dict[str, Stamp | None]:
+        """The changed paths that a call is about, from the top of the project, and the state of each."""
+        wanted = args.get("paths") or ()
+        found = self.copies.changed(self.agent(args), anew=anew)
+        if not wanted:
+            return found
+        texts = cast("list[object]", wanted) if isinstance(wanted, list) else [wanted]
+        names = {self._named(str(each)) for each in texts}
+        within = {path for path in found if path in names or any(path.startswith(f"{name}/") for name in names)}
+        return {path: stamp for path, stamp in found.items() if path in within}
+
+    def agent(self, args: Mapping[str, Any]) -> str:
+        """The whole id of the agent that a call names. Blocks. Raises UsageError when several are called so."""
+        return self.copies.whole(str(args.get("agent_id") or ""))
+
+    def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """What rules judge and the person is asked about. Only that is applied."""
+        found: dict[str, Stamp | None] = {}
+        with suppress(UsageError):
+            # The call itself says that several agents are called so.
+            found = {} if self.working(self.agent(args)) else self.named(args)
+        if len(self.judged) > MOST_JUDGED:
+            self.judged.clear()
+        self.judged[_key(args)] = found
+        return tuple(str(self.copies.project / path) for path in found)
+
+    def steps(self, args: Mapping[str, Any]) -> list[_Step]:
+        """What a call would do. Blocks. Raises Failed, UsageError, PathRefused."""
+        agent_id = self.agent(args)
+        if self.working(agent_id):
+            raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
+        kept = self.copies.kept(agent_id)
+        named = self.named(args, anew=True)
+        if named != self.judged.get(_key(args)):
+            raise Failed("validation_error", f"{agent_id} changed its copy in between.", "Call apply_changes again.")
+        changes = [change for path in named if (change := kept.change(path))]
+        if not changes:
+            raise Failed("not_found", f"{agent_id} has no changes that are not in the project.", "Go on with the task.")
+        steps, conflicts, size = list[_Step](), list[tuple[str, Merged]](), 0
+        for change in changes:
+            path = self.workspace.resolve(str(self.copies.project / change.path))
+            shown = self.workspace.shown(path)
+            if path != self.copies.project / change.path:
+                conflicts.append((shown, Merged(why="a link leads elsewhere in the project")))
+                continue
+            now = read_bytes(path, shown, self.workspace) if os.path.lexists(path) else None
+            size += len(now or b"") + len(change.after or b"")
+            if size > MOST_BYTES:
+                message = f"The files are larger than {MOST_BYTES // 1_000_000} MB together."
+                raise Failed("resource_error", message, "Apply them in parts: name some of them in paths.")
+            result = merged(kept.since(change, now), now)
+            if result.why:
+                conflicts.append((shown, result))
+            else:
+                mode = change.mode if now is None else None
+                steps.append(_Step(FileStep(path, shown, now, result.data, mode), change))
+        if conflicts:
+            raise _conflicting(agent_id, conflicts, len(changes))
+        return steps
+
+    def preview(self, args: Mapping[str, Any]) -> Diff | Diffs | None:
+        """What a call would change. Blocks. Raises as ``steps`` does."""
+        self.shown[_key(args)] = ""
+        steps = self.steps(args)
+        self.shown[_key(args)] = _digest(steps)
+        return _display(steps)
+
+    def apply(self, args: Mapping[str, Any], begun: Commit) -> ToolResult:
+        """Make the changes, unless ``begun`` stops them. Blocks. Raises as ``steps`` does; then nothing is changed.
+
+        The copy stays as it was: what came in, and is still there, is seen by comparing. So it holds after a rewind,
+        and after an end in the middle. What came of a file is kept, so that its agent can go on from there.
+        """
+        steps = self.steps(args)
+        # An agent may go on while a question waits, and the project may change.
+        if self.shown.pop(_key(args), None) not in {None, _digest(steps)}:
+            message = "These are no longer the changes that the user was asked about; nothing was changed."
+            raise Failed("validation_error", message, "Call apply_changes again.")
+        writing = [each for each in steps if each.step.before != each.step.after]
+        begun.begin()
+        commit([each.step for each in writing], self.ahead, NAME)
+        kept = self.copies.kept(self.agent(args))
+        with suppress(OSError):
+            for each in writing:
+                if each.step.after is not None and each.change.after is not None:
+                    kept.note(each.change.path, each.step.after, each.change.after)
+        if not writing:
+            return ToolResult("The project already holds these changes.", summary="unchanged")
+        sizes = [each.plan.size().split() for each in writing]
+        added, removed = (sum(abs(int(size[index])) for size in sizes) for index in (0, 1))
+        lines = [each.done() for each in writing[:LISTED]]
+        if len(writing) > LISTED:
+            lines.append(f"… and {len(writing) - LISTED} more.")
+        text = "\n".join(lines)
+        files = f"{len(writing)} files " if len(writing) > 1 else ""
+        return ToolResult(text, _display(writing), summary=f"{files}+{added} -{removed}")
+
+    def _named(self, text: str) -> str:
+        path = self.workspace.named(text)
+        return path.relative_to(self.copies.project).as_posix() if path.is_relative_to(self.copies.project) else text
+
+
+def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        return await commit_whole(partial(applying.apply, args), call)
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        return await asyncio.to_thread(applying.preview, args)
+
+    facts = ToolFacts(category="files", target="agent_id", paths_of=applying.paths, subagents=False)
+    words, schema = definition.description, definition.input_schema
+    return Tool(NAME, words, schema, run, Effect.WRITE, facts=facts, preview=preview)
+
+
+def judging(judge: CallJudge) -> CallJudge:
+    """``judge``, for which a call of apply_changes is also one of each tool that edits files: what rules deny to those
+    or ask about, they deny to it and ask about, too."""
+
+    def judged(request: JudgedCall) -> Judgement:
+        verdict = judge(request)
+        if request.tool.name != NAME:
+            return verdict
+        for name in EDITORS:
+            other = judge(replace(request, tool=replace(request.tool, name=name)))
+            if isinstance(other, Deny):
+                return other
+            if isinstance(other, Ask) and other.by and isinstance(verdict, Allow):
+                verdict = replace(other, rule=None, session_rule=None)
+        return verdict
+
+    return judged
+
+
+def _key(args: Mapping[str, Any]) -> str:
+    return json.dumps(args, sort_keys=True, default=str)
+
+
+def _digest(steps: Sequence[_Step]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for each in steps:
+        for part in (os.fsencode(each.step.path), each.step.before, each.step.after):
+            found.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    return found.hexdigest()
+
+
+def _display(steps: Sequence[_Step]) -> Diff | Diffs | None:
+    diffs = tuple(each.diff() for each in steps if each.step.before != each.step.after)
+    return diffs[0] if len(diffs) == 1 else Diffs(diffs) if diffs else None
+
+
+def _words(data: bytes | None) -> str:
+    return "" if data is None or binary_kind(data[:8192]) else plain_lines(detect(data).decode(data))
+
+
+def _conflicting(agent_id: str, conflicts: Sequence[tuple[str, Merged]], total: int) -> Failed:
+    files = [f"{shown}: {result.why}" for shown, result in conflicts[:LISTED]]
+    parts = [f"{shown}:\n{_meeting(result.text)}" for shown, result in conflicts if result.text]
+    text = "\n".join(
+        [
+            f"{len(conflicts)} of {count(total, 'file')} of {agent_id} can't be merged; nothing was changed.",
+            *files,
+            "\n".join(parts)[:MOST_SHOWN],
+        ]
+    ).rstrip()
+    hint = "Make these changes yourself with edit_file and apply the others with paths, or have the agent look again."
+    return Failed("validation_error", text, hint)
+
+
+def _meeting(text: str) -> str:
+    """The parts between the marks of git, with the line before each."""
+    shown, inside, last = list[str](), False, ""
+    for line in text.splitlines():
+        if line.startswith(MARKED):
+            inside = True
+            shown += [last] if last else []
+        if inside:
+            shown.append(line)
+        if line.startswith(">>>>>>>"):
+            inside = False
+        last = line
+    return "\n".join(shown)

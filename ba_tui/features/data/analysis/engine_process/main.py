@@ -1,0 +1,267 @@
+"""The program of the helper: answers the requests of ``engine.Analysis`` with one database."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ba_tui.core.displays.charts import ChartRequest
+from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
+from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.engine_process.arranging import (
+    FILE_NUMBER,
+    Arrangements,
+    Table,
+    conditions,
+    drop_left,
+)
+from ba_tui.features.data.analysis.engine_process.charting import charted
+from ba_tui.features.data.analysis.engine_process.comparing import Asked, compared, sides_of
+from ba_tui.features.data.analysis.engine_process.database import Database, Limits, quoted
+from ba_tui.features.data.analysis.engine_process.datasets import AskedFiles, Datasets
+from ba_tui.features.data.analysis.engine_process.exports import exported
+from ba_tui.features.data.analysis.engine_process.failures import failed, of_query, said, unknown_table
+from ba_tui.features.data.analysis.engine_process.finding import found_rows
+from ba_tui.features.data.analysis.engine_process.pictures import pictured
+from ba_tui.features.data.analysis.engine_process.pivoting import CrossTable, pivot_query
+from ba_tui.features.data.analysis.engine_process.profiling import profiles_of
+from ba_tui.features.data.analysis.engine_process.queries import LandedFile, Queries
+from ba_tui.features.data.analysis.engine_process.store import Store, StoredDataset
+from ba_tui.features.data.analysis.engine_process.text_values import sampled, texts
+from ba_tui.features.data.analysis.engine_process.traps.quality import quality_findings
+from ba_tui.features.data.analysis.wire import decoded, encoded
+from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
+
+THREADS = 4
+"""Requests at a time: a grid stays quick while a query runs."""
+
+
+@frozen
+class Engine:
+    """What the handlers share."""
+
+    database: Database
+    store: Store
+    datasets: Datasets
+    queries: Queries
+    arrangements: Arrangements
+
+    def table(self, request: WorkerRequest, name: str) -> Table:
+        """A dataset, as its file is now, or a result."""
+        if stored := self.store.dataset(name):
+            self.datasets.refreshed(request, [stored.dataset.name])
+            stored = self.dataset(name)
+            dataset = stored.dataset
+            view = dataset.format == "parquet"
+            numbered = all(column.name.lower() != FILE_NUMBER for column in dataset.columns)
+            file = stored.paths[0] if view and numbered and len(stored.paths) == 1 else ""
+            return Table(dataset.name, dataset.columns, dataset.rows, view, file)
+        if result := self.store.result(name):
+            return Table(result.handle, result.columns, result.rows)
+        raise unknown_table(name, self.store.names().values())
+
+    def dataset(self, name: str) -> StoredDataset:
+        stored = self.store.dataset(name)
+        if stored is None:
+            raise unknown_table(name, (each.dataset.name for each in self.store.datasets))
+        return stored
+
+
+class TextHandlers:
+    """Requests for texts of columns. The database opens with the first request, so that its failure is a reply."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._exports = itertools.count(1)
+        self._opening = threading.Lock()
+        self._opened: Engine | None = None
+        self._sampled: set[tuple[str, float]] = set()
+
+    @property
+    def _engine(self) -> Engine:
+        with self._opening:
+            if self._opened is None:
+                self._opened = _opened(self._folder, self._limits)
+            return self._opened
+
+    def close(self) -> None:
+        """Close the database if a request opened it."""
+        if self._opened:
+            self._opened.database.close()
+
+    def samples(self, request: WorkerRequest) -> object:
+        """Texts of the datasets that were read since the last request of this kind."""
+        engine = self._engine
+        now = {(each.dataset.name, each.dataset.loaded): each.dataset for each in engine.store.datasets}
+        new = {key: dataset for key, dataset in now.items() if key not in self._sampled}
+        found: list[object] = []
+        for key, dataset in new.items():
+            with engine.database.shared(request) as cursor:
+                found += sampled(cursor, Table(dataset.name, dataset.columns, dataset.rows))
+            self._sampled.add(key)
+        return found
+
+    def texts(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        with engine.database.shared(request) as cursor:
+            return texts(cursor, table, table.column(given["column"]))
+
+
+class Handlers(TextHandlers):
+    """One method a request."""
+
+    def register(self, request: WorkerRequest) -> object:
+        given: Any = request.payload
+        asked = AskedFiles(given["source"], [Path(path) for path in given["paths"]], given["name"])
+        return encoded(self._engine.datasets.register(request, asked, given["part"]))
+
+    def profile(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        stored = engine.dataset(given["name"])
+        engine.datasets.refreshed(request, [stored.dataset.name])
+        profile = engine.datasets.profile(request, engine.dataset(given["name"]))
+        if given["thorough"]:
+            others = [each.dataset for each in engine.store.datasets]
+            with engine.database.shared(request, f"checking {profile.dataset.name}") as cursor:
+                findings, notes = quality_findings(cursor, request, profile, others)
+            profile = replace(profile, findings=(*profile.findings, *findings), notes=(*profile.notes, *notes))
+        return encoded(profile)
+
+    def catalogue(self, request: WorkerRequest) -> object:
+        engine, head = self._engine, _given(request)["head"]
+        with engine.database.shared(request) as cursor:
+            results = tuple(engine.store.shown(cursor, each, head) for each in engine.store.results)
+        kept = engine.store.datasets
+        findings = tuple(found for each in kept if each.profile for found in each.profile.findings)
+        return encoded(Catalogue(tuple(each.dataset for each in kept), results, findings))
+
+    def statements(self, request: WorkerRequest) -> object:
+        return encoded(self._engine.queries.statements(_given(request)["sql"]))
+
+    def query(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        return encoded(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
+
+    def page(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        window = (max(0, given["offset"]), max(0, given["limit"]))
+        return encoded(engine.arrangements.page(request, table, _arrangement(given), window))
+
+    def column(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        name = quoted(table.column(given["column"]).name)
+        where, values = conditions(table, _arrangement(given))
+        with engine.database.shared(request) as cursor:
+            source = f"(SELECT {name} FROM {quoted(table.name)}{f' WHERE {where}' if where else ''})"
+            if values:
+                # Statistics take several queries, and none of them takes values.
+                cursor.execute(f"CREATE OR REPLACE TEMP TABLE filtered AS FROM {source}", values)
+                source = "filtered"
+            row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
+            rows = int(row[0]) if row else 0
+            return encoded(profiles_of(cursor, source, rows, lambda _: None)[0])
+
+    def find(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        with engine.database.shared(request) as cursor:
+            return encoded(found_rows(cursor, table, given["ranges"], given["most"]))
+
+    def export(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        table = engine.table(request, given["name"])
+        target = self._folder / "exports" / f"{table.name}-{next(self._exports)}.{given['format']}"
+        exported(engine.database, request, table, _arrangement(given), target)
+        return str(target)
+
+    def chart(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        wanted: ChartRequest = decoded(ChartRequest, given["chart"])
+        table = engine.table(request, wanted.data)
+        return encoded(charted(engine.database, request, table, _arrangement(given), wanted))
+
+    def picture(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        target = self._folder / "exports" / f"chart-{next(self._exports)}.{given['format']}"
+        pictured(given["specification"], target)
+        return str(target)
+
+    def compare(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        sides = sides_of(engine.table(request, given["left"]), engine.table(request, given["right"]))
+        asked = Asked(tuple(given["keys"]), float(given["tolerance"]), given["head"])
+        return encoded(compared(request, engine.database, engine.queries, sides, asked))
+
+    def pivot(self, request: WorkerRequest) -> object:
+        engine, given = self._engine, _given(request)
+        asked = CrossTable(tuple(given["rows"]), tuple(given["columns"]), given["values"], given["aggregate"])
+        sql = pivot_query(request, engine.database, engine.table(request, given["name"]), asked)
+        return encoded(engine.queries.run(request, sql, given["head"], None))
+
+    def adopt(self, request: WorkerRequest) -> object:
+        given = _given(request)
+        provenance: Provenance = decoded(Provenance, given["provenance"])
+        landed = LandedFile(Path(given["file"]), given["types"])
+        return encoded(self._engine.queries.adopt(request, landed, provenance, given["head"]))
+
+
+def _opened(folder: Path, limits: Limits) -> Engine:
+    """The database of the session, with what it holds already."""
+    try:
+        database = Database(folder, limits)
+        with database.opening() as cursor:
+            drop_left(cursor)
+            store = Store(cursor)
+        database.permit(store.standing())
+    except duckdb.Error as error:
+        if "Could not set lock" in str(error):
+            hint = "Close the other ba in which this session is open, or start a new session."
+            raise failed("Another process has the data of this session open.", hint, "resource_error") from error
+        hint = "Start a new session; the files of this one stay where they are."
+        raise failed(f"The session's data can't be opened: {said(error)}", hint, "resource_error") from error
+    arrangements = Arrangements(database)
+    datasets = Datasets(database, store, arrangements.forget)
+    return Engine(database, store, datasets, Queries(database, store, datasets), arrangements)
+
+
+def _given(request: WorkerRequest) -> Any:
+    return request.payload
+
+
+def _arrangement(given: Any) -> Arrangement:
+    return decoded(Arrangement, given["arrangement"])
+
+
+def _in_words(handler: Handler) -> Handler:
+    """``handler``, whose failures are one line each."""
+
+    def run(request: WorkerRequest) -> object:
+        try:
+            return handler(request)
+        except duckdb.Error as error:
+            raise of_query(error, (), ()) from error
+        except MemoryError as error:
+            raise failed(
+                "The data engine has no memory left.", "Raise analysis.memory_gb.", "resource_error"
+            ) from error
+        except OSError as error:
+            raise failed(f"{error.filename or 'A file'}: {error.strerror}.", kind="resource_error") from error
+
+    return run
+
+
+def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
+    """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
+    handlers = Handlers(Path(folder), Limits(*map(int, figures)))
+    names = ("register", "profile", "catalogue", "statements", "query", "page", "column", "find", "export", "adopt")
+    names = (*names, "chart", "picture", "compare", "pivot", "samples", "texts")
+    channel.serve({name: _in_words(getattr(handlers, name)) for name in names}, THREADS)

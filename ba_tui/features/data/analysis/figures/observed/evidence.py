@@ -1,0 +1,253 @@
+"""The newest of what a session has seen: tables of what tools returned, the person's numbers, earlier verdicts.
+
+Adding costs what is added; a look-up costs the figure. Once it is full, the older half is dropped: neither memory nor
+the cost of adding grows with the session. What a figure has to do with it is judged in the room weighed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.figures.answers.extract import extract
+from ba_tui.features.data.analysis.figures.observed.asked import named, selected, topic_of
+from ba_tui.features.data.analysis.figures.observed.buckets import Buckets
+from ba_tui.features.data.analysis.figures.observed.columns import Column, Read, moment_of
+from ba_tui.features.data.analysis.figures.observed.fields import Fields
+from ba_tui.features.data.analysis.figures.observed.kept import MOST_NAMES, Kept
+from ba_tui.features.data.analysis.figures.observed.names import searched
+from ba_tui.features.data.analysis.figures.observed.observations import parts, tables
+from ba_tui.features.data.analysis.figures.observed.rows import table_of
+from ba_tui.features.data.analysis.figures.observed.said import Said
+from ba_tui.features.data.analysis.figures.observed.series import Series
+from ba_tui.features.data.analysis.figures.observed.tables import Table
+from ba_tui.features.data.analysis.figures.verdicts import PERSON, Checked, Verdict
+
+MOST_WEIGHT = 100_000
+"""Numbers, labels and names that are held, about 300 bytes each."""
+MOST_VERDICTS, MOST_SAID = 4_000, 10_000
+"""Verdicts of earlier answers, and numbers of the user."""
+MOST_FIELDS, MOST_SINGLE = 16, 12
+"""Columns of a single row, and how many such rows are compared with each other."""
+RECORD = -1
+"""The number of the table of all single rows."""
+
+
+@frozen
+class Place:
+    """A table of the evidence: what it holds, the names in the call that asked for it, in which turn it came and as
+    which table of that turn."""
+
+    table: Table
+    topic: frozenset[str]
+    turn: int = 0
+    order: int = 0
+
+
+class Evidence:
+    """Follows a session. Not safe for use by several threads at once.
+
+    ``places`` are the tables by number, ``said`` are the person's numbers; ``years`` are years that dates have,
+    ``like_years`` other numbers that could be taken for one; ``verdicts`` are those of earlier answers on figures that
+    came from somewhere, ``earlier`` finds the latest by value and step; ``partly`` names calls not read whole;
+    ``dropped``: something was dropped, so that a figure which is in nothing here may still have a source.
+    """
+
+    def __init__(self, room: int = MOST_WEIGHT) -> None:
+        """``room``: how many numbers, labels and names are held."""
+        self._room = room
+        self.places: list[Place] = []
+        self.said = Said()
+        self.years: set[str] = set()
+        self.like_years: set[float] = set()
+        self.earlier: dict[tuple[Decimal, Decimal], int] = {}
+        self.verdicts: list[Verdict] = []
+        self.names: dict[str, set[tuple[tuple[str, ...], str]]] = {}
+        self.topics: dict[str, list[int]] = {}
+        self.by_call: dict[str, list[int]] = {}
+        self.partly: list[str] = []
+        self.turn = 0
+        self.dropped = False
+        self._first = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Hold no table."""
+        self.places = []
+        self.names, self.topics, self.by_call = {}, {}, {}
+        self._weight = 0
+        self._single: list[int] = []
+        self._record: Place | None = None
+        self._by_size = Buckets()
+        self._kept = Kept()
+
+    def add(self, call: str, text: str, asked: str | Mapping[str, object] = "") -> None:
+        """Index what ``call`` returned. ``asked`` is its input: names in it tell results apart."""
+        read = parts(text)
+        if len(read) > 1:
+            self.partly.append(call)
+        asked = asked if isinstance(asked, str) else " ".join(map(str, asked.values()))
+        topic, names = topic_of(asked), selected(asked)
+        for offset, part in read:
+            for table in tables(call, part, offset):
+                self._put(named(table, names), topic)
+
+    def add_table(
+        self,
+        call: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[float | str | None]],
+        asked: str | Mapping[str, object] = "",
+        numbers: Sequence[int] = (),
+    ) -> None:
+        """Index a result whose cells are values: they have no places in a text, but columns and rows. ``numbers``: the
+        places of these rows in all of it, from 0; by default they are its first ones."""
+        records: list[dict[str, Read | str | None]] = []
+        for row in rows:
+            cells = (Read(float(cell)) if isinstance(cell, int | float) else cell for cell in row)
+            records.append(dict(zip(header, cells, strict=False)))
+        asked = asked if isinstance(asked, str) else " ".join(map(str, asked.values()))
+        if table := table_of(call, records):
+            self._put(replace(table, numbers=tuple(numbers or range(len(rows)))), topic_of(asked))
+
+    def add_words(self, text: str) -> None:
+        """Index what the person said: numbers and tables in it are given. A new turn begins."""
+        self.turn += 1
+        self._first = len(self.places)
+        read = extract(text)
+        if len(self.said.figures) + len(self.said.names) + len(read.figures) > MOST_SAID and self.said.figures:
+            self.said, self.dropped = Said(), True
+        self.said.add(text, read, self.turn)
+        whole = (figure for figure in read.figures if not figure.year and 1000 <= figure.value < 2200)
+        self.like_years.update(float(figure.value) for figure in whole)
+        self.years.update(moment.key[:4] for moment in read.moments if moment.key[:4].isdigit())
+        if "\n" in text:
+            for offset, part in parts(text):
+                for table in tables(PERSON, part, offset):
+                    if not table.loose:
+                        self._put(table, frozenset())
+
+    def add_checked(self, checked: Checked) -> None:
+        """Index an earlier answer: what was sourced or derived there may be repeated."""
+        if len(self.verdicts) > MOST_VERDICTS:
+            self.verdicts, self.earlier, self.dropped = [], {}, True
+        for verdict in checked.verdicts:
+            if verdict.label in {"sourced", "derived", "given"}:
+                self.earlier[verdict.figure.value, verdict.figure.step] = len(self.verdicts)
+                self.verdicts.append(verdict)
+
+    def _put(self, table: Table, topic: frozenset[str]) -> None:
+        self._index(Place(table, topic, self.turn, len(self.places) - self._first))
+        if self._weight > self._room:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Drop the older tables, those of the user last, until half of the room is free."""
+        newest, left = [*reversed(range(len(self.places)))], self._room // 2
+        order = sorted(newest[1:], key=lambda number: self.places[number].table.call != PERSON)
+        kept = {newest[0]}
+        left -= _weight(self.places[newest[0]])
+        for number in order:
+            if (weight := _weight(self.places[number])) <= left:
+                left -= weight
+                kept.add(number)
+        places = [self.places[number] for number in sorted(kept)]
+        self._begin()
+        self.dropped = True
+        for place in places:
+            self._index(place)
+        last = places[-1]
+        self._first = len(places) - (last.order + 1 if last.turn == self.turn else 0)
+        self.partly = [call for call in dict.fromkeys(self.partly) if call in self.by_call]
+
+    def _index(self, place: Place) -> None:
+        number, table, topic = len(self.places), place.table, place.topic
+        self.places.append(place)
+        self.by_call.setdefault(table.call, []).append(number)
+        self._weight += _weight(place)
+        for column in table.columns:
+            self._count(number, column, table)
+        self.years.update(moment[:4] for moment in table.moments if moment[:4].isdigit())
+        self.years.update(column.name for column in table.columns if moment_of(column.name).isdigit())
+        for name in topic:
+            self._name(name)
+            self.topics.setdefault(name, []).append(number)
+        for labels in table.labels[:MOST_NAMES]:
+            for label in labels:
+                self._name(label)
+        if table.rows == 1 and len(table.columns) <= MOST_FIELDS and not (table.loose and _is_remark(table)):
+            self._single.append(number)
+            self._record = None
+            self._kept.fields.pop(RECORD, None)
+
+    def _count(self, number: int, column: Column, table: Table) -> None:
+        if not column.time and not table.loose:
+            self.like_years.update(value for value in column.values if 1000 <= value < 2200 and value.is_integer())
+        self._by_size.add(column.values, number)
+
+    def _name(self, label: str) -> None:
+        for words, key in searched(label):
+            self.names.setdefault(words[0], set()).add((words[1:], key))
+
+    def place(self, number: int) -> Place:
+        """A table by its number, or the record of all single rows."""
+        record = self.record
+        return record if number == RECORD and record is not None else self.places[number]
+
+    @property
+    def record(self) -> Place | None:
+        """The latest results of a single row as the columns of one, when there are several."""
+        if self._record is None and len(self._single) > 1:
+            self._record = _record_of([self.places[number] for number in self._single[-MOST_SINGLE:]])
+        return self._record
+
+    def rows_named(self, number: int) -> Mapping[str, tuple[int, ...]]:
+        """The rows of a table by the names that an answer may call them."""
+        return self._kept.names(number, self.places[number].table)[0]
+
+    def rows_dated(self, number: int) -> Mapping[str, tuple[int, ...]]:
+        """The rows of a table by the dates that an answer may call them."""
+        return self._kept.names(number, self.places[number].table)[1]
+
+    def series(self, number: int, at: int) -> Series:
+        """A column as something to reckon with."""
+        return self._kept.column(number, at, self.place(number).table)
+
+    def fields(self, number: int) -> Fields:
+        """A table by rows."""
+        return self._kept.rows(number, self.place(number).table)
+
+    def within(self, number: int, low: float, high: float) -> list[tuple[float, int, int]]:
+        """The cells of a table whose absolute value lies in a range: that value, column and row."""
+        return self._kept.within(number, self.places[number].table, low, high)
+
+    def holding(self, low: float, high: float) -> Sequence[int]:
+        """The tables that may hold a number of a range, each once."""
+        return self._by_size.within(low, high)
+
+
+def _weight(place: Place) -> int:
+    """About how much memory a table takes, in numbers."""
+    table = place.table
+    values = sum(len(column.values) for column in table.columns)
+    return values + sum(map(len, table.labels)) + len(place.topic) + 4 * len(table.columns)
+
+
+def _is_remark(table: Table) -> bool:
+    """Whether a loose table is a line about a result, such as how many rows it has, or too much to be a record."""
+    first = next(iter(table.columns[0].words), "")
+    return len(table.columns) > 4 or first in {"rows", "row", "ms", "more"}
+
+
+def _record_of(places: Sequence[Place]) -> Place:
+    """One row of all columns of ``places``, each named by the call that it comes from."""
+    columns: list[Column] = []
+    shared = places[0].topic.intersection(*(place.topic for place in places))
+    for place in places:
+        words = tuple(word for name in sorted(place.topic - shared) for word in name.split())
+        alone = len(place.table.columns) == 1
+        more = words if alone else ()
+        columns += (replace(each, name=place.table.call, words=(*each.words, *more)) for each in place.table.columns)
+    return Place(Table("", tuple(columns), ((),), ("",)), frozenset())

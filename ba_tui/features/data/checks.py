@@ -1,0 +1,96 @@
+"""What the doctor says of data: the engine, Python's kernel, and whether each source can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.feature import CheckContext
+from ba_tui.features.data.analysis.checks import engine_check
+from ba_tui.features.data.analysis.engine import Analysis, EnginePlace
+from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.sources import Sources
+from ba_tui.features.data.tools.data_engine import temporary_place
+from ba_tui.features.data.tools.python_place import EXTRA, PythonPlace, interpreter, missing, python_memory
+from ba_tui.features.data.tools.source_places import SourceSetup
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.rules.rulebook import all_rules
+from ba_tui.permissions.sandbox.from_settings import sandbox_for
+from ba_tui.permissions.session import SessionPermissions
+from ba_tui.processes.limits import GIGABYTE
+from ba_tui.resources import Places, places
+from ba_tui.settings import Loaded, Settings
+
+NAME = "python kernel"
+SHOWN = ("ipykernel", "pandas", "polars", "matplotlib")
+PATIENCE = 30.0
+"""Seconds for all sources together."""
+
+
+def data_checks(context: CheckContext) -> Iterator[CheckResult]:
+    """Start the engine for a moment, look for a kernel, then connect to each source, all of them at a time."""
+    loaded, where, folder = context.loaded, context.where, context.folder
+    settings = loaded.settings
+    yield from engine_check(temporary_place(settings, where, folder))
+    yield _kernel(loaded, where, folder)
+    if settings.sources:
+        place = temporary_place(settings, where, folder)
+        yield from asyncio.run(_checked(session_sources(Analysis(place), place, settings, folder)))
+
+
+def _kernel(loaded: Loaded, where: Places, folder: Path) -> CheckResult:
+    """Whether Python has one for a session in ``folder``. Starts none."""
+    settings = loaded.settings
+    rules = all_rules(loaded.rules, settings.commands.domains)
+    permissions = SessionPermissions(settings, where, Workspace(folder), rules, untrusted=False)
+    if why := PythonPlace(permissions, None, settings, {"PATH": os.defpath}).lacking():
+        fix = f"{EXTRA}; see ba guide python." if missing() else "See ba guide python."
+        return CheckResult(NAME, "warn", f"the tool python keeps no variables and asks, because {why}", fix)
+    memory = f"{python_memory(settings) / GIGABYTE:.1f} GB of memory"
+    python = interpreter(folder)
+    packages = ", ".join(_versions()) if python == Path(sys.executable) else "packages of its own"
+    return CheckResult(NAME, "ok", f"{python} with {packages}; {memory}")
+
+
+def _versions() -> Iterator[str]:
+    """What is installed beside ba."""
+    for name in SHOWN:
+        try:
+            yield f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+
+
+def session_sources(engine: Analysis, place: EnginePlace, settings: Settings, folder: Path) -> Sources:
+    """The sources of ``settings`` beside the ``engine`` of one command. Nothing is started."""
+    where = places()
+    sandbox = sandbox_for(settings, where, Workspace(folder))
+    return Sources(SourceSetup(settings, where, sandbox, folder).places(place), engine)
+
+
+async def _checked(sources: Sources) -> list[CheckResult]:
+    try:
+        return await asyncio.gather(*(_one(sources, name) for name in sources.places))
+    finally:
+        await sources.close()
+
+
+async def _one(sources: Sources, name: str) -> CheckResult:
+    place, title, started = sources.places[name], f"source {name}", time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            version = await sources.check(name)
+    except TimeoutError:
+        return CheckResult(title, "fail", f"{place.engine} did not answer within {PATIENCE:g} s", "Check its address.")
+    except AnalysisError as error:
+        return CheckResult(
+            title, "fail", str(error).removeprefix(f"{name}: "), error.hint or "Check sources in your settings."
+        )
+    how = "statements that change data ask" if place.writable else "read-only"
+    return CheckResult(title, "ok", f"{version}, connected in {time.monotonic() - started:.1f} s; {how}")

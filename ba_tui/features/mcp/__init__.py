@@ -1,0 +1,1 @@
+"""MCP servers of a session: their tools, prompts and resources. Imports the base; no other feature imports it."""

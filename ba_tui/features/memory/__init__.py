@@ -1,0 +1,1 @@
+"""Memory across sessions. Imports the base; no other feature imports it."""

@@ -1,0 +1,251 @@
+"""Find dates in text: written out, in figures, and relative ones such as "yesterday".
+
+English, German and Chinese; the words themselves stand in ``calendar_words``.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from functools import cache
+from typing import NamedTuple, TypeAlias
+
+from ba_tui.features.memory.engine.calendar_words import (
+    AHEAD,
+    AMBIGUOUS,
+    BACK,
+    CHINESE_NEAR,
+    CHINESE_TIME_WORDS,
+    MONTHS,
+    NEAR,
+    NUMBERS,
+    ORDINALS,
+    SEASONS,
+    THIS,
+    TIME_WORDS,
+    UNITS,
+    WEEKDAYS,
+    one_of,
+)
+
+READ = 4_000
+"""Characters of a text in which dates are looked for."""
+_MOST = 12
+
+
+class Span(NamedTuple):
+    """From one day to another, both included, as proleptic ordinals (``date.toordinal``)."""
+
+    first: int
+    last: int
+
+
+class Found(NamedTuple):
+    """The days that ``text[start:end]`` names."""
+
+    span: Span
+    start: int
+    end: int
+
+
+Reader: TypeAlias = "Callable[[re.Match[str], date | None], Span | None]"
+
+
+def dates(text: str, said: date | None = None) -> list[Found]:
+    """The days that ``text`` names, in order and without overlaps.
+
+    ``said`` is the day on which the text was said. Without it, dates without a year and relative dates ("yesterday")
+    are left out.
+    """
+    text = _lower(text)
+    found: list[Found] = []
+    taken: list[tuple[int, int]] = []
+    for pattern, read in _readers():
+        for match in pattern.finditer(text):
+            if any(match.start() < end and start < match.end() for start, end in taken):
+                continue
+            span = read(match, said)
+            if span is not None:
+                taken.append(match.span())
+                found.append(Found(span, *match.span()))
+    return sorted(found, key=lambda each: each.start)[:_MOST]
+
+
+def says_when(text: str) -> int:
+    """The number of words about time in ``text``, at most 2."""
+    found = _time_words().finditer(_lower(text))
+    return len([match for match, _ in zip(found, range(2), strict=False)])
+
+
+def _lower(text: str) -> str:
+    """The beginning of ``text`` in lower case, of the same length."""
+    lower = text[:READ].lower()
+    return lower if len(lower) == len(text[:READ]) else text[:READ]
+
+
+def overlap(asked: Sequence[Span], named: Sequence[Span]) -> bool:
+    """Whether any of the spans share a day."""
+    return any(one.first <= other.last and other.first <= one.last for one in asked for other in named)
+
+
+def days(span: Span) -> int:
+    """How many days ``span`` has."""
+    return span.last - span.first + 1
+
+
+@cache
+def _time_words() -> re.Pattern[str]:
+    spaced = one_of([*TIME_WORDS, *MONTHS.keys() - AMBIGUOUS, *WEEKDAYS, *BACK, *AHEAD])
+    return re.compile(rf"\b(?:{spaced}|(?:19|20)\d\d|\d+(?:st|nd|rd|th))\b|{one_of(CHINESE_TIME_WORDS)}")
+
+
+@cache
+def _readers() -> Sequence[tuple[re.Pattern[str], Reader]]:
+    """Patterns over lower-case text and their readers, the more telling ones first."""
+    month, weekday = one_of(MONTHS), one_of(WEEKDAYS)
+    ordinal, number, unit = one_of(ORDINALS), one_of(NUMBERS), one_of(UNITS)
+    back, ahead, this = one_of(BACK), one_of(AHEAD), one_of(THIS)
+    later = one_of([*UNITS, *WEEKDAYS, *SEASONS, *MONTHS])
+    day = rf"(?P<day>\d{{1,2}}|{ordinal})(?:st|nd|rd|th|\.)?"
+    year = r"(?:,? (?P<year>(?:19|20)\d\d))?"
+    sources: list[tuple[str, Reader]] = [
+        (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b", _calendar_day),
+        (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>\d{1,2})月(?P<day>\d{1,2})[日号]", _calendar_day),
+        (r"(?P<year>(?:19|20)\d\d)年(?P<month>\d{1,2})月", _calendar_day),
+        (r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d)\b", _calendar_day),
+        (rf"\b(?:the )?{day}(?: of)? (?P<month>{month})\b\.?{year}", _calendar_day),
+        (rf"\b(?P<month>{month})\.? (?:the )?{day}\b(?! (?:{month})){year}", _calendar_day),
+        (rf"\b(?P<month>{month})\.?,? (?P<year>(?:19|20)\d\d)\b", _calendar_day),
+        (rf"\b(?P<season>{one_of(SEASONS)})(?: of)? (?P<year>(?:19|20)\d\d)\b", _season),
+        (rf"(?<![a-zäöü])(?P<near>{one_of(NEAR)})(?![a-zäöü])", _near),
+        (rf"(?P<chinese>{one_of(CHINESE_NEAR)})", _chinese),
+        (rf"\b(?P<count>\d+|{number})(?: of)? (?P<unit>{unit}) ago\b", _ago),
+        (rf"\bvor (?P<count>\d+|{number}) (?P<unit>{unit})\b", _ago),
+        (rf"\b(?P<way>{back}|{ahead}|{this}) (?P<what>{later})\b", _step),
+        (rf"\b(?P<month>{one_of(MONTHS.keys() - AMBIGUOUS)})\b", _calendar_day),
+        (rf"\b(?:in|of|by|until|since|during|im|bis|seit) (?P<month>{one_of(AMBIGUOUS)})\b(?! i\b)", _calendar_day),
+        (rf"\b(?P<weekday>{weekday})\b", _weekday),
+        (r"(?<![\d.,-])(?P<year>(?:19|20)\d\d)(?![\d.,-]\d)\b", _calendar_day),
+    ]
+    return [(re.compile(source), read) for source, read in sources]
+
+
+def _calendar_day(match: re.Match[str], said: date | None) -> Span | None:
+    named = {name: text for name, text in match.groupdict().items() if text}
+    year = int(named["year"]) if "year" in named else None
+    month = named.get("month")
+    number = None if month is None else MONTHS.get(month) or int(month) if not month.isdigit() else int(month)
+    day = named.get("day")
+    place = None if day is None else ORDINALS.get(day) or int(day)
+    if year is None:
+        year = _nearest_year(said, number, place)
+    return None if year is None else _span(year, number, place)
+
+
+def _nearest_year(said: date | None, month: int | None, day: int | None) -> int | None:
+    """The year that brings the date nearest to ``said``."""
+    if said is None or month is None:
+        return None
+    spans = {year: _span(year, month, day) for year in (said.year, said.year - 1, said.year + 1)}
+    near = {year: abs(span.first - said.toordinal()) for year, span in spans.items() if span}
+    return min(near, key=lambda year: near[year]) if near else None
+
+
+def _span(year: int, month: int | None, day: int | None) -> Span | None:
+    try:
+        if month is None:
+            return Span(date(year, 1, 1).toordinal(), date(year, 12, 31).toordinal())
+        if day is None:
+            first = date(year, month, 1).toordinal()
+            return Span(first, first + calendar.monthrange(year, month)[1] - 1)
+        exact = date(year, month, day).toordinal()
+    except ValueError:
+        return None
+    return Span(exact, exact)
+
+
+def _season(match: re.Match[str], said: date | None) -> Span | None:
+    return _quarter(int(match["year"]), SEASONS[match["season"]])
+
+
+def _quarter(year: int, month: int) -> Span:
+    start = date(year, month, 1)
+    return Span(start.toordinal(), start.toordinal() + 91)
+
+
+def _near(match: re.Match[str], said: date | None) -> Span | None:
+    return _around(said, NEAR[match["near"]], 0)
+
+
+def _chinese(match: re.Match[str], said: date | None) -> Span | None:
+    what, steps = CHINESE_NEAR[match["chinese"]]
+    return None if said is None else _moved(said, what, steps)
+
+
+def _ago(match: re.Match[str], said: date | None) -> Span | None:
+    count = int(match["count"]) if match["count"].isdigit() else NUMBERS[match["count"]]
+    distance = UNITS[match["unit"]] * min(count, 1_000)
+    return _around(said, -distance, 0 if distance < 7 else 3 if distance < 30 else distance // 8)
+
+
+def _around(said: date | None, distance: int, play: int) -> Span | None:
+    if said is None or not 400_000 < (middle := said.toordinal() + distance) < 1_000_000:
+        return None
+    return Span(middle - play, middle + play)
+
+
+def _step(match: re.Match[str], said: date | None) -> Span | None:
+    if said is None:
+        return None
+    steps = -1 if match["way"] in BACK else 1 if match["way"] in AHEAD else 0
+    return _moved(said, match["what"], steps)
+
+
+def _moved(said: date, what: str, steps: int) -> Span | None:
+    """The day, week, month, season or year ``steps`` from ``said``."""
+    if what in WEEKDAYS:
+        return _day_of_week(said, WEEKDAYS[what], steps)
+    if what in MONTHS:
+        year = said.year + (steps > 0 and MONTHS[what] <= said.month) - (steps < 0 and MONTHS[what] >= said.month)
+        return _span(year, MONTHS[what], None)
+    if what in SEASONS:
+        year = said.year + (steps > 0 and SEASONS[what] <= said.month) - (steps < 0 and SEASONS[what] >= said.month)
+        return _quarter(year, SEASONS[what])
+    size = UNITS[what]
+    if size == 365:
+        return _span(said.year + steps, None, None)
+    if size == 30:
+        months = said.year * 12 + said.month - 1 + steps
+        return _span(months // 12, months % 12 + 1, None)
+    if size == 1:
+        return _around(said, steps, 0)
+    monday = said - timedelta(days=said.weekday()) + timedelta(weeks=steps)
+    return Span(monday.toordinal() + (5 if what.startswith(("weekend", "wochenende")) else 0), monday.toordinal() + 6)
+
+
+def _day_of_week(said: date, weekday: int, steps: int) -> Span:
+    back = (said.weekday() - weekday) % 7 or 7
+    exact = said.toordinal() - back if steps < 0 else said.toordinal() + (weekday - said.weekday()) % 7
+    return Span(exact, exact)
+
+
+def _weekday(match: re.Match[str], said: date | None) -> Span | None:
+    """The last such day: what is told has mostly happened."""
+    return None if said is None else _day_of_week(said, WEEKDAYS[match["weekday"]], -1)
+
+
+def spans(text: str, said: date | None = None) -> list[Span]:
+    """The days of ``dates(text, said)``."""
+    return [found.span for found in dates(text, said)]
+
+
+def without_dates(text: str, said: date | None = None) -> str:
+    """``text`` without the dates in it."""
+    kept: list[str] = []
+    at = 0
+    for found in dates(text, said):
+        kept.append(text[at : found.start])
+        at = found.end
+    return " ".join("".join((*kept, text[at:])).split())

@@ -1,0 +1,342 @@
+"""The truth: a JSONL file that several processes append to, and that one may rewrite without losing a line.
+
+What the lines say is the business of ``entries``. How a line reaches the disk:
+
+- An append is one ``write`` under a short file lock; when it returns, the line survives the death of every process.
+  It does not wait for the disk (1 to 50 ms): ``sync`` does, at the end of a turn and before a text counts as forgotten.
+  So a power cut can cost the lines since the last ``sync``, as it can in the session's journal.
+- A line without its line end is the remains of a killed writer. The next append ends it, and readers skip it.
+- What is forgotten is overwritten in place by spaces, so that marks of readers stay right.
+- A rewrite copies what is there into a new file without holding up writers, takes the lock for what was appended
+  meanwhile, and renames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Collection, Generator, Iterator
+from pathlib import Path
+
+from ba_tui.core.errors import StorageError
+from ba_tui.core.values import frozen
+from ba_tui.features.memory.engine.entries import VERSION, loads
+from ba_tui.resources import open_regular, save_whole
+
+_GUARD = 64
+_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM}
+_PATIENCE = 5.0
+"""Seconds to wait for another writer before the append fails."""
+_PAUSE = 0.002
+_HEAD = 200
+"""Bytes of the first line that tell one file from its successor."""
+
+Keep = Callable[[bytes], bytes | None]
+"""What becomes of a line in a rewrite: itself, another line, or None for nothing."""
+
+
+@frozen
+class Mark:
+    """How far a reader has come: ``head`` and ``guard`` tell whether the file is still the one that was read."""
+
+    head: bytes = b""
+    offset: int = 0
+    guard: bytes = b""
+
+
+class Log:
+    """The file ``path``, in a folder that exists. Its locks are beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, lines: bytes) -> None:
+        """Write whole ``lines``, all or none. Takes well under a millisecond unless another process is writing.
+
+        Raises:
+            StorageError: nothing was written.
+        """
+        try:
+            with self._locked("lock"), _opened(self.path) as fd:
+                _write(fd, lines)
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    def sync(self) -> None:
+        """Wait until everything that was appended is on the disk. Call it off the event loop."""
+        try:
+            for path in (self.path, self.path.parent):
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    def read(self, since: Mark) -> Iterator[tuple[bytes, Mark]]:
+        """The whole lines after ``since``, each with the mark behind it.
+
+        A mark of a file that was rewritten or edited since starts from the beginning: see ``continues``.
+        """
+        try:
+            with open_regular(self.path) as file:
+                head = _head(file.readline())
+                offset = since.offset if self._continues(since, head) else 0
+                file.seek(offset)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        return
+                    offset += len(line)
+                    yield line, Mark(head, offset, line[-_GUARD:])
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(
+                f"The memory log {self.path} cannot be read: {_why(error)}.", "Check its rights."
+            ) from error
+
+    def continues(self, mark: Mark) -> bool:
+        """Whether reading after ``mark`` yields only what was appended since."""
+        try:
+            with open_regular(self.path) as file:
+                return self._continues(mark, _head(file.readline()))
+        except OSError:
+            return mark == Mark()
+
+    def size(self) -> int:
+        """Bytes of the file; 0 for none."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def rewrite(self, keep: Keep, set_aside: Callable[[bytes], bool] = lambda line: False) -> None:
+        """Replace the file by one that has of each line what ``keep`` returns. Slow: 0.5 s for 100,000 lines.
+
+        Lines that ``set_aside`` accepts go into the file of rejected lines instead. Either the old or the new file is
+        there at any instant, and lines appended meanwhile are in the new one.
+
+        Raises:
+            StorageError: the old file is as it was.
+        """
+        if not self.path.exists():
+            return
+        try:
+            with self._locked("rewriting"):
+                self._rewrite(_Sieve(keep, set_aside, self.rejected))
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    def blank(self, gone: Callable[[bytes], bool], *, keep: bool = False) -> int:
+        """Overwrite with spaces the whole lines that ``gone`` accepts; how many there were. 0.1 s for 100,000 lines.
+
+        ``keep``: they are written into the file of rejected lines first. When it returns, both are on the disk.
+
+        Raises:
+            StorageError: some of the lines may still be there.
+        """
+        if not self.path.exists():
+            return 0
+        try:
+            with self._locked("rewriting"), open(self.path, "r+b", buffering=0) as target:
+                found = _places(self.path, gone)
+                if keep and found:
+                    _set_aside(self.rejected, [os.pread(target.fileno(), length, offset) for offset, length in found])
+                for offset, length in found:
+                    os.pwrite(target.fileno(), b" " * (length - 1) + b"\n", offset)
+                os.fsync(target.fileno())
+                return len(found)
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    def forget_rejected(self, ids: Collection[str]) -> int:
+        """Remove the rejected lines that name one of ``ids``; how many there were.
+
+        Raises:
+            StorageError: the lines are as they were.
+        """
+        if not self.rejected.exists():
+            return 0
+        try:
+            with self._locked("rewriting"):
+                lines = self.rejected.read_bytes().splitlines(keepends=True)
+                kept = [line for line in lines if not any(id.encode() in line for id in ids)]
+                if len(kept) < len(lines):
+                    save_whole(self.rejected, b"".join(kept))
+                return len(lines) - len(kept)
+        except OSError as error:
+            raise self._unsaved(error) from error
+
+    @property
+    def rejected(self) -> Path:
+        """Where lines go that cannot be read."""
+        return self.path.with_suffix(".rejected.jsonl")
+
+    def _rewrite(self, sieve: _Sieve) -> None:
+        for left in self.path.parent.glob(f".{self.path.name}.*"):
+            left.unlink()
+        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        try:
+            with open(handle, "wb") as target, open_regular(self.path) as source:
+                target.write(_header())
+                for line in source:
+                    if line.endswith(b"\n"):
+                        target.write(sieve.kept(line))
+                    else:
+                        source.seek(-len(line), os.SEEK_CUR)
+                        break
+                target.flush()
+                os.fsync(handle)
+                with self._locked("lock"):
+                    target.writelines(sieve.kept(line if line.endswith(b"\n") else line + b"\n") for line in source)
+                    sieve.finish()
+                    target.flush()
+                    os.fsync(handle)
+                    os.replace(name, self.path)  # noqa: PTH105 - a name, not a Path
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)  # noqa: PTH108 - a name, not a Path
+            raise
+        self.sync()
+
+    def _continues(self, mark: Mark, head: bytes) -> bool:
+        if not mark.offset or mark.head != head:
+            return False
+        with open_regular(self.path) as file:
+            file.seek(max(0, mark.offset - len(mark.guard)))
+            found = file.read(len(mark.guard))
+            # A line that was read may have been forgotten since.
+            return found == mark.guard or (len(found) == len(mark.guard) and found.isspace())
+
+    @contextlib.contextmanager
+    def _locked(self, name: str) -> Generator[None]:
+        """Only one thread of one process is inside at a time. The kernel frees the lock of a process that dies."""
+        path = self.path.with_suffix(f".{name}")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _wait_for(fd, path)
+            yield
+        finally:
+            os.close(fd)
+
+    def _unsaved(self, error: OSError) -> StorageError:
+        if error.errno in _NO_SPACE:
+            hint = "Free some space and try again; what was stored before is safe."
+        elif error.errno in _NO_RIGHTS:
+            hint = "Check the rights of the folder, or set BA_HOME to a folder that you can write to."
+        else:
+            hint = "Try again; what was stored before is safe."
+        return StorageError(f"The memory log {self.path} cannot be written: {_why(error)}.", hint)
+
+
+class _Sieve:
+    """Sorts lines in a rewrite."""
+
+    def __init__(self, keep: Keep, set_aside: Callable[[bytes], bool], rejected: Path) -> None:
+        self._keep = keep
+        self._set_aside = set_aside
+        self._rejected = rejected
+        self._bad: list[bytes] = []
+
+    def kept(self, line: bytes) -> bytes:
+        if _is_header(line):
+            return b""
+        if self._set_aside(line):
+            self._bad.append(line)
+            return b""
+        return self._keep(line) or b""
+
+    def finish(self) -> None:
+        """Write the rejected lines before the file that had them is replaced."""
+        if self._bad:
+            _set_aside(self._rejected, self._bad)
+
+
+def _set_aside(rejected: Path, lines: list[bytes]) -> None:
+    fd = os.open(rejected, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(fd)
+
+
+def _places(path: Path, wanted: Callable[[bytes], bool]) -> list[tuple[int, int]]:
+    """Offset and length of the whole lines that are ``wanted``."""
+    found: list[tuple[int, int]] = []
+    offset = 0
+    with open_regular(path) as source:
+        for line in source:
+            if line.endswith(b"\n") and wanted(line):
+                found.append((offset, len(line)))
+            offset += len(line)
+    return found
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Generator[int]:
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _write(fd: int, lines: bytes) -> None:
+    size = os.fstat(fd).st_size
+    if size == 0:
+        lines = _header() + lines
+    elif os.pread(fd, 1, size - 1) != b"\n":
+        lines = b"\n" + lines
+    data = memoryview(lines)
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(fd, data[written:])
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, size)
+        raise
+
+
+def _wait_for(fd: int, path: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, "another process is writing", str(path)) from None
+            time.sleep(_PAUSE)
+        except OSError as error:
+            # Some network file systems know no locks: there, appends rely on O_APPEND alone.
+            if error.errno not in _UNSUPPORTED:
+                raise
+            return
+        else:
+            return
+
+
+def _header() -> bytes:
+    return b'{"v":%d,"op":"log","made":"%s"}\n' % (VERSION, secrets.token_hex(8).encode())
+
+
+def _is_header(line: bytes) -> bool:
+    return b'"op":"log"' in line[:_HEAD] and (loads(line) or {}).get("op") == "log"
+
+
+def _head(line: bytes) -> bytes:
+    return line[:_HEAD]
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,125 @@
+"""How well an entry answers a question: signals, each from 0 to about 1, and their weighted sum.
+
+Pure. The weights are in ``weights``; ``python -m tests.eval.memory`` measures what each signal brings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter, mul
+from typing import TypeAlias
+
+from ba_tui.core.values import frozen
+from ba_tui.features.memory.engine.dates import Span, days, overlap
+from ba_tui.features.memory.engine.lookup import Nearby, Row
+from ba_tui.features.memory.engine.moments import day_of
+from ba_tui.features.memory.engine.question import Question, name_parts
+from ba_tui.features.memory.engine.terms import stems
+
+Grades: TypeAlias = Mapping[str, Mapping[str, float]]
+"""For each term of the question, similar terms of entries and how similar they are, from 0 to 1."""
+
+BESIDE = (0.8, 0.5, 0.5, 0.3)
+"""Weight of a term that is not in the turn itself but in the previous, next, second previous or second next turn."""
+_SAID_THEN = 0.6
+_PERIOD = 45
+"""Days from which a period that the question names says little about a single entry."""
+_LONG = 30
+"""Terms from which a longer entry is not preferred any more, and above which a turn is understood without others."""
+
+
+@frozen
+class Signals:
+    """The signals of one entry, or the weight of each signal."""
+
+    coverage: float = 0.0
+    """Share of the question's terms, weighted by their rarity, that the entry or a turn beside it has."""
+    cosine: float = 0.0
+    """Likeness of the vectors."""
+    speaker: float = 0.0
+    """1 when the question names the speaker of the entry."""
+    named: float = 0.0
+    """1 when the entry contains the name of a speaker that the question names."""
+    statement: float = 0.0
+    """1 when the entry is no question."""
+    length: float = 0.0
+    """1 for entries of 30 terms or more."""
+    when: float = 0.0
+    """How much the entry says about time, when the question asks for one."""
+    dated: float = 0.0
+    """1 when the entry names a day that the question names; less when it was said then."""
+
+    def __mul__(self, weights: Signals) -> float:
+        """The score under ``weights``."""
+        return sum(map(mul, _values(self), _values(weights)))
+
+
+_values = attrgetter(*(field.name for field in fields(Signals)))
+
+
+def rarity(stems: Sequence[str], counts: Mapping[str, int], total: int) -> dict[str, float]:
+    """The inverse document frequency of each stem as in BM25: highest for stems that no entry contains."""
+    return {stem: math.log(1 + (total - counts.get(stem, 0) + 0.5) / (counts.get(stem, 0) + 0.5)) for stem in stems}
+
+
+class Scorer:
+    """Weighs entries for one question. ``rows`` has the entries and the turns beside them."""
+
+    def __init__(
+        self, question: Question, rarities: Mapping[str, float], grades: Grades, rows: Mapping[int, Row]
+    ) -> None:
+        self._question = question
+        self._rarities = rarities
+        self._all = sum(rarities.values()) or 1.0
+        self._alike = [(stem, grades.get(stem, {})) for stem in rarities]
+        self._rows = rows
+        self._held: dict[int, tuple[float, ...]] = {}
+        self._names = frozenset(stem for name in question.named for part in name_parts(name) for stem in stems(part))
+
+    def signals(self, row: Row, nearby: Nearby | None, cosine: float) -> Signals:
+        question = self._question
+        return Signals(
+            self._coverage(row, nearby),
+            cosine,
+            float(row.speaker in question.named),
+            float(not self._names.isdisjoint(row.terms)),
+            float(not row.asks),
+            min(1.0, math.log1p(row.size) / math.log1p(_LONG)),
+            row.timed / 2 if question.when else 0.0,
+            _dated(question.days, row) if question.days else 0.0,
+        )
+
+    def _coverage(self, row: Row, nearby: Nearby | None) -> float:
+        held = self._held_by(row.number)
+        if nearby is not None and row.size <= _LONG:
+            for number, share in zip(nearby.all, BESIDE, strict=True):
+                if number in self._rows:
+                    beside = self._held_by(number)
+                    held = tuple(max(own, share * other) for own, other in zip(held, beside, strict=True))
+        return sum(grade * weight for grade, weight in zip(held, self._rarities.values(), strict=True)) / self._all
+
+    def _held_by(self, number: int) -> tuple[float, ...]:
+        """How much of each term of the question the entry ``number`` has."""
+        if number not in self._held:
+            terms = self._rows[number].terms
+            self._held[number] = tuple(_grade(alike, stem, terms) for stem, alike in self._alike)
+        return self._held[number]
+
+
+def _grade(alike: Mapping[str, float], stem: str, terms: frozenset[str]) -> float:
+    if stem in terms:
+        return 1.0
+    return max((alike[term] for term in alike.keys() & terms), default=0.0) if alike else 0.0
+
+
+def _dated(asked: Sequence[Span], row: Row) -> float:
+    exact = min(days(span) for span in asked) <= _PERIOD
+    if overlap(asked, row.days):
+        return 1.0 if exact else 0.5
+    said = day_of(row.at)
+    if said is None:
+        return 0.0
+    day = Span(said.toordinal(), said.toordinal())
+    return (_SAID_THEN if exact else 0.3) if overlap(asked, (day,)) else 0.0

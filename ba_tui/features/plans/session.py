@@ -1,0 +1,181 @@
+"""The plans of a session as faces and the model reach them. What is done is in ``carrying``, which loads late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Event, Notice, Steered, TurnStarted
+from ba_tui.core.messages import Message, reminder
+from ba_tui.core.ports.delegation import Delegation, Work
+from ba_tui.core.ports.plans import Plans
+from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.ports.working import TaskMemory
+from ba_tui.core.teamwork.plans import ENDED, TEAM_PLAN, Plan
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
+from ba_tui.core.turn import Branch
+from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
+from ba_tui.features.plans.engine.plan_mode import NAME as PRESENT
+from ba_tui.features.plans.engine.plan_mode import PlanMode
+from ba_tui.features.plans.engine.workflows import flow_folders
+from ba_tui.features.plans.tools.plan_tool import NAME, Waiting, plan_tool
+from ba_tui.features.plans.tools.present_plan import present_plan_tool
+from ba_tui.features.plans.tools.scope import PlanScope
+from ba_tui.features.plans.workflows import Workflows
+from ba_tui.ingress import Ingress
+from ba_tui.resources import bundled
+from ba_tui.settings.sections.plans import PlanSettings
+from ba_tui.tools.definitions import Definition
+
+if TYPE_CHECKING:
+    from ba_tui.features.plans.tools.carrying import PlanWork
+
+_SPOKEN = regex(r"(?i)\bplan(?!s?[ -]mode)(?:s|nen|ning|ifier|ificar?|en)?\b|step by step|计划|方案|规划")
+GO_ON = "Go on with it: {}. What was completed is kept."
+OWN, TEAM = "/plan resume", "/team resume"
+
+
+class PlanSession:
+    """core.ports.plans.Plans, a listener, and what the tool plan does. Made once for a session."""
+
+    def __init__(self, definition: Definition, settings: PlanSettings, scope: PlanScope) -> None:
+        self._settings = settings
+        self._scope = scope
+        self._running: set[str] = set()
+        self._said: list[str] = []
+        self._spoken = self._told = False
+        self.tool = plan_tool(definition, self.by_model)
+
+    def plan(self, goal: str) -> Work:
+        """See core.ports.plans.Plans."""
+
+        async def work(branch: Branch) -> None:
+            await self._work().from_goal(goal, branch)
+
+        return work
+
+    def resume(self, plan: str) -> Work:
+        """See core.ports.plans.Plans."""
+        record = self._scope.transcript.plans.find(plan)
+        if record is None:
+            raise UsageError(f"There is no plan {one_line(plan, 60)!r} in this session.", "Make one: /plan GOAL.")
+        if record.plan.id.startswith(TEAM_PLAN):
+            raise UsageError("This plan belongs to a team, which carries it out.", f"Go on with the team: {TEAM}.")
+        if not resumable(record.plan) or plan in self._running:
+            state = "running" if plan in self._running else record.plan.state
+            raise UsageError(f"The plan can't go on: it is {state}.", "Make a new one: /plan GOAL.")
+
+        async def work(branch: Branch) -> None:
+            await self._work().go_on(record, branch)
+
+        return work
+
+    def latest(self) -> Plan | None:
+        """See core.ports.plans.Plans."""
+        newest = self._scope.transcript.plans.newest
+        return newest.plan if newest and newest.plan.subtasks else None
+
+    def interrupted(self) -> str:
+        """See core.ports.plans.Plans."""
+        plan = self.latest()
+        if plan is None or plan.id in self._running or not resumable(plan):
+            return ""
+        done = sum(step.status == "completed" for step in plan.subtasks)
+        goal = one_line(plan.task.goal or plan.task.original_query, 80)
+        by = TEAM if plan.id.startswith(TEAM_PLAN) else OWN
+        how = "was not approved yet" if plan.state == "proposed" else "was interrupted"
+        return f"The plan “{goal}” {how}: {done} of {len(plan.subtasks)} steps are completed. {GO_ON.format(by)}"
+
+    def needed(self) -> Sequence[str]:
+        """The tool, once the person speaks of a plan; in plan mode the model presents one instead."""
+        return (NAME,) if self._spoken and not self._scope.mode.on else ()
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted(agent="main", prompt=message):
+                self._hear(message)
+            case Steered(agent="main", message=Message(origin="steer") as message):
+                self._hear(message)
+                if self._running:
+                    self._said.append(message.said.strip())
+            case _:
+                pass
+
+    async def before(self, branch: Branch) -> None:
+        """Say once that a plan was interrupted in an earlier run."""
+        if self._told:
+            return
+        self._told = True
+        if line := self.interrupted():
+            if not self._scope.attended:
+                # The app says it when it opens a session.
+                branch.emit(Notice(line, "warning"))
+            branch.emit(Steered(reminder(f"{line} Only the person can go on with it.")))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """An answer needs no plan."""
+
+    async def by_model(self, goal: str, reason: str, waiting: Waiting) -> Plan:
+        """Make and carry out a plan within a call of the model; the plan as it ended, or as nobody agreed to it.
+
+        Raises:
+            BaError: no plan could be made, or one is running.
+        """
+        if self._running:
+            raise UsageError("A plan is running already.", "Wait for its end.")
+        return await self._work().within_call(goal, reason, waiting)
+
+    async def close(self) -> None:
+        if self._scope.requests:
+            await self._scope.requests.close()
+
+    def _work(self) -> PlanWork:
+        from ba_tui.features.plans.tools.carrying import PlanWork  # noqa: PLC0415 - few sessions have a plan
+
+        return PlanWork(self._scope, self._settings, self._said, self._running)
+
+    def _hear(self, message: Message) -> None:
+        self._spoken = self._spoken or bool(_SPOKEN.search(message.said))
+
+
+def resumable(plan: Plan) -> bool:
+    """Whether the plan can go on: nobody rejected it, and it has not ended."""
+    open_ = any(step.status not in ENDED or step.undecided for step in plan.subtasks)
+    return plan.state in {"proposed", "approved", "running", "paused", "cancelled"} and (
+        open_ or plan.state == "running"
+    )
+
+
+def open_plans(context: SessionContext) -> OpenFeature:
+    """Offer Plans to faces; plan mode and workflows belong to it."""
+    scope, policy, where = context.scope, context.permissions.policy, context.where
+    mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=context.attended)
+    session = PlanSession(
+        context.definitions[NAME],
+        context.loaded.settings.plans,
+        PlanScope(
+            scope.transcript,
+            lambda: context.registry().tools(),
+            context.offered(Delegation),
+            context.offered(TaskMemory),
+            scope.results,
+            mode,
+            scope.requests,
+            context.attended,
+            agents=context.agent_files,
+            history=scope.history,
+        ),
+    )
+    folders = flow_folders(bundled("config"), where.config, context.trusted)
+    workflows = Workflows(folders, context.offered(Ingress).raw, lambda: context.registry().tools(), scope.results)
+    return OpenFeature(
+        (session.tool, present_plan_tool(context.definitions[PRESENT], mode)),
+        (ToolSource("workflow", workflows.look),),
+        lambda: (*((PRESENT,) if mode.presents else ()), *session.needed()),
+        interceptors=((Stage.PLAN, for_main(mode)), (Stage.FINISH, for_main(session))),
+        listeners=(session.apply,),
+        ports={Plans: session},
+        close=session.close,
+    )

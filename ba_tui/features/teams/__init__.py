@@ -1,0 +1,1 @@
+"""Teams of agents. Imports the base; no other feature imports it."""

@@ -1,0 +1,236 @@
+"""A member in this process: pulls work of its role from the bus, has an agent do it, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.ports.bus import Delivery, MessageBus
+from ba_tui.core.ports.delegation import RunningAgent
+from ba_tui.core.spawning import ChildResult
+from ba_tui.core.teamwork.agents import AgentActivity
+from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Role
+from ba_tui.features.teams.engine.facts import facts_in
+from ba_tui.features.teams.engine.leases import Lender, asks_lender
+from ba_tui.features.teams.engine.messages import (
+    TAKERS,
+    WORKERS,
+    ContextRequest,
+    Heartbeat,
+    Share,
+    StatusUpdate,
+    TaskRequest,
+    TaskResponse,
+    check_protocol,
+    content,
+    inbox,
+    may_send,
+    message,
+    team_of,
+    team_topic,
+    work_topic,
+)
+from ba_tui.features.teams.engine.messages import Outcome as MessageOutcome
+from ba_tui.features.teams.engine.patterns.market import offer
+from ba_tui.features.teams.engine.seats import Seat
+
+WITHDRAWN = 1_000
+"""Requests that were taken back and may still wait in a topic."""
+
+
+class Doing(Protocol):
+    """Has an agent do one piece of work."""
+
+    async def __call__(self, role: Role, request: TaskRequest, label: str, seat: Seat | None) -> ChildResult:
+        """``label`` is the agent's description in lists. Raises UsageError when there is no such agent."""
+        ...
+
+
+@dataclass
+class _Now:
+    """What the member works on."""
+
+    request: AgentMessage
+    task: str
+    label: str
+    work: asyncio.Task[ChildResult]
+    renew: Callable[[], Awaitable[None]]
+    """Says that the work goes on, so that the bus gives it to nobody else."""
+    withdrawn: bool = False
+
+
+class LocalMember:
+    """``seat`` says who it is. ``running`` lists the agents of the session, to tell what its own does. ``lender``: what
+    answers those who borrow its tools; None where it lends nothing."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        bus: MessageBus,
+        do: Doing,
+        running: Callable[[], list[RunningAgent]],
+        lender: Lender | None = None,
+    ) -> None:
+        self.name = seat.member
+        self.role = seat.role
+        self._bus = bus
+        self._do = do
+        self._running = running
+        self._lender = lender
+        self._seat = seat
+        self._team = ""
+        self._now: _Now | None = None
+        self._one = asyncio.Lock()
+        self._withdrawn: deque[str] = deque(maxlen=WITHDRAWN)
+
+    async def serve(self, team: str, heartbeat: float) -> None:
+        """Work until cancelled. A bus that fails ends it with its error."""
+        self._team = team
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pull(work_topic(self.role.name), TAKERS))
+                group.create_task(self._pull(inbox(self.name), self.name, group))
+                group.create_task(self._pull(team_topic(team), self.name))
+                group.create_task(self._beat(team, heartbeat))
+        finally:
+            if self._lender:
+                await self._lender.close()
+
+    async def _pull(self, topic: str, group: str, beside: asyncio.TaskGroup | None = None) -> None:
+        """``beside``: work is done there, so that what else comes is heard meanwhile."""
+        async for delivery in self._bus.subscribe(topic, group, self.name):
+            if beside and delivery.message.type in {"task_request", "context_request"}:
+                beside.create_task(self._taken(delivery, group))
+            else:
+                await self._taken(delivery, group)
+
+    async def _taken(self, delivery: Delivery, group: str) -> None:
+        if delivery.message.sender != self.name:
+            await self._handle(delivery.message, delivery, group)
+        await self._bus.ack(delivery, group)
+
+    async def _handle(self, received: AgentMessage, delivery: Delivery, group: str) -> None:
+        try:
+            check_protocol(received)
+            if received.team == self._team and await self._of_leases(received, delivery, group):
+                return
+            if team_of(received.sender) != self._team:
+                # Else members tell each other things through the lead alone.
+                return
+            match received.type:
+                case "task_request":
+                    request = content(TaskRequest, received)
+                    async with self._one:
+                        await self._work(received, request, partial(self._bus.renew, delivery, group))
+                case "status_update" if content(StatusUpdate, received).activity == "cancelled":
+                    self._withdraw(received)
+                case "context_request" if content(ContextRequest, received).kind == "bids":
+                    await self._bid(received, content(ContextRequest, received))
+                case "information_share":
+                    self._seat.hear(content(Share, received))
+                case _:
+                    pass
+        except UsageError as error:
+            await self._bus.dead(delivery, group, str(error))
+
+    async def _of_leases(self, received: AgentMessage, delivery: Delivery, group: str) -> bool:
+        """Whether it was about tools that are lent. Raises UsageError."""
+        if self._seat.borrower.take(received):
+            return True
+        if not self._lender or not asks_lender(received):
+            return False
+        # A call is not delivered again while it runs: who gets no answer asks again, under the same key.
+        await self._bus.ack(delivery, group)
+        return await self._lender.handle(received)
+
+    def _withdraw(self, received: AgentMessage) -> None:
+        self._withdrawn.append(received.correlation_id)
+        if self._now and self._now.request.id == received.correlation_id:
+            self._now.withdrawn = True
+            self._now.work.cancel()
+
+    async def _work(self, received: AgentMessage, request: TaskRequest, renew: Callable[[], Awaitable[None]]) -> None:
+        if received.id in self._withdrawn or (request.deadline and request.deadline <= time.time()):
+            return
+        label = f"{self.name}: {request.description or request.task}"
+        began = time.monotonic()
+        # As a task of its own it can be taken back while the member stays.
+        self._seat.begin(received.sender, request.task)
+        work = asyncio.create_task(self._do(self.role, request, label, None if request.apart else self._seat))
+        self._now = now = _Now(received, request.task, label, work, renew)
+        try:
+            status = StatusUpdate(request.task, "thinking", request.description or request.task)
+            await self._answer(message(status, self.name, received.sender, about=received), received)
+            await asyncio.wait({work})
+            if now.withdrawn:
+                return
+            response = response_of(request, work, self.name, time.monotonic() - began)
+            await self._answer(message(response, self.name, received.sender, about=received), received)
+        finally:
+            self._now = None
+            if not work.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+
+    async def _answer(self, answer: AgentMessage, received: AgentMessage) -> None:
+        # The desk knows its requests by their ids.
+        await self._bus.publish(inbox(received.sender), replace(answer, correlation_id=received.id))
+
+    async def _bid(self, received: AgentMessage, asked: ContextRequest) -> None:
+        if not may_send(self.role, "bid"):
+            return
+        bid = offer(self.role, asked.task, asked.query, busy=self._now is not None)
+        await self._answer(message(bid, self.name, received.sender, about=received), received)
+
+    async def _beat(self, team: str, heartbeat: float) -> None:
+        while True:
+            beat = Heartbeat(
+                self.role.name, self.activity, self._now.label if self._now else "",
+                self.role.capabilities, lends=self._lender is not None,
+            )  # fmt: skip
+            with contextlib.suppress(BaError):
+                await self._bus.publish(WORKERS, message(beat, self.name, EVERYBODY, team=team))
+                if self._now:
+                    await self._now.renew()
+            await asyncio.sleep(heartbeat)
+
+    @property
+    def activity(self) -> AgentActivity:
+        if self._now is None:
+            return "idle"
+        for each in reversed(self._running()):
+            if each.description == self._now.label:
+                return each.activity
+        return "thinking"
+
+
+def response_of(request: TaskRequest, work: asyncio.Task[ChildResult], name: str, seconds: float) -> TaskResponse:
+    """What became of the agent's work, as a message. Never raises."""
+    if work.cancelled():
+        return TaskResponse(request.task, "cancelled", error="its agent was cancelled", worker=name, seconds=seconds)
+    if error := work.exception():
+        said = str(error) if isinstance(error, BaError) else f"{type(error).__name__}: {error}"
+        return TaskResponse(request.task, "error", error=said, worker=name, seconds=seconds)
+    result = work.result()
+    body, facts = facts_in(result.message.text)
+    claims = {each.key: {"value": each.value, "confidence": each.confidence} for each in facts}
+    outcome: MessageOutcome = "cancelled" if result.status == "interrupted" else result.status
+    return TaskResponse(
+        request.task,
+        outcome,
+        body or result.message.text,
+        {each.key: each.value for each in facts} or None,
+        claims,
+        error=result.error.message if result.error else "",
+        worker=name,
+        agent_id=result.agent_id,
+        tokens=result.usage.prompt + result.usage.output,
+        seconds=seconds,
+    )

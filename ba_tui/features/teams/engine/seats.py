@@ -1,0 +1,87 @@
+"""The seat of a member: what it shares with its team, asks for and is told while it works."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.teamwork.teams import MessageType, Role
+from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.facts import key_of
+from ba_tui.features.teams.engine.leases import Lease
+from ba_tui.features.teams.engine.messages import Content, ContextRequest, Share, inbox, may_send, message
+from ba_tui.features.teams.engine.shared_context import Item, SharedContext
+
+NEWS = 100
+"""Changes that a member can be told of at once; older ones are dropped."""
+
+
+class Seat:
+    """``lead``: whose work the member does now; empty between two tasks."""
+
+    def __init__(self, borrower: Borrower, role: Role, team: str, shared: SharedContext) -> None:
+        self.borrower = borrower
+        self.member = borrower.name
+        self.role = role
+        self._team = team
+        self._bus = borrower.bus
+        self._shared = shared
+        self._news: deque[Share] = deque(maxlen=NEWS)
+        self.lead = ""
+        self._task = ""
+        self.leases: dict[tuple[str, str], Lease] = {}
+        """What it borrowed, by lender and tool."""
+
+    def begin(self, lead: str, task: str) -> None:
+        """From now on the member works on ``task`` for ``lead``."""
+        self.lead, self._task = lead, task
+        self._news.clear()
+        self.borrower.lead = lead
+        self.leases.clear()
+
+    def may(self, type: MessageType) -> bool:
+        """Whether its role lets it send messages of that type."""
+        return may_send(self.role, type)
+
+    async def share(self, key: str, value: Any, version: int = 0) -> Item:
+        """Write an item in place of ``version``, 0 for a new one, and tell the lead.
+
+        Raises:
+            StaleWrite: it has another version by now. UsageError: it can't be stored, or the role may share nothing.
+            StorageError: the server is away.
+        """
+        self._check("information_share")
+        item = await self._shared.write(key_of(key), value, version)
+        await self._tell(Share(item.key, item.value, item.version, item.by))
+        return item
+
+    async def ask(self, words: str) -> Sequence[Item]:
+        """The items that fit ``words``; the lead learns that the member's work depends on them.
+
+        Raises:
+            UsageError: the role may ask for nothing. StorageError: the server is away.
+        """
+        self._check("context_request")
+        found = await self._shared.query(words)
+        await self._tell(ContextRequest("context", words, self._task, {"keys": [item.key for item in found]}))
+        return found
+
+    def hear(self, share: Share) -> None:
+        """The lead says that an item has changed."""
+        self._news.append(share)
+
+    def news(self) -> Sequence[Share]:
+        """What changed since this was asked last: the newest of each item."""
+        newest = {share.key: share for share in self._news}
+        self._news.clear()
+        return list(newest.values())
+
+    def _check(self, type: MessageType) -> None:
+        if not self.may(type):
+            raise UsageError(f"Members of the role {self.role.name} may not send {type}.", "Go on without it.")
+
+    async def _tell(self, said: Content) -> None:
+        if self.lead:
+            await self._bus.publish(inbox(self.lead), message(said, self.member, self.lead, team=self._team))

@@ -1,0 +1,142 @@
+"""core.ports.teams.Teams: the teams of one session. Loads what leads them with the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Event, TeamChanged
+from ba_tui.core.ports.delegation import Delegation, Work
+from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.ports.teams import TeamOrder, Teams
+from ba_tui.core.ports.working import TaskMemory
+from ba_tui.core.teamwork.teams import Role, Team
+from ba_tui.core.turn import Branch
+from ba_tui.feature import OpenFeature, SessionContext, Stage
+from ba_tui.features.teams.tools.scope import Escalation, TeamScope
+from ba_tui.features.teams.tools.seating import AtWork, Listing, Seats
+from ba_tui.ingress import Ingress
+from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.tools.definitions import Definition
+
+if TYPE_CHECKING:
+    from ba_tui.features.teams.engine.leases import At, Lending
+    from ba_tui.features.teams.engine.roles import Roles
+    from ba_tui.features.teams.tools.leading import Leading
+
+
+class TeamSession:
+    """Made once for a session; a listener too."""
+
+    def __init__(self, settings: TeamSettings, scope: TeamScope, definitions: Mapping[str, Definition]) -> None:
+        self._settings = settings
+        self._scope = scope
+        self._latest: Team | None = None
+        self.seats = Seats(definitions, scope.agents)
+        self.sources: tuple[ToolSource, ...] = (ToolSource("built-in", self.seats.look),)
+
+    @cached_property
+    def _leading(self) -> Leading:
+        from ba_tui.features.teams.tools.leading import Leading  # noqa: PLC0415 - few sessions have a team
+
+        return Leading(self._settings, self._scope, self.seats)
+
+    def run(self, order: TeamOrder) -> Work:
+        """See core.ports.teams.Teams."""
+        if not order.goal.strip():
+            raise UsageError("The goal is empty.", "Say what the team is to reach.")
+        if order.deadline is not None and order.deadline <= 0:
+            raise UsageError("The deadline must be more than 0 seconds.")
+        chosen = tuple(self._roles().named(order.roles))
+        self._leading.check(chosen)
+
+        async def work(branch: Branch) -> None:
+            await self._leading.run(order, chosen, branch)
+
+        return work
+
+    def resume(self) -> Work:
+        """See core.ports.teams.Teams."""
+
+        async def work(branch: Branch) -> None:
+            self._roles()
+            await self._leading.go_on(branch)
+
+        return work
+
+    def pause(self, *, on: bool) -> bool:
+        """See core.ports.teams.Teams."""
+        branch = self._leading.branch
+        return branch is not None and branch.pause(branch.name, on=on)
+
+    def paused(self) -> bool:
+        """See core.ports.teams.Teams."""
+        branch = self._leading.branch if "_leading" in vars(self) else None
+        return branch is not None and branch.pauses.now(branch.name)
+
+    def roles(self) -> Sequence[Role]:
+        """See core.ports.teams.Teams."""
+        return self._roles().usable()
+
+    def problems(self) -> Sequence[str]:
+        """See core.ports.teams.Teams."""
+        found = self._roles().look()
+        broken = [
+            f"{each.path}: the role {each.role.name} can't be used: {each.trouble}" for each in found if each.trouble
+        ]
+        return [*broken, *(f"{each.path}: {text}" for each in found for text in each.warnings)]
+
+    def latest(self) -> Team | None:
+        """See core.ports.teams.Teams."""
+        return self._latest
+
+    def lending(self, role: Role, beat: float, at: At) -> Lending | None:
+        """What a member of a role lends of this session's tools; None for nothing. Raises UsageError. Reads files."""
+        return self._leading.lending(role, beat, at)
+
+    def joining(self, listing: Listing) -> AtWork:
+        """What an agent needs in case it is a member."""
+        return AtWork(self.seats, listing)
+
+    def apply(self, event: Event) -> None:
+        """Follow the newest team."""
+        if isinstance(event, TeamChanged):
+            self._latest = event.team
+
+    def _roles(self) -> Roles:
+        if self._scope.files is None:
+            raise UsageError("Teams can only work in a conversation.", "Run ba team run GOAL.")
+        from ba_tui.features.teams.engine.roles import Roles  # noqa: PLC0415 - see _leading
+
+        return Roles(self._scope.files())
+
+
+def open_teams(context: SessionContext) -> OpenFeature:
+    """Offer Teams to faces."""
+    scope, team, redact = context.scope, context.loaded.settings.team, context.offered(Ingress).clean
+    agents, memory = context.offered(Delegation), context.offered(TaskMemory)
+    escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, context.shell.inherited(), scope.id, redact)
+    session = TeamSession(
+        team,
+        TeamScope(
+            agents,
+            context.agent_files,
+            scope.results,
+            scope.history,
+            escalation,
+            redact,
+            scope.ask,
+            None if memory.off() else memory.memory.remember,
+            scope.requests,
+            tool=lambda name: context.registry().get_tool(name),
+        ),
+        context.definitions,
+    )
+    return OpenFeature(
+        sources=session.sources,
+        interceptors=((Stage.JOIN, lambda parts: session.joining(parts.visible)),),
+        listeners=(session.apply,),
+        ports={Teams: session},
+    )

@@ -24,7 +24,6 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall, Judgement
 from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.failed import Failed
-from ba_tui.features.data.tools.session_data import SessionData
 from ba_tui.write_ahead import write_ahead
 from tests.analysis.engines import engine_in
 

@@ -80,8 +80,9 @@ def saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def datasets(talk: Conversation) -> Datasets:
-    assert talk.inventory.feature(Datasets)
-    return talk.inventory.feature(Datasets)
+    found = talk.inventory.feature(Datasets)
+    assert found
+    return found
 
 
 async def test_a_report_to_read(talk: Conversation, folder: Path) -> None:

@@ -159,8 +159,9 @@ async def test_the_person_queries_a_source_and_mentions_its_tables(
         assert "looks personal" in told
         assert "tables: orders" in told
         assert "ada@x.org" not in told
-        assert talk.inventory.feature(Datasets)
-        assert talk.inventory.feature(Datasets).sources.listed()[0].tables == ("orders",)
+        found = talk.inventory.feature(Datasets)
+        assert found
+        assert found.sources.listed()[0].tables == ("orders",)
         await talk.close()
 
 

@@ -20,8 +20,8 @@ from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.resources import places, project_root
 from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.registry import Registry
 from ba_tui.tools.checks import sandbox_checks, tool_checks
+from ba_tui.tools.registry import Registry
 
 
 def examined(folder: Path) -> Iterator[CheckResult]:

@@ -137,8 +137,9 @@ async def test_no_request_names_the_home_folder_or_the_workspace_by_a_whole_path
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         library = connect({"model": "openai/any", "memory.embedder": "off"}, root).library
         talk = library.create()
-        assert talk.inventory.feature(Memory)
-        await talk.inventory.feature(Memory).remember(Draft("The fiscal year starts in April"))
+        memory = talk.inventory.feature(Memory)
+        assert memory
+        await memory.remember(Draft("The fiscal year starts in April"))
         for prompt in PROMPTS:
             work = talk.say(user(prompt))
 

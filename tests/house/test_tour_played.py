@@ -110,8 +110,9 @@ class Player:
             return compacting.compact(self.talk)
         if prompt.startswith("/team --roles "):
             roles, goal = prompt.removeprefix("/team --roles ").split(" ", 1)
-            assert self.talk.inventory.feature(Teams)
-            return self.talk.say(goal, self.talk.inventory.feature(Teams).run(TeamOrder(goal, tuple(roles.split(",")))))
+            teams = self.talk.inventory.feature(Teams)
+            assert teams
+            return self.talk.say(goal, teams.run(TeamOrder(goal, tuple(roles.split(",")))))
         return self.talk.say(prompt)
 
     @property

@@ -59,7 +59,8 @@ async def done(talk: Conversation, prompt: str, *, plan: bool = False) -> Sequen
 
 
 def latest(talk: Conversation) -> Plan:
-    plan = talk.inventory.feature(Plans).latest() if talk.inventory.feature(Plans) else None
+    plans = talk.inventory.feature(Plans)
+    plan = plans.latest() if plans else None
     assert plan
     return plan
 

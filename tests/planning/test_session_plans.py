@@ -71,8 +71,9 @@ def session(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
 
 
 def plans_of(talk: Conversation) -> Plans:
-    assert talk.inventory.feature(Plans)
-    return talk.inventory.feature(Plans)
+    plans = talk.inventory.feature(Plans)
+    assert plans
+    return plans
 
 
 async def done(

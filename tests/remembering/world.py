@@ -59,8 +59,9 @@ def opened(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
 
 
 def memory_of(talk: Conversation) -> Memory:
-    assert talk.inventory.feature(Memory)
-    return talk.inventory.feature(Memory)
+    memory = talk.inventory.feature(Memory)
+    assert memory
+    return memory
 
 
 async def heard(talk: Conversation, prompt: str, reply: Reply | None = None) -> list[Event]:

@@ -21,20 +21,13 @@ from ba_tui.core.events import Asked, Event, TeamMessage
 from ba_tui.core.questions import Reply
 from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
 from ba_tui.features.teams.engine.borrowing import Borrower
-from ba_tui.features.teams.engine.leases import Denied
-from ba_tui.features.teams.engine.messages import WORKERS, Heartbeat, content, inbox
-from ba_tui.features.teams.engine.over_redis.bus import RedisBus
-from ba_tui.features.teams.engine.over_redis.server import RedisServer
-from ba_tui.features.teams.engine.wire import BusLimits
-from ba_tui.permissions.verdicts import Allow
-from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
-from ba_tui.features.teams.engine.borrowing import Borrower
 from ba_tui.features.teams.engine.bus import MemoryBus
 from ba_tui.features.teams.engine.leases import Denied, Lease
 from ba_tui.features.teams.engine.messages import WORKERS, Bid, Content, Heartbeat, Share, content, inbox, message
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
 from ba_tui.features.teams.engine.wire import BusLimits
+from ba_tui.permissions.verdicts import Allow
 from ba_tui.tools.guards.permission import Gate, permission
 from tests.program import Program
 from tests.script import says

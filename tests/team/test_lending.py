@@ -36,7 +36,16 @@ from ba_tui.features.teams.engine.leases import (
     ceiling_in,
     ceiling_out,
 )
-from ba_tui.features.teams.engine.messages import Bid, Content, ContextRequest, Share, StatusUpdate, Trouble, content, message
+from ba_tui.features.teams.engine.messages import (
+    Bid,
+    Content,
+    ContextRequest,
+    Share,
+    StatusUpdate,
+    Trouble,
+    content,
+    message,
+)
 
 
 class Bus(MemoryBus):

@@ -103,7 +103,6 @@ class Database:
     def close(self) -> None:
         """Close the file and end the thread for progress. No request may be using the database."""
         self._reports.close()
-        self._parser.close()
         self._connection.close()
 
     @contextmanager

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
-from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.errors import BaError, Overloaded, UsageError
+from ba_tui.core.events import MessageRestarted, Notice
 from ba_tui.core.ports.exchanges import Recorder
-from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
+from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.providers.access import SCRIPTED, ProviderAccess
-from ba_tui.providers.fallback import WithFallback
-from ba_tui.providers.informed import Informed
+from ba_tui.providers.facts.servers import ModelServer
+from ba_tui.providers.facts.values import Listed
 from ba_tui.providers.local.model_files import LOCAL
 from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
 from ba_tui.providers.retrying import Limits, Persistent
@@ -22,6 +26,173 @@ from ba_tui.providers.vendors import provider_for
 from ba_tui.resources import Places
 from ba_tui.settings import Settings
 from ba_tui.settings.keys import kept_keys
+
+log = logging.getLogger(__name__)
+LEARNING = "model facts"
+"""The name of the task that asks."""
+AFTER = 0.4
+"""Seconds after the first piece of an answer: quick first steps must not share the processor with the asking."""
+GRACE = 1.0
+"""Seconds that closing waits for an answer."""
+SET_WINDOW = "Set it in your models.yaml: models: [{match: [NAME], window: TOKENS}]. See ba guide prices."
+
+
+class Informed:
+    """core.provider.Provider: what ``make`` made of the facts known by now of the model ``name``."""
+
+    def __init__(self, name: str, access: ProviderAccess, make: Callable[[ModelInfo], Provider]) -> None:
+        self._name = name
+        self._access = access
+        self._make = make
+        self._provider = make(access.model(name))
+        self._asking: asyncio.Task[None] | None = None
+        self._notices: list[Notice] = []
+
+    @property
+    def model(self) -> ModelInfo:
+        return self._provider.model
+
+    def connect(self) -> None:
+        self._provider.connect()
+
+    async def close(self) -> None:
+        if self._asking:
+            # A connection that is cancelled while it is made leaves its socket open.
+            await asyncio.wait([self._asking], timeout=GRACE)
+            self._asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._asking
+        await self._provider.close()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        """See core.provider.Provider."""
+        await self._renew()
+        while self._notices:
+            yield self._notices.pop(0)
+        async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", self._provider.stream(request))) as chunks:
+            async for chunk in chunks:
+                self._ask()
+                yield chunk
+
+    async def _renew(self) -> None:
+        info = self._access.model(self._name)
+        if info == self._provider.model:
+            return
+        before, self._provider = self._provider, await asyncio.to_thread(self._make, info)
+        await before.close()
+
+    def _ask(self) -> None:
+        """Begin to ask, once: the request is out by now, and the server has time while it writes."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._learn(), name=LEARNING)
+
+    async def _learn(self) -> None:
+        await asyncio.sleep(AFTER)
+        try:
+            self._notices += await learn(self._access, self._access.model(self._name))
+        except (BaError, OSError) as error:
+            log.info("%s tells nothing of itself: %s", self._name, error)
+
+
+async def learn(access: ProviderAccess, info: ModelInfo) -> Sequence[Notice]:
+    """Ask the server of ``info`` for its facts and keep them, unless it was asked of late; what a person should know.
+
+    Raises:
+        BaError: nobody answers, or what comes can't be read.
+    """
+    server = await asyncio.to_thread(access.server, info)
+    if server is None or not access.facts.wanted(server, info.name):
+        return ()
+    from ba_tui.providers.facts.asking import ask_facts  # noqa: PLC0415 - an HTTP client; the provider has one by now
+
+    listed = await ask_facts(server, info.name)
+    told = listed.find(info.name)
+    if told:
+        # Under the name that was asked for: the server's own may have a tag behind it.
+        await asyncio.to_thread(access.facts.learn, server, replace(told, name=info.name))
+    return _notices(access.model(info.id), server, listed)
+
+
+def _notices(info: ModelInfo, server: ModelServer, listed: Listed) -> list[Notice]:
+    notices = [Notice(line, "warning") for line in listed.problems]
+    if not info.known:
+        text = f"{server.host} does not say how large the window of {info.id} is. ba assumes {info.window:,} tokens."
+        notices.append(Notice(text, "warning", SET_WINDOW.replace("NAME", info.name)))
+    return notices
+
+
+REST = 300.0
+"""Seconds after which the main model is asked again."""
+
+
+class WithFallback:
+    """core.provider.Provider: ``own``, and for a while after it raised Overloaded the model ``name``."""
+
+    def __init__(
+        self,
+        own: Provider,
+        name: str,
+        make: Callable[[str], Provider],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._own = own
+        self._name = name
+        self._make = make
+        self._clock = clock
+        self._other: Provider | None = None
+        self._now = own
+        self._until = 0.0
+
+    @property
+    def model(self) -> ModelInfo:
+        """The one that answered last, or answers now."""
+        return self._now.model
+
+    def connect(self) -> None:
+        self._now.connect()
+
+    async def close(self) -> None:
+        await self._own.close()
+        if self._other:
+            await self._other.close()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        """See core.provider.Provider. Raises what ``own`` raised where the fallback model can't be asked."""
+        shown = False
+        if self._clock() >= self._until:
+            if self._now is not self._own:
+                yield Notice(f"{self._own.model.id} is used again.")
+            self._now = self._own
+            try:
+                async with aclosing(_answer(self._own, request)) as chunks:
+                    async for chunk in chunks:
+                        shown = True
+                        yield chunk
+                return
+            except Overloaded as error:
+                try:
+                    self._now = await self._fallback()
+                except BaError as other:
+                    raise Overloaded(str(error), f"The fallback model can't be asked: {other}") from error
+            self._until = self._clock() + REST
+            yield Notice(
+                f"{self._own.model.id} is overloaded. {self._now.model.id} is used for the next minutes.", "warning"
+            )
+            if shown:
+                yield MessageRestarted()
+        async with aclosing(_answer(self._now, request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _fallback(self) -> Provider:
+        if self._other is None:
+            self._other = await asyncio.to_thread(self._make, self._name)
+        return self._other
+
+
+def _answer(provider: Provider, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
+    return cast("AsyncGenerator[ReplyChunk, None]", provider.stream(request))
+
 
 IN_SLOT = f"{REASONING}="
 """Before the name of a model that is asked as the slot reasoning is: with its effort and temperature."""

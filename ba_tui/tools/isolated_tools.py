@@ -6,25 +6,153 @@ run on files that the agent itself wrote. It starts no agents, and has no tool t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 from ba_tui.core.agent_spec import ProjectCopy
-from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.core.results import Display, ToolResult, failure
+from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.values import frozen
+from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.seen import SeenFiles
 from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
 from ba_tui.tools.guards.once import Memory
 from ba_tui.tools.guards.permission import CallJudge, Remember
-from ba_tui.tools.isolated_paths import CopyPaths
 from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.toolbox import SessionPlace, Shared, builtin_tools, pipeline
 from ba_tui.write_ahead import write_ahead
+
+PLAIN = "In a copy of the project a patch names files by paths from its folder, without '..'."
+ELSEWHERE = "An agent that works in a copy of the project changes nothing outside that copy."
+
+
+@frozen
+class CopyPaths:
+    """``workspace`` is the session's, ``inside`` that of the copy: the same folder, seen from the copy's top."""
+
+    copy: ProjectCopy
+    workspace: Workspace
+
+    @property
+    def inside(self) -> Workspace:
+        """The workspace of the copy: only there its agent writes. What is lent to the session is lent here."""
+        root, copy = self.workspace.root, self.copy
+        own = copy.files / root.relative_to(copy.project) if root.is_relative_to(copy.project) else copy.files
+        return Workspace(own, (copy.files,), self.workspace.lent)
+
+    def in_project(self, path: Path) -> Path:
+        """Where the resolved ``path`` lies in the project; one outside the copy stays."""
+        copy = self.copy
+        return copy.project / path.relative_to(copy.files) if path.is_relative_to(copy.files) else path
+
+    def as_project(self, text: str) -> str:
+        """``text`` as the project calls that path: from the session's folder, or whole. Raises PathRefused."""
+        path = self.in_project(self.workspace.named(text))
+        root = self.workspace.root
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+    def in_copy(self, text: str) -> str:
+        """What the copy calls a path that ``as_project`` gave."""
+        path, copy = Path(text), self.copy
+        inside = path.is_absolute() and path.is_relative_to(copy.project)
+        return str(copy.files / path.relative_to(copy.project)) if inside else text
+
+    def leads(self, texts: Sequence[str]) -> list[Path]:
+        """Where the paths of a call lead in the copy, its links followed. Raises PathRefused."""
+        return [self.inside.resolve(self.in_copy(text)) for text in texts]
+
+    def judging(self, judge: CallJudge) -> CallJudge:
+        """``judge`` for the calls of the agent: what it says of the paths in the project, and of those that the links
+        of the copy lead to. The stricter one holds. No answer is remembered: a rule would hold in the project, too."""
+
+        def judged(request: JudgedCall) -> Judgement:
+            texts, writes = request.tool.paths(request.args), request.tool.effect_of(request.args) is not Effect.READ
+            if request.tool.facts.paths_of and any(map(_winding, texts)):
+                return Deny(PLAIN, malformed=True)
+            try:
+                found = self.leads(texts)
+            except PathRefused as error:
+                return Deny(str(error), malformed=error.malformed, hint=error.hint)
+            if writes and any(not path.is_relative_to(self.copy.files) for path in found):
+                return Deny(ELSEWHERE)
+            verdict = judge(request)
+            more = tuple(str(self.in_project(path)) for path in found)
+            if more and not isinstance(verdict, Deny):
+                verdict = _stricter(verdict, judge(replace(request, tool=_about(request.tool, more))))
+            return replace(verdict, rule=None, session_rule=None) if isinstance(verdict, Ask) else verdict
+
+        return judged
+
+    def opened_here(self, tool: Tool) -> Tool:
+        """``tool``, which is made for ``inside``, called with the paths of the project. The mode does not ask about its
+        changes: they reach the project only by a call that is judged there."""
+
+        def mapped(args: Mapping[str, Any]) -> dict[str, Any]:
+            return _with_paths(tool, args, self.in_copy)
+
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            return await tool.run(mapped(args), call)
+
+        async def preview(args: Mapping[str, Any]) -> Display | None:
+            return await tool.preview(mapped(args)) if tool.preview else None
+
+        async def concern(args: Mapping[str, Any]) -> str:
+            return await tool.concern(mapped(args)) if tool.concern else ""
+
+        facts = replace(tool.facts, copied=True)
+        return replace(tool, run=run, preview=preview if tool.preview else None, facts=facts, concern=concern)
+
+    def named_here(self, guard: Guard) -> Guard:
+        """``guard``, before which the paths of a call are put as the project has them."""
+
+        def around(tool: Tool) -> Tool:
+            guarded = guard(tool)
+
+            async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+                try:
+                    given = _with_paths(tool, args, self.as_project)
+                except PathRefused as error:
+                    return failure("invalid_parameters", str(error), hint=error.hint)
+                return await guarded.run(given, call)
+
+            return replace(guarded, run=run)
+
+        return around
+
+
+def _with_paths(tool: Tool, args: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return change(value)
+        return [changed(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
+
+    names = {*tool.facts.paths, *([tool.facts.writes] if tool.facts.writes else [])}
+    return {name: changed(value) if name in names else value for name, value in args.items()}
+
+
+def _about(tool: Tool, paths: tuple[str, ...]) -> Tool:
+    """``tool`` as one whose calls are about ``paths``, whatever their arguments say."""
+
+    def named(args: Mapping[str, Any]) -> tuple[str, ...]:
+        return paths
+
+    return replace(tool, facts=replace(tool.facts, paths=(), paths_of=named))
+
+
+def _winding(text: str) -> bool:
+    """Whether a path within a patch could mean one place in the project and another one in the copy."""
+    return text.startswith(("/", "~")) or text[:5].casefold() == "file:" or ".." in PurePosixPath(text).parts
+
+
+def _stricter(one: Judgement, other: Judgement) -> Judgement:
+    order = {Allow: 0, Ask: 1, Deny: 2}
+    return max((one, other), key=lambda verdict: order[type(verdict)])
+
 
 FILES = frozenset({
     *("read_file", "write_file", "edit_file", "apply_patch", "list_files", "glob", "grep"),

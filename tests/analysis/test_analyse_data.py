@@ -19,7 +19,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed
-from ba_tui.features.data.analysis.forecasting.series import (
+from ba_tui.features.data.analysis.forecasting.forecast import (
     Point,
     Step,
     following,

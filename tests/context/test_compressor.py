@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.compression.validity import faults
+from ba_tui.context.compression.strategies import faults
 from ba_tui.core.compacting import compact, undo_compact
 from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
 from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, TextDelta, ToolStarted, TurnEnded, TurnStarted

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.compression.validity import faults
+from ba_tui.context.compression.strategies import faults
 from ba_tui.core.compacting import undo_compact
 from ba_tui.core.errors import Overloaded
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted

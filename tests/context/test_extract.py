@@ -13,8 +13,7 @@ from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.notes import read
 from ba_tui.context.compression.rounds import Keep, opening, turn_start
-from ba_tui.context.compression.truncate import truncate
-from ba_tui.context.compression.validity import faults
+from ba_tui.context.compression.strategies import faults, truncate
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.results import ToolResult

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.compression.extract import extract
+from ba_tui.context.compression.extract import WHOLE, RecentTail, TailShortening, extract
 from ba_tui.context.compression.rounds import Compression, base_id, is_changed, rounds_of
+from ba_tui.context.compression.strategies import faults
 from ba_tui.context.compression.stubs import MARK
-from ba_tui.context.compression.tail import WHOLE, RecentTail, TailShortening
-from ba_tui.context.compression.validity import faults
 from ba_tui.core.messages import Message, Text, ToolOutput, user
 from tests.context.conversations import answer, conversations, count, rounds, step
 from tests.eval.compression.measure import folded

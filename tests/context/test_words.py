@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.rounds import Keep
-from ba_tui.context.compression.truncate import truncate
+from ba_tui.context.compression.strategies import faults, truncate
 from ba_tui.context.compression.user_text import Written, allotted, lines_in
-from ba_tui.context.compression.validity import faults
 from ba_tui.core.compacting import compact
 from ba_tui.core.errors import ContextOverflow
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted

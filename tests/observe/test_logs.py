@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.observe.logs import JsonLines, LogFile, start_logging
-from ba_tui.observe.redaction import redacted
+from ba_tui.observe.logs import JsonLines, LogFile, redacted, start_logging
 from ba_tui.resources import places
 
 log = logging.getLogger("ba_tui.tests.logs")

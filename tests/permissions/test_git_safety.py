@@ -11,8 +11,7 @@ import pytest
 
 from ba_tui.core.profiles import READING, WORKING, Profile
 from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.sandbox.git_history import GitHistory
-from ba_tui.permissions.sandbox.git_settings import exposed, git_environment, skipped_hooks, stored_secrets
+from ba_tui.permissions.sandbox.git_settings import GitHistory, exposed, git_environment, skipped_hooks, stored_secrets
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
 from tests.permissions.toolset import SHELL, lines, policy

@@ -71,8 +71,7 @@ def session(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
 
 
 def plans_of(talk: Conversation) -> Plans:
-    plans = talk.inventory.feature(Plans)
-    assert plans
+    assert (plans := talk.inventory.feature(Plans))
     return plans
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.providers import early
+from ba_tui.providers import http as early
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.credentials import BoundKey
 from tests.providers.conftest import CLAUDE, until_error

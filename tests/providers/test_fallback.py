@@ -10,7 +10,7 @@ from ba_tui.core.errors import Overloaded, RateLimited, UsageError
 from ba_tui.core.events import MessageRestarted, Notice, Retrying
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
-from ba_tui.providers.fallback import REST, WithFallback
+from ba_tui.providers.in_use import REST, WithFallback
 from ba_tui.providers.retrying import Limits, Persistent
 from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
 from tests.providers.conftest import collect, until_error

@@ -13,7 +13,7 @@ from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, RateLimit
 from ba_tui.core.events import MessageRestarted, Retrying, TextDelta
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
-from ba_tui.providers.fallback import WithFallback
+from ba_tui.providers.in_use import WithFallback
 from ba_tui.providers.retrying import Limits, Persistent
 from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
 from ba_tui.resilience import Backoff

@@ -90,7 +90,7 @@ def test_what_a_newer_ba_wrote_is_refused_by_name(tmp_path: Path) -> None:
 def test_memory_of_a_newer_ba_is_named_and_kept(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path / "memory")
     later = json.dumps({"v": VERSION + 2, "op": "add", "id": "m1", "text": "of tomorrow"}).encode() + b"\n"
-    shelf.log.append(later)
+    shelf.append(later)
     assert shelf.fresh()
     lines, path = "1 line", shelf.log.path
     told = written_by_newer(f"A part of {path} ({lines})", VERSION + 2, VERSION)

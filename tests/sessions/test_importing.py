@@ -18,8 +18,7 @@ from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, 
 from ba_tui.core.results import CommandText, Diff
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.imports.claude_code import read_story
-from ba_tui.sessions.imports.importing import read_transcript
-from ba_tui.sessions.imports.published import VERSIONS, result_of
+from ba_tui.sessions.imports.importing import VERSIONS, read_transcript, result_of
 from ba_tui.sessions.journal import JournalFile
 from tests.sessions.shelf import WORK, folder_of, library, stored, turn
 

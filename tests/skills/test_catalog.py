@@ -9,11 +9,11 @@ import pytest
 
 from ba_tui.skills.active import ActiveSkills, SkillContext
 from ba_tui.skills.catalog import HEAD_BYTES, SkillCatalog, SkillRoot
-from ba_tui.skills.catalogue import HEADING, OWN_BYTES, catalogue, fitting, offered
 from ba_tui.skills.config import SkillChoices, read_choices
 from ba_tui.skills.confirmed import Confirmed
 from ba_tui.skills.content import INSTRUCTION_CHARS, body_of, digest_of, files_of, instructions
 from ba_tui.skills.frontmatter import read_head
+from ba_tui.skills.prompt import HEADING, OWN_BYTES, catalogue, fitting, offered
 from ba_tui.skills.recent import RecentSkills
 from ba_tui.skills.validator import check
 from tests.entering import open_ingress

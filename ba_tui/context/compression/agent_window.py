@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ba_tui.context.compression.compressor import Compressor, CompressorContext, no_veto
 from ba_tui.context.compression.gauge import Gauge
-from ba_tui.context.compression.overhead import RequestOverhead
 from ba_tui.context.compression.selection import SummaryBudget
 from ba_tui.context.compression.summarize import Summarizer, Writer
 from ba_tui.context.compression.summary_cache import SummaryCache
@@ -22,6 +21,25 @@ from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.resources import Places, bundled
 from ba_tui.settings import Settings
+
+
+class RequestOverhead:
+    """The system prompt and the tools that the model is told of, as ``head`` has them now."""
+
+    def __init__(self, head: Callable[[], tuple[str, Sequence[Tool]]], tokens: Tokens) -> None:
+        self._head = head
+        self._tokens = tokens
+
+    def tokens(self) -> int:
+        system, tools = self._head()
+        return self._tokens.text(system) + self._tokens.count_tools(tools)
+
+    def size(self) -> int:
+        """In bytes."""
+        system, tools = self._head()
+        shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in tools)
+        return sum(len(text.encode()) for text in (system, *shown))
+
 
 SUMMARIES = "summaries"
 

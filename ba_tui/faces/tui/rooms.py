@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ba_tui.faces.tui import panes, suggesting
+from ba_tui.core.events import Event, MessageDone, Notice, TurnEnded, TurnStarted
+from ba_tui.faces.tui import panes
 from ba_tui.faces.tui.acts import (
     agents,
     compacting,
@@ -25,14 +26,58 @@ from ba_tui.faces.tui.acts import (
     trust,
     view,
 )
-from ba_tui.faces.tui.acts.port import Act, Room
+from ba_tui.faces.tui.acts.port import Act, Actions, Room
 from ba_tui.faces.tui.commands import SlashCommand
+
+GO_ON = "go on"
+
+
+class NextPrompt:
+    """Offers it in the empty input. Does nothing where the session has no suggestions."""
+
+    def __init__(self, chat: Actions) -> None:
+        self._chat = chat
+        self._suggestions = chat.session.start.suggestions
+        self._answer = ""
+        self._following = ""
+        """What follows the prompt that was suggested, in a new session."""
+
+    def reset(self) -> None:
+        """Another session is shown, or this one after a rewind."""
+        if self._suggestions and self._chat.session.started:
+            self._chat.composer.suggest(GO_ON)
+        elif self._following:
+            self._chat.composer.suggest(self._following)
+
+    def apply(self, event: Event) -> None:
+        if not self._suggestions:
+            return
+        match event:
+            case TurnStarted(agent="main"):
+                self._chat.composer.suggest("")
+            case MessageDone(agent="main", message=message):
+                self._answer = message.text
+            case TurnEnded(agent="main", reason=reason):
+                answer, self._answer = self._answer, ""
+                if reason == "cancelled":
+                    self._chat.tell(Notice("Press Enter to go on with the demo."))
+                # Work beside the turns ends without an answer.
+                whole = answer and reason == "done"
+                suggestion = self._suggestions.get(answer, "") if whole else GO_ON
+                suggestion, _, self._following = suggestion.partition("\n")
+                self._chat.composer.suggest(suggestion)
+            case _:
+                pass
+
+
+SUGGESTIONS = Room({}, panes=(NextPrompt,))
+
 
 ROOMS: Sequence[Room] = (
     view.HELP,
     guide.GUIDE,
     panes.QUESTIONS,
-    suggesting.SUGGESTIONS,
+    SUGGESTIONS,
     sessions.SESSIONS,
     rewind.REWINDING,
     sessions.RECORD,

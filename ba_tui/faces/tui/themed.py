@@ -6,16 +6,58 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual.app import App
+from textual.color import Color
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 
-from ba_tui.faces.tui.colourless import Colourless
 from ba_tui.faces.tui.terminal import GroundKnown, SuddenEnd, TerminalGone, TerminalInput
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, theme_of
+
+STANDS_OUT = 60.0
+"""How far a background is from that of the app, as a distance of RGB values, when it marks what is chosen."""
+REVERSED = Style(reverse=True)
+UPRIGHT = Style(reverse=False)
+
+
+class Colourless(LineFilter):
+    """Takes colours away and reverses what stood on a background that stands out. ``ground`` tells the app's own."""
+
+    def __init__(self, ground: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._ground = ground
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        ground = _rgb(self._ground() or "black")
+        return [Segment(text, style and _plain(style, ground), control) for text, style, control in segments]
+
+
+@lru_cache(8)
+def _rgb(color: str) -> tuple[int, int, int]:
+    return Color.parse(color).rgb
+
+
+@lru_cache(2_048)
+def _plain(style: Style, ground: tuple[int, int, int]) -> Style:
+    marked = _stands_out(style.bgcolor, ground)
+    return style.without_color + (UPRIGHT if marked and style.reverse else REVERSED if marked else Style.null())
+
+
+def _stands_out(color: RichColor | None, ground: tuple[int, int, int]) -> bool:
+    if color is None or color.is_default:
+        return False
+    found = color.get_truecolor()
+    return sum((one - other) ** 2 for one, other in zip(found, ground, strict=True)) > STANDS_OUT**2
+
 
 log = logging.getLogger(__name__)
 CLOSED = "The terminal was closed."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
@@ -10,11 +11,12 @@ from ba_tui.core.events import Event, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message, reminder
 from ba_tui.core.ports.delegation import Delegation, Work
 from ba_tui.core.ports.plans import Plans
-from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
 from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.teamwork.plans import ENDED, TEAM_PLAN, Plan
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
+from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
 from ba_tui.features.plans.engine.plan_mode import NAME as PRESENT
@@ -23,14 +25,44 @@ from ba_tui.features.plans.engine.workflows import flow_folders
 from ba_tui.features.plans.tools.plan_tool import NAME, Waiting, plan_tool
 from ba_tui.features.plans.tools.present_plan import present_plan_tool
 from ba_tui.features.plans.tools.scope import PlanScope
-from ba_tui.features.plans.workflows import Workflows
-from ba_tui.ingress import Ingress
+from ba_tui.ingress import Ingress, Read
 from ba_tui.resources import bundled
+from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.settings.sections.plans import PlanSettings
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
     from ba_tui.features.plans.tools.carrying import PlanWork
+
+
+class Workflows:
+    """Those of ``folders``, a later one wins. They are read once, and their steps call ``tools`` as they are then."""
+
+    def __init__(
+        self, folders: Sequence[Path], read: Read, tools: Callable[[], Mapping[str, Tool]], results: Artifacts
+    ) -> None:
+        self._folders = folders
+        self._read = read
+        self._tools = tools
+        self._results = results
+        self._found: ToolsFound | None = None
+
+    def look(self) -> ToolsFound:
+        """See core.ports.rooms.ToolSource."""
+        if self._found is None:
+            self._found = self._loaded() if any(folder.is_dir() for folder in self._folders) else ToolsFound()
+        return self._found
+
+    def _loaded(self) -> ToolsFound:
+        # Templates take a fiftieth of a second to load, and most people have no workflows.
+        from ba_tui.features.plans.engine.flow_files import load_flows  # noqa: PLC0415
+        from ba_tui.features.plans.tools.flows import flow_tools  # noqa: PLC0415
+
+        flows, broken = load_flows(self._folders, self._read)
+        made, wrong = flow_tools(flows, self._tools(), self._tools, self._results)
+        tools = [JoiningTool(tool, str(flows[tool.name].document.path)) for tool in made]
+        return ToolsFound(tools, [str(problem) for problem in (*broken, *wrong)])
+
 
 _SPOKEN = regex(r"(?i)\bplan(?!s?[ -]mode)(?:s|nen|ning|ifier|ificar?|en)?\b|step by step|计划|方案|规划")
 GO_ON = "Go on with it: {}. What was completed is kept."

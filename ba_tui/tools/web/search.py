@@ -5,20 +5,203 @@ How each engine is asked is backends.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, cast
+from urllib.parse import urlencode
 
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.values import frozen
 from ba_tui.processes.terminal_text import unescaped
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failed import Failed
-from ba_tui.tools.web.addresses import read_address
-from ba_tui.tools.web.backends import ENGINES, Backend, SearchService, WebHit
-from ba_tui.tools.web.client import WebClient
+from ba_tui.tools.web.addresses import WebAddress, read_address
+from ba_tui.tools.web.client import WebClient, WebReply, WebRequest
 from ba_tui.tools.web.declarations import SEARCH, SearchChoice, web_tool
-from ba_tui.tools.web.pages import FOREIGN, refusals_told
+from ba_tui.tools.web.pages import FOREIGN, declined, refusals_told
+from ba_tui.tools.web.text import decoded, read_page
+
+ANTHROPIC_MODEL = "claude-haiku-4-5"
+
+
+@frozen
+class WebHit:
+    title: str
+    url: str
+    snippet: str = ""
+
+
+class Backend(Protocol):
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
+        """The first ``count`` hits. Raises Failed when the engine does not answer as it should."""
+        ...
+
+
+@frozen
+class SearchService:
+    """Where an engine is and how it is reached. ``key`` empty where none is needed."""
+
+    web: WebClient
+    url: str
+    key: str = ""
+
+    async def json(self, request: WebRequest) -> Any:
+        reply = await self.ask(request)
+        try:
+            return json.loads(decoded(reply))
+        except (ValueError, RecursionError) as error:
+            hint = "Tell the person to check web_search.url: it should be the search service itself."
+            raise Failed("execution_error", f"{reply.address.place} did not answer in JSON.", hint) from error
+
+    async def ask(self, request: WebRequest) -> WebReply:
+        """The answer to ``request``. The person chose this host, so it may lie within their own network."""
+        reply = await self.web.with_host(request.address.host).answer(request)
+        if reply.status == 401 or (reply.status == 403 and self.key):
+            message = f"{reply.address.place} does not accept the key."
+            raise Failed("permission_denied", message, "Tell the person to check the key of web_search.")
+        if reply.status >= 300:
+            raise await declined(reply)
+        return reply
+
+    def address(self, path: str, **query: str) -> WebAddress:
+        text = f"{self.url.rstrip('/')}{path}"
+        return read_address(f"{text}?{urlencode(query, errors='replace')}" if query else text)
+
+
+@frozen
+class SearXNG:
+    """The JSON answer of a SearXNG server; its settings must list ``json`` among the formats."""
+
+    service: SearchService
+
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
+        request = WebRequest(self.service.address("/search", q=query, format="json"), headers=_JSON)
+        try:
+            answer = await self.service.json(request)
+        except Failed as error:
+            if error.kind == "permission_denied":
+                hint = "Tell the person: the server must list json under search.formats in its settings.yml."
+                raise Failed("permission_denied", f"{error}", hint) from error
+            raise
+        return _hits(_list(answer, "results"), "content", count)
+
+
+@frozen
+class Brave:
+    """The Brave Search API; needs a key."""
+
+    service: SearchService
+
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
+        address = self.service.address("/res/v1/web/search", q=query[:400], count=str(count), text_decorations="false")
+        headers = {**_JSON, "X-Subscription-Token": self.service.key}
+        answer = await self.service.json(WebRequest(address, headers=headers))
+        return _hits(_list(_part(answer, "web"), "results"), "description", count)
+
+
+@frozen
+class Tavily:
+    """The Tavily search API; needs a key."""
+
+    service: SearchService
+
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
+        headers = {**_JSON, "Content-Type": "application/json", "Authorization": f"Bearer {self.service.key}"}
+        body = json.dumps({"query": query, "max_results": count}).encode()
+        answer = await self.service.json(WebRequest(self.service.address("/search"), "POST", headers, body))
+        return _hits(_list(answer, "results"), "content", count)
+
+
+@frozen
+class Anthropic:
+    """The search that Anthropic runs beside its models: a small model is made to search once, its hits are taken."""
+
+    service: SearchService
+
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
+        body = {
+            "model": ANTHROPIC_MODEL,
+            "max_tokens": 1_024,
+            "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}],
+            "messages": [{"role": "user", "content": f"Search the web once and cite what you find: {query}"}],
+        }
+        headers = {**_JSON, "Content-Type": "application/json", "anthropic-version": "2023-06-01"}
+        headers["x-api-key"] = self.service.key
+        request = WebRequest(self.service.address("/v1/messages"), "POST", headers, json.dumps(body).encode())
+        blocks = _list(await self.service.json(request), "content")
+        cited = {
+            str(_part(note, "url")): _words(_part(note, "cited_text"))
+            for block in blocks
+            for note in _list(block, "citations")
+        }
+        found = [block for block in blocks if _part(block, "type") == "web_search_tool_result"]
+        for block in found:
+            if code := _part(_part(block, "content"), "error_code"):
+                raise Failed("execution_error", f"The search of Anthropic failed: {_words(code)[:80]}.")
+        hits = _hits([item for block in found for item in _list(block, "content")], "page_age", count)
+        return [replace(hit, snippet=cited.get(hit.url, hit.snippet)) for hit in hits]
+
+
+@frozen
+class DuckDuckGo:
+    """DuckDuckGo's page for browsers without scripts. It needs no key, and now and then asks for a person."""
+
+    service: SearchService
+
+    async def search(self, query: str, count: int) -> Sequence[WebHit]:
+        reply = await self.service.ask(WebRequest(self.service.address("/html/", q=query)))
+        read = await read_page("results", decoded(reply), str(reply.address))
+        if read["blocked"] or (reply.status == 202 and not read["hits"]):
+            hint = "Wait, or tell the person that another web_search.backend is more dependable."
+            raise Failed("rate_limit", "DuckDuckGo wants to see that a person searches.", hint)
+        return _hits(read["hits"], "snippet", count)
+
+
+@frozen
+class Engine:
+    """A kind of backend: ``url`` and ``key_env`` are used when the settings name none; empty: they must."""
+
+    make: Callable[[SearchService], Backend]
+    url: str = ""
+    key_env: str = ""
+
+
+ENGINES: Mapping[str, Engine] = {
+    "searxng": Engine(SearXNG),
+    "anthropic": Engine(Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "brave": Engine(Brave, "https://api.search.brave.com", "BRAVE_API_KEY"),
+    "duckduckgo": Engine(DuckDuckGo, "https://html.duckduckgo.com"),
+    "tavily": Engine(Tavily, "https://api.tavily.com", "TAVILY_API_KEY"),
+}
+
+_JSON = {"Accept": "application/json"}
+
+
+def _hits(items: Sequence[Any], snippet: str, count: int) -> list[WebHit]:
+    """What of ``items`` is a hit with a web address, the rest left out: nobody vouches for their shape."""
+    found: list[WebHit] = []
+    for item in items:
+        url = str(_part(item, "url") or "")
+        if url.startswith(("https://", "http://")):
+            found.append(WebHit(_words(_part(item, "title")) or url, url, _words(_part(item, snippet))))
+    return found[:count]
+
+
+def _words(value: Any) -> str:
+    return " ".join(str(value or "").split())
+
+
+def _part(value: Any, name: str) -> Any:
+    return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    part = _part(value, name)
+    return cast("list[Any]", part) if isinstance(part, list) else []
+
 
 DEFAULT_COUNT = 8
 SNIPPET_CHARS = 400

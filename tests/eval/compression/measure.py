@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.rounds import Keep
-from ba_tui.context.compression.truncate import truncate
+from ba_tui.context.compression.strategies import truncate
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse
 from tests.eval.compression.stories import Label, Story
 

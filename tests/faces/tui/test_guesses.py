@@ -7,8 +7,7 @@ import re
 import pytest
 
 from ba_tui.cli import main as cli
-from ba_tui.faces.tui.commands import SlashCommand, complete, nearest
-from ba_tui.faces.tui.guesses import OTHERWISE, SAME
+from ba_tui.faces.tui.commands import OTHERWISE, SAME, SlashCommand, complete, nearest
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.resources import bundled
 

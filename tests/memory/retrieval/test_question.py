@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from ba_tui.features.memory.engine.question import MOST_TERMS, read
-from ba_tui.features.memory.engine.reasons import reasons
+from ba_tui.features.memory.engine.recall import reasons
 from ba_tui.features.memory.engine.scoring import Signals
 from ba_tui.features.memory.engine.terms import stems
 

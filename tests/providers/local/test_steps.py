@@ -20,9 +20,8 @@ from ba_tui.features.plans.engine.drafting.prompts import submit_tool
 from ba_tui.features.plans.engine.drafting.reading import written
 from ba_tui.features.plans.engine.drafting.values import Means
 from ba_tui.features.teams.engine.prompts import answering, part_of
-from ba_tui.providers.local.grammar import call_grammar, call_schema
+from ba_tui.providers.local.provider import call_grammar, call_schema, examples, told_tools
 from ba_tui.providers.local.steps import MOST_LINES, answer_due, call_needed, notes_first, read_lines
-from ba_tui.providers.local.telling import examples, told_tools
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 from tests.providers.text_calls.tools import NOW, READ, SHELL, tool

@@ -15,8 +15,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.feature import CheckContext
 from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
-from ba_tui.features.mcp.session import FOLDER, McpScope, McpSession, McpSetup
-from ba_tui.features.mcp.setup import mcp_checks
+from ba_tui.features.mcp.setup import FOLDER, McpScope, McpSession, McpSetup, mcp_checks
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import open_places

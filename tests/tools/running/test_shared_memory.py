@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.processes.children import MemoryWatch
 from ba_tui.processes.limits import ProcessLimits
-from ba_tui.processes.shared_memory import MemoryWatch
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.shell import Shell, shell_tool
 from tests.tools.running.processes import Floor, floor, within_guards

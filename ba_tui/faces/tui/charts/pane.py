@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from textual import on
 from textual.actions import SkipAction
@@ -14,17 +14,68 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from ba_tui.core.displays.charts import Chart, ChartRequest
+from ba_tui.core.displays.charts import AGGREGATES, KINDS, Chart, ChartKind, ChartRequest
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.core.ports.tables import Arrangement, Column
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, one_word
-from ba_tui.faces.tui.charts.choices import Change, changed
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.charts.view import ChartView
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.grid.asking import AskLine
 from ba_tui.plotting.drawing import text_of
+
+Change: TypeAlias = Literal["kind", "x", "y", "series", "aggregate", "stacked", "log"]
+T = TypeVar("T")
+GROUPED = frozenset({"bar", "line", "area", "heatmap"})
+
+
+@frozen
+class ChartWish:
+    """``request``: what the person wants; ``otherwise``: the same where that can't be drawn, with fewer demands."""
+
+    request: ChartRequest
+    otherwise: ChartRequest | None = None
+
+
+def changed(wanted: ChartRequest, chart: Chart | None, columns: Sequence[Column], change: Change) -> ChartWish:
+    """Return what one key makes of a chart; ``chart`` is what is drawn of ``wanted``, if anything is."""
+    now = chart.request if chart else wanted
+    numbers = [each.name for each in columns if each.numeric]
+    names = [each.name for each in columns]
+    match change:
+        case "kind":
+            kind: ChartKind = _next(KINDS, wanted.kind or now.kind)
+            bare = ChartRequest(wanted.data, kind, log=wanted.log)
+            return ChartWish(replace(wanted, kind=kind), bare)
+        case "x":
+            x = _next(names, wanted.x or now.x)
+            series = "" if wanted.series == x else wanted.series
+            y = tuple(each for each in wanted.y if each != x)
+            return ChartWish(replace(wanted, x=x, y=y, series=series), ChartRequest(wanted.data, None, x))
+        case "y":
+            current = next(iter(wanted.y or now.y), "")
+            y = _next(["", *numbers] if (now.kind in GROUPED) else numbers, current)
+            count = "count" if not y else None if wanted.aggregate == "count" else wanted.aggregate
+            return ChartWish(replace(wanted, x=wanted.x or now.x, y=(y,) if y else (), aggregate=count))
+        case "series":
+            groups = ["", *(each.name for each in columns if not each.numeric and each.name != now.x)]
+            return ChartWish(replace(wanted, x=now.x, y=now.y[:1], series=_next(groups, wanted.series or now.series)))
+        case "aggregate":
+            aggregate = _next(AGGREGATES, wanted.aggregate or now.aggregate)
+            return ChartWish(replace(wanted, x=wanted.x or now.x, y=wanted.y or now.y, aggregate=aggregate))
+        case "stacked":
+            return ChartWish(replace(wanted, stacked=not wanted.stacked))
+        case "log":
+            return ChartWish(replace(wanted, log=not wanted.log))
+
+
+def _next(choices: Sequence[T], current: T | None) -> T:
+    """The choice behind ``current``, round the end."""
+    found = [place for place, each in enumerate(choices) if each == current]
+    return choices[(found[0] + 1) % len(choices)] if found else choices[0]
+
 
 KEYS = (
     "Esc close · k kind · x y columns · g group · a aggregate\ns stack · l log · r reset · c copy · e save as a picture"

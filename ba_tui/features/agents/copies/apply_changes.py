@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
@@ -22,9 +23,10 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.features.agents.copies.copies import Copies, CopyChange, Stamp
-from ba_tui.features.agents.copies.merging import Merged, merged
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
+from ba_tui.processes.brief import BriefRun, run_briefly
+from ba_tui.processes.scratch import scratch
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.changes import PlannedChange
 from ba_tui.tools.editing.disk import read_bytes
@@ -33,6 +35,57 @@ from ba_tui.tools.editing.transaction import FileStep, commit
 from ba_tui.tools.failed import Failed
 from ba_tui.tools.guards.permission import CallJudge
 from ba_tui.write_ahead import WriteAhead
+
+SECONDS = 20.0
+
+
+@frozen
+class Merged:
+    """What the file is to hold, or why the two changes don't fit. ``text``: both, where they meet, with the marks of
+    git (``<<<<<<<``)."""
+
+    data: bytes | None = None
+    why: str = ""
+    text: str = ""
+
+
+def merged(change: CopyChange, now: bytes | None) -> Merged:
+    """Merge ``change`` into ``now``, what the project's file holds. Blocks. Raises Failed when git can't run."""
+    if now in (change.before, change.after):
+        return Merged(change.after)
+    if now is None:
+        return Merged(why="the project has deleted it")
+    if change.after is None:
+        return Merged(why="it was deleted in the copy, and changed in the project")
+    if change.before is None:
+        return Merged(why="both made a file of this name")
+    if change.binary:
+        return Merged(why="it is no text, and the project's has changed")
+    return _merged(now, change.before, change.after)
+
+
+def _merged(now: bytes, before: bytes, after: bytes) -> Merged:
+    git = shutil.which("git")
+    if git is None:
+        raise Failed("dependency_error", "Changes can't be merged: git is not installed.", "Install git.")
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1"}
+    with scratch("merge") as folder:
+        for file, data in (("project", now), ("before", before), ("copy", after)):
+            (folder / file).write_bytes(data)
+        argv = [git, "merge-file", "-p", "--diff3", "project", "before", "copy"]
+        environment |= {
+            "HOME": str(folder),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CEILING_DIRECTORIES": str(folder.parent),
+        }
+        done = run_briefly(BriefRun(argv, SECONDS, folder, environment))
+    # The number of conflicts, at most 127; what is more is a failure.
+    if done.code is None or done.code > 127:
+        raise Failed("execution_error", "git could not merge the changes.", "Make them with edit_file instead.")
+    if done.code:
+        return Merged(why="the project changed the same lines", text=done.output.decode("utf-8", "replace"))
+    return Merged(done.output)
+
 
 NAME = "apply_changes"
 DELETED = " (deleted)"

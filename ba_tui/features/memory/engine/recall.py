@@ -18,14 +18,39 @@ from ba_tui.core.ports.memory import Entry, Kind, Step
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.lookup import Lookup, Nearby, Row, merged
 from ba_tui.features.memory.engine.question import Question, read
-from ba_tui.features.memory.engine.reasons import reasons
 from ba_tui.features.memory.engine.sameness import Sameness, compare
 from ba_tui.features.memory.engine.scoring import Grades, Scorer, Signals, rarity
-from ba_tui.features.memory.engine.terms import Term
+from ba_tui.features.memory.engine.terms import Term, is_unspaced
 from ba_tui.features.memory.engine.weights import Calibration, calibration
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.embedding import Traits, Vectors
+
+_MOST_WORDS = 3
+_NEAR = 0.5
+"""Share of the question's terms from which an entry that shares no word itself was found by the turns beside it."""
+
+
+def reasons(question: Question, stems: Collection[str], signals: Signals) -> str:
+    """What spoke for an entry with these ``stems``: "words: fiscal, year · date"; "meaning" when nothing else did."""
+    shared = _shared_words(question, stems)
+    found = [f"words: {', '.join(shared)}"] if shared else []
+    if signals.speaker or signals.named:
+        found.append("name")
+    if signals.dated:
+        found.append("date")
+    if not shared and signals.coverage >= _NEAR:
+        found.append("similar words")
+    return " · ".join(found or (["meaning"] if signals.cosine else ["recent"]))
+
+
+def _shared_words(question: Question, stems: Collection[str]) -> Sequence[str]:
+    """Up to three words of the question that the entry has too, longer ones first, as the question wrote them."""
+    words = [term.word for term in question.terms if term.stem in stems]
+    # A character that is part of a shared pair adds nothing.
+    whole = [word for word in words if not any(word != each and word in each and is_unspaced(word) for each in words)]
+    return sorted(dict.fromkeys(whole), key=lambda word: -len(word))[:_MOST_WORDS]
+
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,53 @@ from typing import Any
 from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.ports.memory import Entry, MemoryState, Scope, Step
 from ba_tui.features.memory.engine import recall
-from ba_tui.features.memory.engine.catalog import Catalog
 from ba_tui.features.memory.engine.exchange import Exchange, placed
 from ba_tui.features.memory.engine.helper_process import STARTING, Helper, NoHelper
+from ba_tui.features.memory.engine.lookup import Lookup
 from ba_tui.features.memory.engine.recall import Ask, Found, Recall
 from ba_tui.features.memory.engine.setup import StoreSetup
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.trimming import expired, of_least_use
 from ba_tui.features.memory.engine.wire import CATCH_UP, FORGET, REBUILD, SEARCH, asked, found_of
+
+_LONGEST = 100
+"""Entries of a history: a chain that leads back to itself must end."""
+
+
+class Catalog:
+    """``fresh`` brings the indexes of the ``shelves`` up to date."""
+
+    def __init__(self, shelves: Sequence[Shelf], fresh: Callable[[], Awaitable[None]]) -> None:
+        self._shelves = shelves
+        self._fresh = fresh
+
+    async def same(self, text: str) -> list[Entry]:
+        """Current entries with the words of ``text`` in the same order, oldest first."""
+        return await self._each(lambda lookup: lookup.printed(text))
+
+    async def pinned(self) -> list[Entry]:
+        """Pinned entries that nothing supersedes, oldest first."""
+        return await self._each(lambda lookup: lookup.pinned())
+
+    async def history(self, id: str) -> list[Entry]:
+        """An entry and those it superseded, newest first."""
+        chain: list[Entry] = []
+        while id and len(chain) < _LONGEST:
+            found = await self._each(lambda lookup, id=id: list(lookup.entries([id]).values()))
+            if not found:
+                break
+            chain.append(found[0])
+            id = found[0].supersedes
+        return chain
+
+    async def _each(self, question: Callable[[Lookup], list[Entry]]) -> list[Entry]:
+        await self._fresh()
+        found: list[Entry] = []
+        for shelf in self._shelves:
+            if shelf.exists:
+                found += await asyncio.to_thread(question, shelf.lookup)
+        return found
+
 
 log = logging.getLogger(__name__)
 

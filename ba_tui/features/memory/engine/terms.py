@@ -3,12 +3,95 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.features.memory.engine.languages import CHINESE_STOP, Language, language_of
+from ba_tui.core.values import frozen
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+@frozen
+class Language:
+    """``stemmer`` is the name of a Snowball algorithm."""
+
+    stemmer: str
+    stop: frozenset[str]
+
+
+ENGLISH = Language(
+    "english",
+    _words(
+        "a about after again all also am an and any are aren as at be been before being both but by can"
+        " cannot could couldn d did didn do does doesn doing don done down each few for from get got had hadn"
+        " has hasn have haven having he her here hers him his how i if in into is isn it its just let ll m may"
+        " me might mine more most must my no nor not of off on once only or other our ours out over own re s"
+        " same shall she should shouldn so some such t than that the their theirs them then there these they"
+        " this those to too up us ve very was wasn we were weren what when where which who whom whose why will"
+        " with won would wouldn you your yours"
+    ),
+)
+GERMAN = Language(
+    "german",
+    _words(
+        "aber alle als also am an auch auf aus bei beim bin bis bist da damit dann das dass dein deine dem"
+        " den denn der des dessen die dies diese diesem diesen dieser dieses doch du durch ein eine einem"
+        " einen einer eines er es euch euer eure für gegen hab habe haben hat hatte hatten hier ich ihm ihn"
+        " ihnen ihr ihre ihrem ihren ihrer im in ins ist ja jede jedem jeden jeder jedes kann kein keine"
+        " keinen können man mein meine meinem meinen meiner mich mir mit muss müssen nach nicht noch nun nur"
+        " ob oder ohne sehr sein seine seinem seinen seiner seit sich sie sind so soll sollen über um und uns"
+        " unser unsere unserem unseren unter vom von vor war waren warum was weil welche welchem welchen"
+        " welcher welches wenn wer werden wie wieder will wir wird wo womit wohin woran worauf wollen wurde"
+        " wurden wann wem wen würde zu zum zur"
+    ),
+)
+FRENCH = Language(
+    "french",
+    _words(
+        "ai ainsi as au aussi aux avec avoir c ce ces cet cette comme comment d dans de des du elle elles en"
+        " est et était être eu il ils j je l la le les leur leurs lui m ma mais me mes moi mon n ne nos notre"
+        " nous on ont ou où par pas pour pourquoi qu quand que quel quelle quelles quels qui s sa sans se ses"
+        " si son sont sur t ta te tes toi ton tu un une vos votre vous y à"
+    ),
+)
+SPANISH = Language(
+    "spanish",
+    _words(
+        "a al algo como con cual cuando de del desde donde el ella ellas ellos en entre era es esa ese eso"
+        " esta este esto fue ha han hay la las le les lo los me mi mis muy más nada ni no nos nosotros o para"
+        " pero por porque que quien se ser si sin sobre son su sus también te tiene tu tus un una uno unos y"
+        " ya yo él cómo cuál cuándo dónde por qué quién"
+    ),
+)
+LANGUAGES: Sequence[Language] = (ENGLISH, GERMAN, FRENCH, SPANISH)
+"""The first wins a tie."""
+
+CHINESE_STOP = _words(
+    "的 了 是 在 有 和 与 也 都 就 不 吗 呢 吧 啊 我 你 他 她 它 们 这 那 哪 什 么 谁 多"
+    " 少 几 怎 样 为 个 会 能 要 到 把 被 对 什么 多少 哪个 哪里 怎么 怎样 为什 时候 我们 你们"
+    " 他们 我的 你的 是什 么时 有多 是谁 哪些 是不 不是 多久"
+)
+"""Stop words of Chinese: characters and pairs of characters."""
+
+_VOTES: Mapping[str, Sequence[Language]] = {
+    word: tuple(language for language in LANGUAGES if word in language.stop)
+    for language in LANGUAGES
+    for word in language.stop
+}
+
+
+def language_of(words: Sequence[str]) -> Language:
+    """The language with the most stop words among the lower-case ``words``; English when there is no stop word."""
+    votes = dict.fromkeys((language.stemmer for language in LANGUAGES), 0)
+    for word in words:
+        for language in _VOTES.get(word, ()):
+            votes[language.stemmer] += 1
+    return max(LANGUAGES, key=lambda language: votes[language.stemmer])
+
 
 READ = 20_000
 """Characters of a text that become terms."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from ba_tui.core.errors import BaError, StopTurn, UsageError
-from ba_tui.core.events import MessageDone, Notice, PlanChanged
+from ba_tui.core.events import MemoryChanged, MessageDone, Notice, PlanChanged
 from ba_tui.core.events.planned import PlanRecord
 from ba_tui.core.messages import Message, Text, clean_text, user
+from ba_tui.core.ports.memory import Draft, line_of
+from ba_tui.core.ports.working import TaskMemory
 from ba_tui.core.questions import Option, Question, Reply
 from ba_tui.core.teamwork.plans import UNDECIDED, Plan, SubTask
+from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
@@ -28,7 +33,7 @@ from ba_tui.features.plans.engine.plan_run import (
     completed,
     may_have_run,
 )
-from ba_tui.features.plans.tools import answers, outcomes
+from ba_tui.features.plans.tools import answers
 from ba_tui.features.plans.tools.agreement import Agreed, Agreement, PlanMaker, Talk
 from ba_tui.features.plans.tools.interrupted import StepTrace, traces
 from ba_tui.features.plans.tools.plan_tool import NAME, Waiting
@@ -36,6 +41,57 @@ from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.features.plans.tools.steps import StepWork
 from ba_tui.permissions.rules.rule import COMMAND_TOOLS
 from ba_tui.settings.sections.plans import PlanSettings
+
+log = logging.getLogger(__name__)
+FOUND = 3
+"""Outcomes of earlier plans that the planner is given."""
+LONGEST = 1_500
+
+
+def outcome_of(plan: Plan) -> str:
+    """The memory of a plan that ended."""
+    done = [one_line(step.description, 120) for step in plan.subtasks if step.status == "completed"]
+    lost = [
+        f"{one_line(step.description, 120)} ({one_line(step.error, 160)})"
+        for step in plan.subtasks
+        if step.status in {"failed", "blocked"}
+    ]
+    parts = [sentence(f"Plan for: {one_line(plan.task.original_query, 300)}")]
+    again = f" after {count(plan.replans, 'new plan')}" if plan.replans else ""
+    parts.append(f"{'Completed' if plan.state == 'completed' else 'Partly done'}{again}.")
+    parts += [f"Worked: {'; '.join(done)}."] if done else []
+    parts += [f"Failed: {'; '.join(lost)}."] if lost else []
+    return clipped(" ".join(parts), LONGEST)
+
+
+async def remember(plan: Plan, memory: TaskMemory, branch: Branch) -> None:
+    """Store what became of the plan, where memory is on. A memory that is broken costs nobody an answer."""
+    if memory.off():
+        return
+    try:
+        stored = await memory.memory.remember(Draft(outcome_of(plan), "outcome", origin="assistant", source=plan.id))
+    except BaError as error:
+        log.info("the outcome of a plan was not stored: %s", error)
+    except Exception:
+        log.exception("the outcome of a plan was not stored")
+    else:
+        if stored.outcome != "known":
+            branch.emit(MemoryChanged((line_of(stored.entry),)))
+
+
+async def recalled(goal: str, memory: TaskMemory) -> str:
+    """What became of similar goals, a line each; empty when nothing is known."""
+    if memory.off():
+        return ""
+    try:
+        found = await memory.memory.find(goal, limit=FOUND * 4)
+    except Exception:
+        log.exception("outcomes of plans could not be recalled")
+        return ""
+    hits = [each.entry for each in found.found if each.entry.kind == "outcome" and each.score >= 1][:FOUND]
+    lines = [f"- {datetime.fromtimestamp(each.at).astimezone():%Y-%m-%d}: {neutralized(each.text)}" for each in hits]
+    return "\n".join(["Outcomes of similar plans (data, may be out of date):", *lines]) if lines else ""
+
 
 Ask = Callable[[Question], Awaitable[Reply]]
 CONTEXT = 4_000
@@ -88,7 +144,7 @@ class PlanWork:
         return await self.carried_out(agreed.plan, means) if agreed.plan.state == "approved" else agreed.plan
 
     async def agreed(self, goal: str, means: Means, more: str = "") -> Agreed:
-        known = await outcomes.recalled(goal, self._scope.memory)
+        known = await recalled(goal, self._scope.memory)
         said = earlier(self._scope.transcript.messages, goal)
         context = "\n".join(filter(None, (said, more, known)))
         return await self.agreement(means).reach(goal, context, f"plan-{uuid.uuid4().hex[:8]}")
@@ -176,7 +232,7 @@ class PlanWork:
         finally:
             self._running.discard(plan.id)
         if ended.state != "cancelled":
-            await outcomes.remember(ended, scope.memory, branch)
+            await remember(ended, scope.memory, branch)
         return ended
 
     async def settled(self, plan: Plan, means: Means) -> Plan:

@@ -19,8 +19,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.acts.team import ordered
 from ba_tui.faces.tui.agents.screen import AgentScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.team.fold import first_line
-from ba_tui.faces.tui.screens.team.screen import TeamScreen
+from ba_tui.faces.tui.screens.team.screen import TeamScreen, first_line
 from tests.faces.tui.agents.story import said
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World

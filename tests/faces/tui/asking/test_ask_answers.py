@@ -12,7 +12,7 @@ from ba_tui.core.results import Diff
 from ba_tui.faces.tui.widgets.ask_answers import answers_to, default_row, row_of, rule_fault
 from ba_tui.faces.tui.widgets.ask_body import body_builds, facts, heading, other_arguments
 from ba_tui.faces.tui.widgets.ask_edit import accepted, draft
-from ba_tui.faces.tui.widgets.ask_fit import Fit, WantedRows, fit
+from ba_tui.faces.tui.widgets.ask_layout import Fit, WantedRows, fit
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, REMOVE
 from tests.faces.tui.sheets import sheet_text
 

@@ -11,8 +11,7 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Column, RowFilter
 from ba_tui.core.results import ToolResult
 from ba_tui.faces.tui.acts.view import inspect
-from ba_tui.faces.tui.charts.choices import changed
-from ba_tui.faces.tui.charts.pane import ChartPane
+from ba_tui.faces.tui.charts.pane import ChartPane, changed
 from ba_tui.faces.tui.charts.screen import ChartScreen
 from ba_tui.faces.tui.charts.view import ChartView
 from ba_tui.faces.tui.grid.asking import AskLine

@@ -11,8 +11,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mcp import McpError, McpServers, RemoteTool, ServerConfig, ServerState
-from ba_tui.faces.tui.screens.mcp.browser import ServerBrowser
-from ba_tui.faces.tui.screens.mcp.login import LoginPage
+from ba_tui.faces.tui.screens.mcp.browser import LoginPage, ServerBrowser
 from ba_tui.faces.tui.screens.mcp.tools import McpPage, ServerTools
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import duckdb
 
 from ba_tui.core.displays.charts import ChartRequest
-from ba_tui.core.ports.tables import Arrangement, Catalogue, Provenance
+from ba_tui.core.ports.tables import Arrangement, Catalogue, Column, FoundRows, Provenance
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.arranging import (
     FILE_NUMBER,
@@ -20,14 +21,13 @@ from ba_tui.features.data.analysis.engine_process.arranging import (
     conditions,
     drop_left,
 )
+from ba_tui.features.data.analysis.engine_process.cells import listed, row_of
 from ba_tui.features.data.analysis.engine_process.charting import charted
 from ba_tui.features.data.analysis.engine_process.comparing import Asked, compared, sides_of
 from ba_tui.features.data.analysis.engine_process.database import Database, Limits, quoted
 from ba_tui.features.data.analysis.engine_process.datasets import AskedFiles, Datasets
 from ba_tui.features.data.analysis.engine_process.exports import exported
 from ba_tui.features.data.analysis.engine_process.failures import failed, of_query, said, unknown_table
-from ba_tui.features.data.analysis.engine_process.finding import found_rows
-from ba_tui.features.data.analysis.engine_process.pictures import pictured
 from ba_tui.features.data.analysis.engine_process.pivoting import CrossTable, pivot_query
 from ba_tui.features.data.analysis.engine_process.profiling import profiles_of
 from ba_tui.features.data.analysis.engine_process.queries import LandedFile, Queries
@@ -36,6 +36,66 @@ from ba_tui.features.data.analysis.engine_process.text_values import sampled, te
 from ba_tui.features.data.analysis.engine_process.traps.quality import quality_findings
 from ba_tui.features.data.analysis.wire import decoded, encoded
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
+
+AROUND = 0.25
+"""How far around a value, as a share of it, rows are counted."""
+MOST_COLUMNS = 40
+
+
+def found_rows(
+    cursor: duckdb.DuckDBPyConnection, table: Table, ranges: Sequence[tuple[float, float]], most: int
+) -> tuple[FoundRows, ...]:
+    """For each column with numbers and each range, up to ``most`` rows with such a value. One scan counts all."""
+    columns = [column for column in table.columns if column.numeric][:MOST_COLUMNS]
+    if not columns or table.view:
+        return ()
+    counted = [part for column in columns for low, high in ranges for part in _counts(column, low, high)]
+    row = cursor.execute(f"SELECT {', '.join(counted)} FROM {quoted(table.name)}").fetchone() or ()
+    found: list[FoundRows] = []
+    places = ((column, at) for column in columns for at in range(len(ranges)))
+    for (column, at), held, around in zip(places, row[::2], row[1::2], strict=True):
+        if held:
+            low, high = ranges[at]
+            rows = _rows(cursor, table, column, f"BETWEEN {low!r} AND {high!r}", most) if held <= most else {}
+            found.append(FoundRows(at, column.name, int(held), int(around), tuple(rows), tuple(rows.values())))
+    return tuple(found)
+
+
+def _counts(column: Column, low: float, high: float) -> tuple[str, str]:
+    name = f"CAST({quoted(column.name)} AS DOUBLE)"
+    span = max(abs(low), abs(high)) * AROUND
+    near = f"BETWEEN {low - span!r} AND {high + span!r}"
+    return f"count(*) FILTER ({name} BETWEEN {low!r} AND {high!r})", f"count(*) FILTER ({name} {near})"
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, table: Table, column: Column, condition: str, most: int) -> dict[int, Any]:
+    query = (
+        f"SELECT rowid, {listed(table.columns)} FROM {quoted(table.name)} "
+        f"WHERE CAST({quoted(column.name)} AS DOUBLE) {condition} ORDER BY rowid LIMIT {most}"
+    )
+    return {int(row[0]): row_of(row[1:]) for row in cursor.execute(query).fetchall()}
+
+
+SCALE = 2
+"""Pixels of a PNG for each unit of the drawing."""
+
+
+def pictured(specification: dict[str, Any], target: Path) -> None:
+    """Write the chart of a Vega-Lite specification to ``target``, in the format of its ending. Raises HandlerFailed."""
+    try:
+        import vl_convert  # noqa: PLC0415 - 80 MB, only for pictures
+    except ImportError as error:
+        raise failed(
+            "Pictures of charts need the package vl-convert-python.", "Install it beside ba.", "dependency_error"
+        ) from error
+    try:
+        if target.suffix == ".svg":
+            target.write_text(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]), "utf-8")
+        else:
+            target.write_bytes(vl_convert.vegalite_to_png(specification, scale=SCALE, allowed_base_urls=[]))
+    except ValueError as error:
+        raise failed(f"The picture can't be drawn: {str(error).strip().splitlines()[0]}") from error
+
 
 THREADS = 4
 """Requests at a time: a grid stays quick while a query runs."""

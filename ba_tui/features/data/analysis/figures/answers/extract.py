@@ -14,12 +14,57 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.figures.answers import apart
 from ba_tui.features.data.analysis.figures.answers.apart import Apart
-from ba_tui.features.data.analysis.figures.answers.hedges import hedge_of
 from ba_tui.features.data.analysis.figures.answers.outline import Cell, Outline, outline
-from ba_tui.features.data.analysis.figures.words.lexicon import CJK_YEAR_CUES, NO_COUNTED, NO_NOUNS, YEAR_CUES, listed
+from ba_tui.features.data.analysis.figures.words.lexicon import (
+    ACROSS,
+    CJK_HEDGES,
+    CJK_YEAR_CUES,
+    HEDGED_BEHIND,
+    HEDGES,
+    NO_COUNTED,
+    NO_NOUNS,
+    TILDES,
+    YEAR_CUES,
+    listed,
+)
 from ba_tui.features.data.analysis.figures.words.moments import Moment, moment_at, years_at
 from ba_tui.features.data.analysis.figures.words.numerals import SIGNS, Numeral, normal, numeral_at
 from ba_tui.features.data.analysis.figures.words.units import TIMES, Unit, Written, unit_at, unit_before
+
+_MARKS = "$€£¥₹+-−( *_"
+
+
+def hedge_of(text: str, start: int, end: int, words: tuple[str, str]) -> str:
+    """``"near"``, ``"over"``, ``"under"`` or nothing. ``words``: the last two before the figure, in lower case."""
+    before = text[start - 1] if start else " "
+    place = start
+    while place and text[place - 1] in _MARKS:
+        place -= 1
+    before = text[place - 1] if place else " "
+    if before in TILDES:
+        return "near"
+    if before > "\u2fff":
+        return _cjk(text[max(0, place - 3) : place]) or _behind(text, end)
+    if text[end : end + 1] == "+" and not text[end + 1 : end + 2].isdigit():
+        return "over"
+    first, last = words
+    last = last.rstrip(_MARKS)
+    found = HEDGES.get(f"{first} {last}") or HEDGES.get(last, "")
+    if found == "over" and last == "over" and first in ACROSS:
+        return ""
+    return found or _behind(text, end)
+
+
+def _cjk(head: str) -> str:
+    return next((kind for names, kind in CJK_HEDGES for name in names.split("|") if head.endswith(name)), "")
+
+
+def _behind(text: str, end: int) -> str:
+    following = text[end : end + 6].lstrip()
+    if not following or following[0] < "\u2fff":
+        return ""
+    return next((kind for name, kind in HEDGED_BEHIND.items() if name in following[:4]), "")
+
 
 MOST = 5_000
 """Figures of one answer that are read; the rest is reported as not checked."""

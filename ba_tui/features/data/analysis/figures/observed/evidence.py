@@ -6,24 +6,126 @@ the cost of adding grows with the session. What a figure has to do with it is ju
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.figures.answers.extract import extract
-from ba_tui.features.data.analysis.figures.observed.asked import named, selected, topic_of
-from ba_tui.features.data.analysis.figures.observed.buckets import Buckets
-from ba_tui.features.data.analysis.figures.observed.columns import Column, Read, moment_of
+from ba_tui.features.data.analysis.figures.answers.extract import Extraction, Figure, extract
+from ba_tui.features.data.analysis.figures.observed.columns import Column, Read, moment_of, words_of
 from ba_tui.features.data.analysis.figures.observed.fields import Fields
 from ba_tui.features.data.analysis.figures.observed.kept import MOST_NAMES, Kept
-from ba_tui.features.data.analysis.figures.observed.names import searched
+from ba_tui.features.data.analysis.figures.observed.names import key_of, searched
 from ba_tui.features.data.analysis.figures.observed.observations import parts, tables
 from ba_tui.features.data.analysis.figures.observed.rows import table_of
-from ba_tui.features.data.analysis.figures.observed.said import Said
 from ba_tui.features.data.analysis.figures.observed.series import Series
 from ba_tui.features.data.analysis.figures.observed.tables import Table
 from ba_tui.features.data.analysis.figures.verdicts import PERSON, Checked, Verdict
+from ba_tui.features.data.analysis.figures.words.units import unit_of_words
+
+LONGEST = 4_000
+"""Characters of an input that are read."""
+_QUOTED = regex(r"'([^'\n%]{2,40})'|\"([^\"\n%]{2,40})\"")
+_SELECT = regex(r"(?is)select\s+(?:distinct\s+)?(.*?)\sfrom\s")
+_ALIAS = regex(r"(?i)(?:\bas\s+)?\"?([A-Za-z_]\w*)\"?\s*$")
+
+
+def topic_of(asked: str) -> frozenset[str]:
+    """The names that may tell a result from others: what stands in quotation marks."""
+    found = (match[1] or match[2] for match in _QUOTED.finditer(asked[:LONGEST]))
+    return frozenset(key for key in map(key_of, found) if key)
+
+
+def selected(asked: str) -> Sequence[str]:
+    """The column names of a query's select list; empty when there is none."""
+    found = _SELECT.search(asked[:LONGEST])
+    if not found:
+        return ()
+    names: list[str] = []
+    depth, begin, text = 0, 0, found[1] + ","
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            alias = _ALIAS.search(text[begin:at].strip())
+            names.append(alias[1] if alias else "")
+            begin = at + 1
+    return names
+
+
+def named(table: Table, names: Sequence[str]) -> Table:
+    """``table`` with the names of a query's columns where it has none of its own."""
+    if len(names) < 2 or any(column.name for column in table.columns):
+        return table
+    labels = max((len(labels) for labels in table.labels), default=0)
+    dated = any(table.moments) and not any(column.time for column in table.columns)
+    own = names[labels + dated :]
+    if len(own) != len(table.columns):
+        return table
+    columns = (
+        replace(column, name=name, words=words_of(name), unit=column.unit or unit_of_words(words_of(name)))
+        for name, column in zip(own, table.columns, strict=True)
+    )
+    return replace(table, columns=tuple(columns))
+
+
+_FINE = 50.0
+"""Buckets are 2 % wide."""
+
+
+class Buckets:
+    """Maps sizes to numbers of holders, in the order in which they came. 0 is not held."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, list[int]] = {}
+
+    def add(self, sizes: Iterable[float], holder: int) -> None:
+        """Add the holder of some numbers; NaN and 0 count for nothing."""
+        held = self._held
+        for size in sizes:
+            if size and size == size:
+                holders = held.setdefault(math.floor(math.log(abs(size)) * _FINE), [])
+                if not holders or holders[-1] != holder:
+                    holders.append(holder)
+
+    def within(self, low: float, high: float) -> Sequence[int]:
+        """Those that may hold a number of a range of absolute values, each once."""
+        if not 0 < low <= high < math.inf:
+            return ()
+        first, last = math.floor(math.log(low) * _FINE), math.floor(math.log(high) * _FINE)
+        if first == last:
+            return self._held.get(first, ())
+        return list(dict.fromkeys(holder for key in range(first, last + 1) for holder in self._held.get(key, ())))
+
+
+HUGE = 300
+"""Powers of ten from which a number is left out of the index."""
+
+
+class Said:
+    """Grows with what the person says. ``figures`` are the numbers, ``turns`` their turns, ``names`` what else had
+    digits, with the reason why it is no figure."""
+
+    def __init__(self) -> None:
+        self.figures: list[Figure] = []
+        self.turns: list[int] = []
+        self.names: dict[str, str] = {}
+        self._by_size = Buckets()
+
+    def add(self, text: str, read: Extraction, turn: int) -> None:
+        """Add what was read in the words of a turn."""
+        self.names.update({text[apart.start : apart.end]: apart.reason for apart in read.apart})
+        for figure in read.figures:
+            size = abs(float(figure.value)) if figure.value.adjusted() < HUGE else 0.0
+            self._by_size.add({size, size * (figure.unit.factor if figure.unit else 1.0)}, len(self.figures))
+            self.figures.append(figure)
+            self.turns.append(turn)
+
+    def within(self, low: float, high: float) -> Sequence[int]:
+        """The numbers that may lie in a range, as they stand or in the base unit: their places in ``figures``."""
+        return self._by_size.within(low, high)
+
 
 MOST_WEIGHT = 100_000
 """Numbers, labels and names that are held, about 300 bytes each."""

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from ba_tui.providers.in_use import ModelInUse
 
 T = TypeVar("T")
+LIST = "ba_tui.features:FEATURES"
+"""The list of features. It is named here only: no module of the base imports a feature."""
 
 
 class Stage(Enum):
@@ -160,10 +162,15 @@ class CheckContext:
     trusts: Callable[[Path], bool]
 
 
-def resolve(name: str) -> Callable[..., object]:
-    """Return the function of ``"module:function"``. Raises ImportError or AttributeError when there is none."""
-    module, _, function = name.partition(":")
-    return cast("Callable[..., object]", getattr(import_module(module), function))
+def resolve(name: str) -> Any:
+    """Return what ``"module:name"`` names. Raises ImportError or AttributeError when there is none."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def known_features() -> tuple[Feature, ...]:
+    """Return the features in the order in which they open."""
+    return cast("tuple[Feature, ...]", resolve(LIST))
 
 
 def for_every_agent(interceptor: Interceptor) -> MakeInterceptor:

@@ -17,8 +17,8 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.feature import Feature, OpenFeature, resolve
-from ba_tui.features import CHECKED, FEATURES
+from ba_tui.feature import Feature, OpenFeature, known_features, resolve
+from ba_tui.features import FEATURES
 from ba_tui.providers.tokens.calibration import Calibration
 from ba_tui.providers.tokens.in_use import Tokens
 from ba_tui.tools.registry import Registry
@@ -69,7 +69,7 @@ def test_each_feature_names_functions_that_exist(feature: Feature) -> None:
 
 def test_features_have_names_of_their_own() -> None:
     assert len({feature.name for feature in FEATURES}) == len(FEATURES)
-    assert set(CHECKED) == {feature for feature in FEATURES if feature.checks}
+    assert known_features() == FEATURES
 
 
 def test_a_session_says_which_offer_is_missing(tmp_path: Path) -> None:

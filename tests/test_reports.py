@@ -15,7 +15,7 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.cli.main import run
-from ba_tui.cli.reports.writing import write_report
+from ba_tui.cli.report_files import write_report
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation

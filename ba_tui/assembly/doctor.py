@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ba_tui.assembly.alone import tools_alone
 from ba_tui.core.ports.rooms import CheckResult
-from ba_tui.feature import CheckContext
-from ba_tui.features import CHECKED
+from ba_tui.feature import CheckContext, known_features
 from ba_tui.hooks.checks import hook_checks
 from ba_tui.observe.doctor import Patient, examine
 from ba_tui.observe.model_checks import asked_model, server_checks
@@ -35,7 +34,7 @@ def examined(folder: Path) -> Iterator[CheckResult]:
     yield from sandbox_checks(loaded.settings, where)
     yield from hook_checks(loaded.hooks, root, trust.trusted)
     yield from tool_checks(lambda: _registry(folder))
-    for feature in CHECKED:
+    for feature in known_features():
         yield from feature.checked(CheckContext(loaded, where, folder, root, trust.trusted))
 
 

@@ -16,8 +16,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Listener
 from ba_tui.core.values import frozen
-from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage
-from ba_tui.features import FEATURES
+from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage, known_features
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.sandbox.from_settings import limits_for
 from ba_tui.permissions.session import SessionPermissions
@@ -162,7 +161,7 @@ class GuardedTools:
             ports,
         )
         opened = list[OpenFeature]()
-        for feature in FEATURES:
+        for feature in known_features():
             opened.append(feature.opened(context))
             ports |= opened[-1].ports
         self.features, self.ports = tuple(opened), ports

@@ -175,7 +175,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(_whole)
     for name in names:
         command = COMMANDS[name]
-        found = getattr(import_module(f"ba_tui.cli.{command.module}"), command.name)
+        found = getattr(import_module(f"ba_tui.{command.module}"), command.name)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name, help=command.help, cls=HelpLines)
         else:

@@ -7,7 +7,7 @@ from ba_tui.core.values import frozen
 
 @frozen
 class CliCommand:
-    """A command in the file of ``module``: its ``app`` of sub-commands, or the function ``name``."""
+    """A command in the file of ``module`` below ``ba_tui``: its ``app`` of sub-commands, or the function ``name``."""
 
     module: str
     name: str = "app"
@@ -16,28 +16,36 @@ class CliCommand:
 
 
 COMMANDS = {
-    "chat": CliCommand("chat", "chat", hidden=True),
-    "demo": CliCommand("demo", "demo", "Take the guided tour: real tools, sample data."),
-    "guide": CliCommand("guide", "guide"),
-    "run": CliCommand("run", "run"),
-    "plan": CliCommand("plans.commands", help="Plan a goal and carry it out; list, show, export and continue plans."),
-    "data": CliCommand("data.application", help="Profile, query, chart and check data files, without a model."),
-    "sessions": CliCommand("sessions", help="List, show, search, export, import, fork, compare and delete sessions."),
-    "memory": CliCommand("memory.commands", help="List, search, edit, forget and export what ba remembers."),
-    "config": CliCommand("config", help="Show, check and change settings."),
-    "permissions": CliCommand("permissions", help="List, check, add and remove permission rules."),
-    "hooks": CliCommand("hooks", help="List the commands that run on events."),
-    "audit": CliCommand("audit", "audit"),
-    "tools": CliCommand("tools", help="List, show, try and write tools."),
-    "skills": CliCommand("skills", help="List, show, check, install, write and remove skills."),
-    "mcp": CliCommand("mcp.application", help="Add, list, test, log in to and remove MCP servers."),
-    "agents": CliCommand("agents", help="List, show and check the agents that files describe."),
-    "team": CliCommand("teams.application", help="Have a team of agents work on a goal; list the roles."),
-    "worker": CliCommand("teams.worker", "worker"),
-    "tokens": CliCommand("tokens", "tokens"),
-    "migrate": CliCommand("migrate", "migrate"),
-    "verify": CliCommand("verify", "verify"),
-    "report": CliCommand("reports.commands", help="Run exported reports again, with the same or other files."),
-    "trust": CliCommand("trust", "trust"),
-    "doctor": CliCommand("doctor", "doctor"),
+    "chat": CliCommand("cli.chat", "chat", hidden=True),
+    "demo": CliCommand("cli.demo", "demo", "Take the guided tour: real tools, sample data."),
+    "guide": CliCommand("cli.guide", "guide"),
+    "run": CliCommand("features.plans.cli.run", "run"),
+    "plan": CliCommand(
+        "features.plans.cli.commands", help="Plan a goal and carry it out; list, show, export and continue plans."
+    ),
+    "data": CliCommand(
+        "features.data.cli.application", help="Profile, query, chart and check data files, without a model."
+    ),
+    "sessions": CliCommand(
+        "cli.sessions", help="List, show, search, export, import, fork, compare and delete sessions."
+    ),
+    "memory": CliCommand(
+        "features.memory.cli.commands", help="List, search, edit, forget and export what ba remembers."
+    ),
+    "config": CliCommand("cli.config", help="Show, check and change settings."),
+    "permissions": CliCommand("cli.permissions", help="List, check, add and remove permission rules."),
+    "hooks": CliCommand("cli.hooks", help="List the commands that run on events."),
+    "audit": CliCommand("cli.audit", "audit"),
+    "tools": CliCommand("cli.tools", help="List, show, try and write tools."),
+    "skills": CliCommand("cli.skills", help="List, show, check, install, write and remove skills."),
+    "mcp": CliCommand("features.mcp.cli.application", help="Add, list, test, log in to and remove MCP servers."),
+    "agents": CliCommand("cli.agents", help="List, show and check the agents that files describe."),
+    "team": CliCommand("features.teams.cli.application", help="Have a team of agents work on a goal; list the roles."),
+    "worker": CliCommand("features.teams.cli.worker", "worker"),
+    "tokens": CliCommand("cli.tokens", "tokens"),
+    "migrate": CliCommand("cli.migrate", "migrate"),
+    "verify": CliCommand("features.data.cli.verify", "verify"),
+    "report": CliCommand("features.data.cli.report", help="Run exported reports again, with the same or other files."),
+    "trust": CliCommand("cli.trust", "trust"),
+    "doctor": CliCommand("cli.doctor", "doctor"),
 }

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ba_tui.cli.launch import current_folder
-from ba_tui.cli.reports.writing import PROGRAMS, write_report
+from ba_tui.cli.report_files import PROGRAMS, write_report
 from ba_tui.cli.session_tables import (
     PROMPT,
     cell,

@@ -12,5 +12,3 @@ from ba_tui.features.plans.feature import PLANS
 from ba_tui.features.teams.feature import TEAMS
 
 FEATURES: tuple[Feature, ...] = (DATA, MEMORY, MCP, AGENTS, PLANS, TEAMS)
-CHECKED: tuple[Feature, ...] = (MCP, DATA, MEMORY)
-"""Those with checks, in the order of the doctor's report."""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.cli.data.opened import told
-from ba_tui.cli.data.rows import markdown_lines
 from ba_tui.core.ports.tables import Column
 from ba_tui.features.data.analysis.errors import (
     AnalysisError,
@@ -23,6 +21,8 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     UnknownTable,
 )
+from ba_tui.features.data.cli.opened import told
+from ba_tui.features.data.cli.rows import markdown_lines
 from tests.program import Program
 
 SALES = "region;units;price\nNorth;12;1,50\nSouth;30;2,00\nNorth;5;\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.cli.data.drawing import painted_lines
+from ba_tui.features.data.cli.drawing import painted_lines
 from ba_tui.plotting.canvas import Run
 from tests.program import Program
 

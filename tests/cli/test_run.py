@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from ba_tui.cli.run import run
 from ba_tui.core.errors import UsageError
+from ba_tui.features.plans.cli.run import run
 from ba_tui.permissions.trust.grants import trust_folder
 from tests.program import Program
 
@@ -38,7 +38,7 @@ output: "{{ answer }}"
 MAIN = """
 import sys, typer
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.cli.run import run
+from ba_tui.features.plans.cli.run import run
 app = typer.Typer()
 app.command()(run)
 sys.exit(app(standalone_mode=False))

@@ -20,7 +20,6 @@ import pytest
 import yaml
 
 from ba_tui.cli.main import run
-from ba_tui.cli.teams import application as team
 from ba_tui.core.messages import Usage
 from ba_tui.core.ports.traps import KINDS
 from ba_tui.faces import headless, run_result
@@ -28,6 +27,7 @@ from ba_tui.faces.claude import asking, host, lines, results
 from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
 from ba_tui.features.plans.engine import flow_files
+from ba_tui.features.teams.cli import application as team
 from ba_tui.guide import Guide
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.wire import anthropic_wire

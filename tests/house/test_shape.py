@@ -50,19 +50,6 @@ def test_no_folder_holds_more_modules_than_one_list_shows() -> None:
     assert {folder: count for folder, count in counted.items() if count > MOST_MODULES} == {}
 
 
-def test_only_the_list_names_features() -> None:
-    """The base reaches features through ``ba_tui.features``; commands of the terminal may import theirs."""
-    base = [name for name in map(name_of, MODULES) if name.startswith("ba_tui/")]
-    found = {
-        name
-        for name in base
-        if not name.startswith(("ba_tui/features/", "ba_tui/cli/"))
-        for node in ast.walk(ast.parse((CHECKOUT / name).read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ba_tui.features.")
-    }
-    assert found == set()
-
-
 def test_no_module_is_a_drawer() -> None:
     assert [name_of(path) for path in MODULES if {path.stem, path.parent.name} & FORBIDDEN_NAMES] == []
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -71,8 +71,8 @@ def session(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
 
 
 def plans_of(talk: Conversation) -> Plans:
-    assert (plans := talk.inventory.feature(Plans))
-    return plans
+    assert talk.inventory.feature(Plans)
+    return cast("Plans", talk.inventory.feature(Plans))
 
 
 async def done(

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from ba_tui.cli.config import print_line
-from ba_tui.cli.teams.worker import team_settings
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
+from ba_tui.features.teams.cli.worker import team_settings
 
 LINE = 160
 """Characters of a reason."""

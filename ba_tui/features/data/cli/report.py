@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.data.opened import INFRASTRUCTURE, OK, ProgressLine
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, with_hint
+from ba_tui.features.data.cli.opened import INFRASTRUCTURE, OK, ProgressLine
 from ba_tui.resources import places
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.data.locales import FigureFormat, figure_format
-from ba_tui.cli.data.metrics import agreed_metrics
-from ba_tui.cli.data.opened import OK, Locale, OpenedData, export, head, opened_data, told
-from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.cli.streams import write_output
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
+from ba_tui.features.data.cli.locales import FigureFormat, figure_format
+from ba_tui.features.data.cli.metrics import agreed_metrics
+from ba_tui.features.data.cli.opened import OK, Locale, OpenedData, export, head, opened_data, told
+from ba_tui.features.data.cli.rows import markdown_lines, plainly, table_lines
 
 if TYPE_CHECKING:
     from ba_tui.core.ports.tables import QueryResult
@@ -135,10 +135,10 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
 
 def _drawn_query(sql: str, files: Sequence[str], kind: str, output: Path | None, place: tuple[Path, str]) -> int:
     """Draw the result of a query, or save it as a picture."""
-    from ba_tui.cli.data.drawing import check_kind, check_picture, deliver_chart  # noqa: PLC0415
     from ba_tui.core.displays.charts import ChartRequest  # noqa: PLC0415
     from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - see query
     from ba_tui.features.data.analysis.metrics.use import expanded  # noqa: PLC0415
+    from ba_tui.features.data.cli.drawing import check_kind, check_picture, deliver_chart  # noqa: PLC0415
 
     folder, part = place
     wanted = check_kind(kind)

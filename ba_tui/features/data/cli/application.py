@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, say
-from ba_tui.cli.data.check import check
-from ba_tui.cli.data.commands import OK, Part, app
-from ba_tui.cli.data.compare import compare
-from ba_tui.cli.data.drawing import check_picture, deliver_chart
-from ba_tui.cli.data.metrics import metrics
-from ba_tui.cli.data.opened import opened_data, told
 from ba_tui.core.displays.charts import Aggregate, ChartKind, ChartOrder, ChartRequest
+from ba_tui.features.data.cli.check import check
+from ba_tui.features.data.cli.commands import OK, Part, app
+from ba_tui.features.data.cli.compare import compare
+from ba_tui.features.data.cli.drawing import check_picture, deliver_chart
+from ba_tui.features.data.cli.metrics import metrics
+from ba_tui.features.data.cli.opened import opened_data, told
 
 Kind = Annotated[ChartKind | None, typer.Option("--kind", help="Chosen by the columns when it is left out.")]
 X = Annotated[str, typer.Option("--x", metavar="COLUMN", help="Categories, times or numbers.")]

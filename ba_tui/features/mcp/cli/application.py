@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ba_tui.cli.config import Cwd, print_facts, print_line, say
-from ba_tui.cli.mcp.known import Json, KnownServers, Name
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import one_line
+from ba_tui.features.mcp.cli.known import Json, KnownServers, Name
 from ba_tui.resources import places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ba_tui.cli.mcp.adding import Scope
+    from ba_tui.features.mcp.cli.adding import Scope
     from ba_tui.settings.mcp.servers import ConfiguredServer
 
 app = typer.Typer(no_args_is_help=True)
@@ -57,7 +57,7 @@ def add(  # noqa: PLR0913 - typer reads one parameter a flag
     ba mcp add github -e TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
     ba mcp add --transport http linear https://mcp.linear.app/mcp
     """
-    from ba_tui.cli.mcp.adding import entry_of  # noqa: PLC0415 - --help must not pay for the settings
+    from ba_tui.features.mcp.cli.adding import entry_of  # noqa: PLC0415 - --help must not pay for the settings
 
     if transport not in {None, "stdio", "http", "sse"}:
         raise UsageError(f"There is no transport {transport!r}.", "Use stdio, http or sse.")
@@ -121,7 +121,7 @@ def get(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
 @app.command()
 def remove(name: Name, scope: ScopeOption = None, cwd: Cwd = None) -> int:
     """Remove a server, and the tokens of its login."""
-    from ba_tui.cli.mcp.adding import SCOPES, named, remove_server  # noqa: PLC0415 - see add
+    from ba_tui.features.mcp.cli.adding import SCOPES, named, remove_server  # noqa: PLC0415 - see add
     from ba_tui.settings.mcp.tokens import TokenStore  # noqa: PLC0415
 
     known = KnownServers(cwd)
@@ -168,7 +168,7 @@ def try_(
 
     Servers of --mcp-config count for one start of ba alone, so they are not known here.
     """
-    from ba_tui.cli.mcp.connecting import try_servers  # noqa: PLC0415 - see add
+    from ba_tui.features.mcp.cli.connecting import try_servers  # noqa: PLC0415 - see add
 
     known = KnownServers(cwd)
     chosen = [known.usable(name)] if name else [each for each in known.found.servers if not each.off]
@@ -180,7 +180,7 @@ def try_(
 @app.command()
 def login(name: Name, cwd: Cwd = None) -> int:
     """Log in to a server that asks for OAuth. The tokens go into the keyring, else into a file only you can read."""
-    from ba_tui.cli.mcp.connecting import log_in  # noqa: PLC0415 - see add
+    from ba_tui.features.mcp.cli.connecting import log_in  # noqa: PLC0415 - see add
 
     known = KnownServers(cwd)
     return log_in(known, known.usable(name).config)
@@ -198,7 +198,7 @@ def logout(name: Name, cwd: Cwd = None) -> int:
 
 
 def _write(name: str, entry: Mapping[str, Any], scope: str | None, cwd: Path | None) -> None:
-    from ba_tui.cli.mcp.adding import literal_secrets, write_server  # noqa: PLC0415 - see add
+    from ba_tui.features.mcp.cli.adding import literal_secrets, write_server  # noqa: PLC0415 - see add
 
     known, chosen = KnownServers(cwd), _scope(scope)
     path = write_server(known.where, known.root, chosen, name, entry)
@@ -224,7 +224,7 @@ def _trust_again(known: KnownServers, scope: Scope, *, trusted: bool) -> None:
 
 
 def _scope(text: str | None) -> Scope:
-    from ba_tui.cli.mcp.adding import SCOPES  # noqa: PLC0415 - see add
+    from ba_tui.features.mcp.cli.adding import SCOPES  # noqa: PLC0415 - see add
 
     for scope in SCOPES:
         if scope == (text or "local"):

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from ba_tui.cli.data.locales import FigureFormat
 from ba_tui.core.ports.tables import Column
 from ba_tui.core.text.wording import one_line
+from ba_tui.features.data.cli.locales import FigureFormat
 
 LONGEST = 60
 """Characters of a cell in aligned columns."""

@@ -25,8 +25,8 @@ from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.processes.scratch import scratch
 
 if TYPE_CHECKING:
-    from ba_tui.cli.memory.opened import OpenedMemory
     from ba_tui.core.ports.memory import Entry, Recalled, Scope
+    from ba_tui.features.memory.cli.opened import OpenedMemory
 
 app = typer.Typer(no_args_is_help=True)
 WHOLE = 10_000
@@ -51,7 +51,7 @@ def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """List what is remembered for this project and for all: pinned entries, then the newest."""
-    from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.memory.cli.opened import with_each_memory, with_memory  # noqa: PLC0415 - --help must not wait for it
 
     scope = _scope(project=project, global_=global_, everywhere=everywhere)
 
@@ -87,8 +87,8 @@ def search(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """Find entries by meaning and by words, best first."""
-    from ba_tui.cli.memory.entry_tables import entry_record  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - likewise
+    from ba_tui.features.memory.cli.entry_tables import entry_record  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.features.memory.cli.opened import with_each_memory, with_memory  # noqa: PLC0415 - likewise
 
     scope = _scope(project=project, global_=global_, everywhere=everywhere)
 
@@ -113,8 +113,8 @@ def search(  # noqa: PLR0913 - typer reads one parameter a flag
 @app.command()
 def show(id: Id, json_: Json = False, cwd: Cwd = None) -> int:
     """Show one entry with all that is known of it, and the entries that it replaced."""
-    from ba_tui.cli.memory.entry_tables import entry_facts, entry_record  # noqa: PLC0415 - see search
-    from ba_tui.cli.memory.opened import entry_of, with_memory  # noqa: PLC0415
+    from ba_tui.features.memory.cli.entry_tables import entry_facts, entry_record  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import entry_of, with_memory  # noqa: PLC0415
 
     async def found(opened: OpenedMemory) -> tuple[Entry, Sequence[Entry]]:
         entry = await entry_of(opened, id)
@@ -138,7 +138,7 @@ def edit(
     cwd: Cwd = None,
 ) -> int:
     """Change the text of an entry."""
-    from ba_tui.cli.memory.opened import entry_of, with_memory  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import entry_of, with_memory  # noqa: PLC0415 - see search
 
     async def changed(opened: OpenedMemory) -> Entry:
         entry = await entry_of(opened, id)
@@ -169,7 +169,7 @@ def forget(
     cwd: Cwd = None,
 ) -> int:
     """Remove entries for good: from the log, the indexes and the vectors. Their ids are printed."""
-    from ba_tui.cli.memory.opened import entry_of, with_memory  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import entry_of, with_memory  # noqa: PLC0415 - see search
 
     async def forgotten(opened: OpenedMemory) -> list[Entry]:
         entries = [await entry_of(opened, id) for id in ids]
@@ -201,7 +201,7 @@ def export_entries(
     cwd: Cwd = None,
 ) -> int:
     """Write all entries of this project and the global ones as JSON lines. `ba memory import` reads them."""
-    from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import with_memory  # noqa: PLC0415 - see search
 
     if output is not None and output.is_dir():
         raise UsageError(f"{output} is a folder.", "Name a file.")
@@ -225,7 +225,7 @@ def import_entries(
     cwd: Cwd = None,
 ) -> int:
     """Add the entries of an exported file. Those of any project become this project's; known ones stay as they are."""
-    from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import with_memory  # noqa: PLC0415 - see search
 
     _check_secrets(file)
     imported = with_memory(cwd, lambda opened: opened.store.exchange.import_(file))
@@ -292,7 +292,7 @@ def rebuild(cwd: Cwd = None) -> int:
     from rich.console import Console  # noqa: PLC0415 - see search
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
-    from ba_tui.cli.memory.opened import with_memory  # noqa: PLC0415
+    from ba_tui.features.memory.cli.opened import with_memory  # noqa: PLC0415
 
     columns = (TextColumn("Indexing"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -310,7 +310,7 @@ def rebuild(cwd: Cwd = None) -> int:
 @app.command()
 def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) -> int:
     """Count entries by scope and kind; name the embedder, the space on the disk, and how many lines are damaged."""
-    from ba_tui.cli.memory.opened import with_each_memory, with_memory  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import with_each_memory, with_memory  # noqa: PLC0415 - see search
     from ba_tui.resources import places  # noqa: PLC0415
 
     counted = with_each_memory(_counted) if everywhere else [with_memory(cwd, _counted)]
@@ -336,8 +336,8 @@ def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) 
 
 
 async def _counted(opened: OpenedMemory) -> dict[str, Any]:
-    from ba_tui.cli.memory.entry_tables import scope_of  # noqa: PLC0415 - see search
-    from ba_tui.cli.memory.opened import every_entry  # noqa: PLC0415
+    from ba_tui.features.memory.cli.entry_tables import scope_of  # noqa: PLC0415 - see search
+    from ba_tui.features.memory.cli.opened import every_entry  # noqa: PLC0415
 
     kinds, scopes, marks = Counter[str](), Counter[str](project=0, **{"global": 0}), Counter[str]()
     async for entry in every_entry(opened):
@@ -363,7 +363,7 @@ def _print(entries: Sequence[Entry], *, json_: bool, projects: bool) -> None:
     """A line each: cut to the width of a terminal, and whole for a file or another program."""
     from rich.console import Console  # noqa: PLC0415 - see search
 
-    from ba_tui.cli.memory.entry_tables import entry_record, entry_table  # noqa: PLC0415
+    from ba_tui.features.memory.cli.entry_tables import entry_record, entry_table  # noqa: PLC0415
 
     if json_:
         print_line(json.dumps([entry_record(entry) for entry in entries], indent=2, ensure_ascii=False))

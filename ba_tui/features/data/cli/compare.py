@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
-from ba_tui.cli.data.locales import FigureFormat, figure_format
-from ba_tui.cli.data.opened import OK, Locale, export, head, opened_data, told
-from ba_tui.cli.data.rows import markdown_lines, plainly, table_lines
 from ba_tui.core.errors import UsageError
+from ba_tui.features.data.cli.locales import FigureFormat, figure_format
+from ba_tui.features.data.cli.opened import OK, Locale, export, head, opened_data, told
+from ba_tui.features.data.cli.rows import markdown_lines, plainly, table_lines
 
 if TYPE_CHECKING:
-    from ba_tui.cli.data.opened import OpenedData
     from ba_tui.features.data.analysis.comparison import Comparison
+    from ba_tui.features.data.cli.opened import OpenedData
 
 DIFFERENT = 6
 ROWS = 100

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
-from ba_tui.cli.data.opened import OK, opened_data, told
 from ba_tui.core.text.wording import one_line, sentence, with_hint
+from ba_tui.features.data.cli.opened import OK, opened_data, told
 from ba_tui.resources import places, project_root
 
 if TYPE_CHECKING:
-    from ba_tui.cli.data.opened import OpenedData
     from ba_tui.features.data.analysis.metrics.definitions import Metric, Metrics
+    from ba_tui.features.data.cli.opened import OpenedData
 
 FOUND = 6
 NONE = "No agreed definitions. Write one into .ba/metrics/NAME.yaml: sql: sum(amount) (ba guide metrics)."

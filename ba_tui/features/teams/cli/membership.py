@@ -114,7 +114,7 @@ def _membership() -> Membership:
 
 async def _publish(folder: Path) -> None:
     """Tell the other machines. Raises StorageError, whose words say that they do not know yet."""
-    from ba_tui.cli.teams.worker import team_settings  # noqa: PLC0415 - see _membership
+    from ba_tui.features.teams.cli.worker import team_settings  # noqa: PLC0415 - see _membership
     from ba_tui.features.teams.engine.open_bus import open_bus  # noqa: PLC0415
     from ba_tui.features.teams.engine.over_redis.bus import RedisBus  # noqa: PLC0415
     from ba_tui.features.teams.engine.over_redis.state import publish_revoked  # noqa: PLC0415

@@ -13,7 +13,6 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
-from ba_tui.cli.teams.membership import add_commands
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import BaError, UsageError, run_loop
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
@@ -24,6 +23,7 @@ from ba_tui.core.teamwork.teams import conflict_facts
 from ba_tui.core.text.wording import nearest, one_line
 from ba_tui.faces.headless import Printer, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, USAGE, RunResult
+from ba_tui.features.teams.cli.membership import add_commands
 from ba_tui.resources import project_root
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def dead(
     Exit codes:
       0 ok · 1 no server is set · 2 the server can't be used
     """
-    from ba_tui.cli.teams.dead_letters import print_dead_letters  # noqa: PLC0415 - see run
+    from ba_tui.features.teams.cli.dead_letters import print_dead_letters  # noqa: PLC0415 - see run
 
     return run_loop(print_dead_letters(folder_of(cwd), as_json=json_))
 

@@ -200,9 +200,9 @@ def _carry_out(
 ) -> int:
     """``what``: the prompt that the session shows, the session to go on with, the work. Returns the exit code."""
     from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for these
-    from ba_tui.cli.plans.carrying import carry_out  # noqa: PLC0415
     from ba_tui.core.start import Start  # noqa: PLC0415
     from ba_tui.faces.headless import Printer  # noqa: PLC0415
+    from ba_tui.features.plans.cli.carrying import carry_out  # noqa: PLC0415
 
     prompt, resumed, work = what
     services = connect({**flags, "output_format": format}, folder, strict=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
-from ba_tui.cli.data.opened import OK, USAGE, opened_data, told
 from ba_tui.core.ports.traps import ALL, KINDS
 from ba_tui.core.text.wording import count, one_line
+from ba_tui.features.data.cli.opened import OK, USAGE, opened_data, told
 
 if TYPE_CHECKING:
     from ba_tui.core.ports.tables import DatasetProfile

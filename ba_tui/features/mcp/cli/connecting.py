@@ -20,8 +20,8 @@ from ba_tui.core.ports.mcp import McpServers
 from ba_tui.core.text.wording import count, one_line
 
 if TYPE_CHECKING:
-    from ba_tui.cli.mcp.known import KnownServers
     from ba_tui.core.ports.mcp import ServerConfig, ServerState
+    from ba_tui.features.mcp.cli.known import KnownServers
     from ba_tui.features.mcp.client.logins import Logins
 
 CANCELLED = 130

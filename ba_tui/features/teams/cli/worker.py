@@ -73,7 +73,7 @@ def worker(  # noqa: PLR0913 - typer reads one parameter a flag
 async def _work(services: Services, settings: TeamSettings, role: str, *, once: bool) -> int:
     # What is heavy waits until the flags are right.
     from ba_tui import __version__  # noqa: PLC0415
-    from ba_tui.cli.teams.worker_tasks import TaskSessions  # noqa: PLC0415
+    from ba_tui.features.teams.cli.worker_tasks import TaskSessions  # noqa: PLC0415
     from ba_tui.features.teams.engine.leases import Lender  # noqa: PLC0415
     from ba_tui.features.teams.engine.open_bus import open_worker_bus  # noqa: PLC0415
     from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems  # noqa: PLC0415

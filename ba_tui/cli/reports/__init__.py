@@ -1,1 +1,0 @@
-"""Commands that write reports and run them again. May import what the command line imports."""

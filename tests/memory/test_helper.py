@@ -212,7 +212,7 @@ async def test_a_helper_that_fails_is_told_once_and_words_go_on(
         found = await asked(store, "When does the fiscal year start?")
         assert (found.step, bool(found.hits)) == ("words", True)
         assert found.why.startswith(said)
-    told = [each for each in caplog.records if each.name.endswith("memory.store") and said in each.getMessage()]
+    told = [each for each in caplog.records if each.name.endswith("memory.engine.store") and said in each.getMessage()]
     assert 1 <= len(told) <= 3
     await store.close()
 

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from ba_tui.core.events import AgentStarted, Answered, Asked, SubTaskChanged, TurnStarted
 from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.messages import user
+from ba_tui.core.ports import plans as plan_port
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.start import Start
@@ -39,7 +40,7 @@ async def front(hand: Hand, kind: type[Screen[Any]]) -> None:
 @pytest.fixture
 def plans(world: World) -> Plans:
     found = Plans()
-    world.brain.inventory = Inventory(features={Plans: found})
+    world.brain.inventory = Inventory(features={plan_port.Plans: found})
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -95,17 +94,17 @@ class SessionContext:
     agent_files: Callable[[], AgentFiles] | None
     """Describes agents; read when it is called."""
     ports: Mapping[type[Any], object]
-    """What the base and the features listed before this one offer."""
+    """What the base and the features that are open so far offer, each under its type."""
 
     def port(self, kind: type[T]) -> T | None:
-        """Return what another feature offers under ``kind``; None when no feature before this one does."""
+        """Return what the base or an open feature offers under ``kind``; None when none does."""
         return cast("T | None", self.ports.get(kind))
 
     def offered(self, kind: type[T]) -> T:
-        """Return what the base or another feature offers under ``kind``. Raises LookupError when none does."""
+        """As ``port``. Raises LookupError when none does."""
         found = self.port(kind)
         if found is None:
-            raise LookupError(f"No feature before this one offers {kind.__name__}.")
+            raise LookupError(f"No feature offers {kind.__name__}.")
         return found
 
 
@@ -174,17 +173,9 @@ def known_features() -> tuple[Feature, ...]:
 
 
 def for_every_agent(interceptor: Interceptor) -> MakeInterceptor:
-    return partial(_same, interceptor)
+    return lambda parts: interceptor
 
 
 def for_main(interceptor: Interceptor) -> MakeInterceptor:
     """Leave the interceptor out for sub-agents."""
-    return partial(_of_main, interceptor)
-
-
-def _same(interceptor: Interceptor, parts: AgentParts) -> Interceptor:
-    return interceptor
-
-
-def _of_main(interceptor: Interceptor, parts: AgentParts) -> Interceptor | None:
-    return interceptor if parts.main else None
+    return lambda parts: interceptor if parts.main else None

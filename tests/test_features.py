@@ -75,9 +75,9 @@ def test_features_have_names_of_their_own() -> None:
 def test_a_session_says_which_offer_is_missing(tmp_path: Path) -> None:
     tools = tools_alone(tmp_path, {})
     try:
-        assert tools.guarded.port(int) is None
+        assert tools.guarded.context.port(int) is None
         with pytest.raises(LookupError, match="No feature offers int"):
-            tools.guarded.offered(int)
-        assert tools.guarded.port(Datasets) is not None
+            tools.guarded.context.offered(int)
+        assert tools.guarded.context.port(Datasets) is not None
     finally:
         asyncio.run(tools.close())

@@ -104,7 +104,7 @@ class SessionPrompts:
     ) -> None:
         workspace, policy, registry = permissions.workspace, permissions.policy, tools.registry
         clean, self.skills = active.catalog.ingress.clean, SkillList(active)
-        data = tools.offered(MentionedData)
+        data = tools.context.offered(MentionedData)
         files = MentionedFiles(workspace, tools.readers, policy.judge, secrets(permissions.sharing))
         sessions = OtherSessions(sources.library, sources.folder.name, shortened_session)
         index = FileIndex(workspace.root, find_ripgrep())
@@ -136,7 +136,7 @@ class SessionPrompts:
             permissions.confirms,
             rules,
             clean,
-            tools.port(ServerPrompts),
+            tools.context.port(ServerPrompts),
         )
         self.commands = CommandExpander(sources.commands, context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))
@@ -226,7 +226,7 @@ class Session:
         self.inventory = Inventory(
             listed, results, guarded.shells, tools.permissions.confinement, prompts.skills, guarded.checkpoints,
             prompts.mentions, prompts.commands, guarded.own_shell, guarded.own_query, tools.agents,
-            tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.ports,
+            tools.hook_list, InstructionList(place, tools.ingress, touched), guarded.context.ports,
         )  # fmt: skip
         self.condenser: Condenser | None = main.window.compressor
         self.permissions: Permissions = policy

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.agent import Interceptor
@@ -143,7 +143,7 @@ class GuardedTools:
             ActiveSkills: skills,
             Shells: self.shells,
         }
-        context = SessionContext(
+        self.context = context = SessionContext(
             scope,
             process.loaded,
             where,
@@ -164,7 +164,7 @@ class GuardedTools:
         for feature in known_features():
             opened.append(feature.opened(context))
             ports |= opened[-1].ports
-        self.features, self.ports = tuple(opened), ports
+        self.features = tuple(opened)
         self.recovered = recover_changes(where, scope.cwd, settings)
         tools = tuple(
             with_examples(tool, definitions) for tool in (*tools, *(each for one in opened for each in one.tools))
@@ -221,17 +221,6 @@ class GuardedTools:
                 self.writes.close,
             ),
         )
-
-    def port(self, kind: type[T]) -> T | None:
-        """Return what a feature offers under ``kind``; None when none does."""
-        return cast("T | None", self.ports.get(kind))
-
-    def offered(self, kind: type[T]) -> T:
-        """Return what a feature offers under ``kind``. Raises LookupError when none does."""
-        found = self.port(kind)
-        if found is None:
-            raise LookupError(f"No feature offers {kind.__name__}.")
-        return found
 
     def at(self, stage: Stage, parts: AgentParts) -> Iterator[Interceptor]:
         """Yield the interceptors of features for an agent at ``stage``, in the order of features."""

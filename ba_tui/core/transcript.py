@@ -37,6 +37,9 @@ from ba_tui.core.messages import Message, ToolOutput, ToolUse, reminder
 from ba_tui.core.results import SeenFile, StateChange, ToolResult
 from ba_tui.core.work import ActiveSkill, Todo
 
+# A fold over the user's own commands: which outputs the model has not read yet. Private commands never become
+# messages.
+
 _RAN = (None, "timeout", "interrupted", "execution_error")
 """Kinds of failures of a command that did run."""
 

@@ -25,6 +25,8 @@ from ba_tui.hooks.found import SessionFacts
 from ba_tui.hooks.process import TROUBLES, HookCommand, run_command
 from ba_tui.settings import HOOK_EVENTS
 
+# The condition of a hook, such as ``Bash(git *)``. In doubt the hook runs: it may be one that blocks.
+
 _RULE = regex(r"([\w*.-]+)\s*(?:\((.*)\))?", re.DOTALL)
 _PARTS = regex(r"[;&|\n()`]+|\$\(")
 _ASSIGNED = regex(r"\A(?:\w+=\S*\s+)+")

@@ -21,6 +21,9 @@ from typing import TypeAlias
 from ba_tui.core.text.patterns import regex
 from ba_tui.resources import Places
 
+# Redaction of log lines is coarse on purpose: a line can lose a word too many. Certain secrets are passed in as
+# values.
+
 HIDDEN = "[redacted]"
 
 _SHAPES = regex(

@@ -25,6 +25,9 @@ from ba_tui.processes.terminal_text import coloured, open_sequence
 
 SOONEST, LATEST = 0.1, 1.0
 """Seconds between two looks: the more room there is, the longer."""
+# Shared memory counts in no rlimit, so a thread watches it while a program runs. A file in ``/dev/shm`` that no
+# process maps is not counted here; the limit for files applies to it.
+
 GROWTH = 4_000_000_000
 """Bytes a second that no process outgrows."""
 

@@ -21,6 +21,9 @@ from ba_tui.core.values import frozen
 from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.faults import is_loopback
 
+# A connection opened before the first request: name, TCP and TLS, no HTTP. It belongs to the loop that will use it.
+# The request reports errors and connects again.
+
 FRESH = 30.0
 """Seconds for which it is good without a request; servers and routers drop silent connections, not all say so."""
 TIMEOUT = 15.0

@@ -27,6 +27,9 @@ from ba_tui.tools.registry import Registry, ToolFiles
 from ba_tui.tools.toolbox import SessionPlace, Shared, builtin_tools, pipeline
 from ba_tui.write_ahead import write_ahead
 
+# Paths of an agent that works in a copy. Hooks and rules see each path as the project has it, without ``..``, so that
+# their rules apply in the copy; the tool gets the same path below the copy.
+
 PLAIN = "In a copy of the project a patch names files by paths from its folder, without '..'."
 ELSEWHERE = "An agent that works in a copy of the project changes nothing outside that copy."
 

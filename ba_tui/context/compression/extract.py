@@ -36,6 +36,8 @@ WHOLE, NEWEST = 0.7, 0.3
 USUAL, EASED = 0.1, 0.5
 """The share of the room that the last steps get when older ones become notes, and how much it grows with the part of
 the conversation that has room: the less must go, the less there is to note."""
+# The last rounds in their room: some stay whole, some are shortened, some become notes. The newest weigh most.
+
 MOST = 0.75
 """The share of the room that they have at most."""
 REACH, NEAR = 1.4, 2_500

@@ -23,6 +23,8 @@ from textual.filter import LineFilter
 from ba_tui.faces.tui.terminal import GroundKnown, SuddenEnd, TerminalGone, TerminalInput
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, theme_of
 
+# NO_COLOR: marks, bold and reverse replace colours. Textual's own filter makes greys, which are colours too.
+
 STANDS_OUT = 60.0
 """How far a background is from that of the app, as a distance of RGB values, when it marks what is chosen."""
 REVERSED = Style(reverse=True)

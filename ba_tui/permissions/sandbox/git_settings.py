@@ -21,6 +21,9 @@ from ba_tui.permissions.sandbox.git_printing import call_words, is_current, may_
 from ba_tui.permissions.shell.resolved_command import ResolvedCommand
 from ba_tui.processes.brief import BriefRun, run_briefly
 
+# Files with secrets in a repository's history, also removed ones. The history is read once, in the background; later
+# looks read what was added.
+
 PATIENCE = 3.0
 """Seconds that a verdict waits for an answer; a search goes on meanwhile."""
 LONGEST = 300.0

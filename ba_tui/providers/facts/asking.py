@@ -20,6 +20,8 @@ from ba_tui.providers.facts.values import MILLION, Doubts, Listed, ModelFacts, m
 from ba_tui.providers.faults import check_url, from_network, from_response, is_loopback
 from ba_tui.providers.wire.shapes import decode, fields, items, text_of
 
+# Answers of model servers as facts, by the field names of the vendors' documentation. No function here raises.
+
 MOST = 2_000
 """Models of one server that are read."""
 LONGEST_NAME = 200

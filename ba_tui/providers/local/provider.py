@@ -28,6 +28,8 @@ from ba_tui.providers.wire.shapes import fields, items, text_of
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 
+# A llama.cpp grammar of what a local model may write: a tool call by its schema, or an answer, in the form of ReAct.
+
 KEPT = frozenset({"type", "enum", "const", "items", "required", "minimum", "maximum", "anyOf", "oneOf"})
 """Words of a JSON schema that are enforced; the others are checked when the call is made."""
 SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}

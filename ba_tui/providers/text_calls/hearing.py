@@ -20,6 +20,8 @@ from ba_tui.providers.text_calls.reading import FOREIGN, Reading, Stance, read
 from ba_tui.providers.text_calls.rendering import NAMELESS, unread
 from ba_tui.providers.text_calls.values import KEYS
 
+# Which part of a streamed reply is shown at once, and which is held back because it may be a call.
+
 Voice: TypeAlias = Literal["prose", "thought"]
 Verdict: TypeAlias = Literal["hold", "show", "wait"]
 LONGEST_START = 400

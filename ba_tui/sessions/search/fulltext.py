@@ -23,6 +23,9 @@ from ba_tui.sessions.migrations import OURS, Record
 from ba_tui.sessions.records import FILE, HEADER, MAIN, loads, version_of
 from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 
+# The searchable text of a session's lines. Long texts are indexed by their beginning, those of tools also by their
+# end, where errors are.
+
 SAID = 20_000
 CALLED = 1_000
 HEAD, TAIL = 2_000, 500

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.widgets.start_page import StartPage
 
 
+# The side panel shows todos, a plan, the window and usage. It folds events also while the screen hides it.
+
+
 class SidePanel(VerticalScroll, can_focus=False):
     """``live``: whether the session works now."""
 

@@ -45,6 +45,9 @@ from ba_tui.permissions.secrets.disguises import KnownSearch
 from ba_tui.settings.editing import add_item
 from ba_tui.tools.definitions import Definition
 
+# Data in prompts: tables (``R3``), cells (``R3[B2:C9]``), columns (``sales.region``), patterns of files
+# (``data/*.csv``), parts of files (``book.xlsx#Sheet1``) and agreed definitions (``revenue``).
+
 HEAD = 50
 """Rows of a result that come with its mention."""
 MOST_CELLS = 5_000

@@ -45,7 +45,7 @@ async def _tested(known: KnownServers, configs: Sequence[ServerConfig], *, as_js
     from ba_tui.assembly.alone import tools_alone  # noqa: PLC0415 - loads the sandbox and what else commands need
 
     tools = await asyncio.to_thread(tools_alone, known.folder, {})
-    servers = tools.guarded.offered(McpServers)
+    servers = tools.guarded.context.offered(McpServers)
     rows: list[dict[str, Any]] = []
     try:
         for config in configs:

@@ -17,6 +17,9 @@ from ba_tui.core.text.untrusted import hidden_in, legible, paintable
 from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.core.values import frozen
 
+# Providers refuse choices and references at the top of a schema. The properties of all choices become one list, and
+# only what every choice requires is required, so each call that the server accepts stays possible.
+
 Schema: TypeAlias = dict[str, Any]
 SCHEMA_BYTES = 40_000
 DEEPEST = 20

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from mcp.client import ClientRequestContext
 
+# Forms that a server asks the user to fill in. The server's text is shown and never followed; nothing is sent before
+# the user has answered.
+
 FormAction: TypeAlias = Literal["accept", "decline", "cancel"]
 FIELDS, CHOICES, TRIES = 20, 50, 3
 """Questions of one form, options of one question, and how often an answer may be wrong."""

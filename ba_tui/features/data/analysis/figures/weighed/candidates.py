@@ -15,6 +15,9 @@ from ba_tui.features.data.analysis.figures.weighed.scope import Scope
 from ba_tui.features.data.analysis.figures.weighed.weighing import Reading
 from ba_tui.features.data.analysis.figures.words.units import Unit
 
+# Each figure of an answer votes for the tables and columns that contain it, never for its own. Votes of its block, of
+# figures before the same noun, and of the whole answer are counted apart.
+
 LITTLE = 0.3
 """The vote of a figure of two digits; one of a single digit has none."""
 PRIOR = 0.3
